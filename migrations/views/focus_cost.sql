@@ -27,7 +27,7 @@ from (
     ) as tags,
     null as model, null as metric, b.finality
   from usage_export.visible_cost b
-  join usage_export.billed_day d using (project_id, usage_date, "grouping")
+  join usage_export.billed_grouping d using (project_id, usage_date, "grouping")
   where b.filter_key = '{}'
   union all
   select e.project_id, e.project, e.usage_date, 'estimated', e."grouping", e.currency, e.amount,
@@ -40,7 +40,7 @@ from (
     {{metric: ('$m', '$unit', '$what')}}
   ) as m (metric, unit, description) on m.metric = e.metric
   where e.price_id is not null and not exists (
-    select from usage_export.billed_day d where d.project_id = e.project_id and d.usage_date = e.usage_date
+    select from usage_export.billed_grouping d where d.project_id = e.project_id and d.usage_date = e.usage_date
   )
 ) c
 left join usage_export.api_key k on k.project_id = c.project_id and k.api_key_id = c.accessor

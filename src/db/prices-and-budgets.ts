@@ -49,17 +49,17 @@ const BUDGET_COLUMNS = "project_ids project scope scope_value metric currency pe
 async function writeBudget(tx: Tx, budget: Budget): Promise<void> {
   const { name, project, scope, scopeValue, metric, currency, period, amount, thresholds, from } = budget;
   const firstDay = sql`date_trunc(${period}, coalesce(${from ?? null}::date, (now() at time zone 'UTC')::date)::timestamp)::date`;
-  const columnsOf = (table: string) => sql.join(BUDGET_COLUMNS.map((column) => sql.ref(`${table}${column}`)));
+  const budgetColumns = (prefix: string) => sql.join(BUDGET_COLUMNS.map((column) => sql.ref(`${prefix}${column}`)));
   await sql`
-    insert into usage_export.budget as b (name, valid_from, ${columnsOf("")})
+    insert into usage_export.budget as b (name, valid_from, ${budgetColumns("")})
     values (
       ${name}, ${firstDay}, ${budget.projects.map(({ id }) => id).sort()}::text[], ${project ?? null}, ${scope}, ${scopeValue ?? null},
       ${metric}, ${currency ?? null}, ${period}, ${amount}::numeric, ${thresholds}::numeric[]
     )
     on conflict (name) do update
-    set (${columnsOf("")}) = row(${columnsOf("excluded.")}),
+    set (${budgetColumns("")}) = row(${budgetColumns("excluded.")}),
       valid_from = case when ${from === undefined}::boolean and b.period = excluded.period then b.valid_from else excluded.valid_from end,
-      recorded_at = case when (${columnsOf("b.")}) is distinct from (${columnsOf("excluded.")}) then now() else b.recorded_at end
+      recorded_at = case when (${budgetColumns("b.")}) is distinct from (${budgetColumns("excluded.")}) then now() else b.recorded_at end
   `.execute(tx);
 }
 

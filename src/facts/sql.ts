@@ -128,7 +128,7 @@ function seriesGrouping(split: Split): Exclude<Split, "project"> {
   return split === "project" ? "none" : split;
 }
 
-/** Amounts of different currencies are never added up. */
+/** Amounts of different currencies are never added up. The rows of bi.cost_total are those of bi.cost_by_group with the grouping none. */
 function costSource({ metric, grouping }: Question, { filter, currency = "" }: Scope) {
   const inCurrency = `currency = ${literal(currency)}`;
   const column = splitsOf(metric).includes(grouping) ? columnOf(grouping) : "null::text";

@@ -8,7 +8,7 @@ import { rotationKeyName } from "../config/projects.ts";
 import { databaseNow } from "../db/connection/database.ts";
 import type { OpenedKey } from "../db/keys/ledger.ts";
 import { AppError, errorText } from "../errors.ts";
-import type { LedgerKey } from "../keys/ledger.ts";
+import type { LedgerKey } from "../keys/ledger-types.ts";
 import { type RotationJob, readsUsage } from "../keys/policy.ts";
 import type { Secret } from "../secret.ts";
 import { isKeyRejected } from "../service/errors.ts";

@@ -4,7 +4,7 @@
 import { randomBytes } from "node:crypto";
 import type { KeyLedger } from "../db/keys/ledger.ts";
 import { AppError, errorText } from "../errors.ts";
-import { activeKey, type LedgerKey, type NewKey } from "../keys/ledger.ts";
+import { activeKey, type LedgerKey, type NewKey } from "../keys/ledger-types.ts";
 import type { CleanupStep, Inspection, RotationStep } from "../keys/plan.ts";
 import { makesSelfHosted, missingScopes, type RotationJob, type Sink, sinkId } from "../keys/policy.ts";
 import { isDamaged } from "../keys/seal.ts";

@@ -8,10 +8,11 @@ import type { App } from "../app.ts";
 import type { RotationConfig } from "../config/rotations.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
 import { endProjects } from "../db/jobs/runs.ts";
-import { LEASE_SECONDS, type Lease, openKeyLedger, releaseLease, renewLease, takeLease } from "../db/keys/ledger.ts";
+import { LEASE_SECONDS, type Lease, releaseLease, renewLease, takeLease } from "../db/keys/lease.ts";
+import { openKeyLedger } from "../db/keys/ledger.ts";
 import { openMasterKeys } from "../db/keys/sealed-keys.ts";
 import { AppError, errorText } from "../errors.ts";
-import { activeKey } from "../keys/ledger.ts";
+import { activeKey } from "../keys/ledger-types.ts";
 import {
   type CleanupStep,
   cleanupSteps,

@@ -2,7 +2,7 @@
 // ledger, the policy and the clock come in, steps come out.
 
 import { DAY_MS, HOUR_MS } from "../usage/days.ts";
-import { activeKey, type Ledger, type LedgerKey } from "./ledger.ts";
+import { activeKey, type Ledger, type LedgerKey } from "./ledger-types.ts";
 import { type RotationJob, type Sink, sinkId } from "./policy.ts";
 
 /** After this many failures in a row nothing is created until a person asks for it. */

@@ -55,7 +55,7 @@ function csvFile(columns: readonly CsvColumn[], rows: readonly Row[]): string {
   return csvHeader(columns) + rows.map((row) => csvLine(columns, row)).join("");
 }
 
-function columnsOf(texts: readonly string[], names: readonly string[]): readonly CsvColumn[] {
+function csvColumns(texts: readonly string[], names: readonly string[]): readonly CsvColumn[] {
   return names.map((name) => ({ name, isText: texts.includes(name) }));
 }
 
@@ -63,8 +63,8 @@ function columnsOf(texts: readonly string[], names: readonly string[]): readonly
 export const CSV_ROWS = ["groups", "days"] as const;
 
 const TEXTS = ["state", "part", "group", "complete", "currency"];
-const GROUP_COLUMNS = columnsOf(TEXTS, ["part", "group", "amount", "amount_before", "change", "complete", "currency"]);
-const DAY_COLUMNS = columnsOf(TEXTS, ["usage_date", "state", "part", "group", "amount", "complete", "currency"]);
+const GROUP_COLUMNS = csvColumns(TEXTS, ["part", "group", "amount", "amount_before", "change", "complete", "currency"]);
+const DAY_COLUMNS = csvColumns(TEXTS, ["usage_date", "state", "part", "group", "amount", "complete", "currency"]);
 
 /** Each row says whether the whole answer is complete. */
 export function answerCsv(answer: Answer, rows: (typeof CSV_ROWS)[number]): string {
@@ -92,7 +92,7 @@ function dayRows({ days, groups, otherByDay }: Answer): readonly Row[] {
   ]);
 }
 
-const CHARGEBACK_COLUMNS = columnsOf(
+const CHARGEBACK_COLUMNS = csvColumns(
   ["project_id", "project", "api_key", "metric", "currency", "complete"],
   [
     ...["month", "project_id", "project", "api_key", "metric"],

@@ -216,10 +216,10 @@ export type Columns = {
   readonly extras: readonly (string | null)[];
 };
 
-export type SnapshotRow = { readonly group: Group; readonly metrics: RowMetrics };
+export type AnswerRow = { readonly group: Group; readonly metrics: RowMetrics };
 
 /** No two of the rows may have the same group. */
-export function columnsOf(rows: readonly SnapshotRow[], source: Source = "usage"): Columns {
+export function columnsOf(rows: readonly AnswerRow[], source: Source = "usage"): Columns {
   const metricNames = METRICS_OF[source];
   const sorted = [...rows].sort((a, b) => (a.group.key < b.group.key ? -1 : 1));
   return {

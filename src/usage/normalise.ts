@@ -2,6 +2,7 @@
 // is wrong would cost more than a day that is late. Pure.
 
 import {
+  type AnswerRow,
   addMetrics,
   columnsOf,
   combinedGroup,
@@ -12,7 +13,6 @@ import {
   type RowMetrics,
   readMetrics,
   remembered,
-  type SnapshotRow,
   sliceOf,
   UNGROUPED,
 } from "./answer-rows.ts";
@@ -82,14 +82,14 @@ function requireDollars(answer: JsonObject, results: readonly JsonObject[]): voi
     throw badAnswer(`no row has the member "dollars"`);
 }
 
-type RowsByDay = Map<Day, Map<string, SnapshotRow>>;
+type RowsByDay = Map<Day, Map<string, AnswerRow>>;
 
 /**
  * A group that is sent twice with the same numbers is one row. With different numbers, the answer is refused. To the service, null, an empty
  * and an absent value are different groups: their rows stay apart until `rowsByGroup` adds them up.
  */
-function addRow(slices: RowsByDay, day: Day, row: SnapshotRow, dimensions: readonly Dimension[]): void {
-  const rows = slices.get(day) ?? new Map<string, SnapshotRow>();
+function addRow(slices: RowsByDay, day: Day, row: AnswerRow, dimensions: readonly Dimension[]): void {
+  const rows = slices.get(day) ?? new Map<string, AnswerRow>();
   const twin = rows.get(row.group.keyOfService);
   if (twin && !sameMetrics(twin.metrics, row.metrics)) {
     throw badAnswer(
@@ -103,8 +103,8 @@ function addRow(slices: RowsByDay, day: Day, row: SnapshotRow, dimensions: reado
 }
 
 /** Adds up the rows of each group. The service counts no request in two of the rows with "no value". */
-function rowsByGroup(rows: Iterable<SnapshotRow>): SnapshotRow[] {
-  const byKey = new Map<string, SnapshotRow>();
+function rowsByGroup(rows: Iterable<AnswerRow>): AnswerRow[] {
+  const byKey = new Map<string, AnswerRow>();
   for (const { group, metrics } of rows) {
     const other = byKey.get(group.key);
     byKey.set(group.key, { group, metrics: other ? addMetrics(other.metrics, metrics) : metrics });

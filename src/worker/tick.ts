@@ -17,7 +17,7 @@ import {
   type RunProject,
   runningRuns,
 } from "../db/jobs/runs.ts";
-import { begunRotations } from "../db/keys/ledger.ts";
+import { begunRotations } from "../db/keys/lease.ts";
 import { dueSlices, incompleteSeries } from "../db/usage/due-slices.ts";
 import { extendDue, registerSeries, seriesIdOf } from "../db/usage/stored-series.ts";
 import { errorCode, errorText } from "../errors.ts";

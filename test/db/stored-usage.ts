@@ -8,10 +8,10 @@ import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
 import { markDue, registerSeries, seriesIdOf } from "../../src/db/usage/stored-series.ts";
 import { type AnswerToStore, mergeAnswers, type StoredAnswer } from "../../src/db/usage/writer.ts";
 import {
+  type AnswerRow,
   columnsOf,
   groupOf,
   type NormalisedSlice,
-  type SnapshotRow,
   sliceOf,
   UNGROUPED,
 } from "../../src/usage/answer-rows.ts";
@@ -61,7 +61,7 @@ export async function setDue(db: Database, seriesIds: readonly number[], start: 
   await markDue(db, seriesIds, { first: start, oldest: { start, end }, through: end });
 }
 
-function metricsOf(numbers: Numbers, extra: string | null = null): SnapshotRow["metrics"] {
+function metricsOf(numbers: Numbers, extra: string | null = null): AnswerRow["metrics"] {
   return { values: METRICS.map((metric) => numbers[metric] ?? null), extra };
 }
 
@@ -71,18 +71,18 @@ export function rowOf(
   numbers: Numbers | string,
   extra: string | null = null,
   grouping: Grouping = "endpoint",
-): SnapshotRow {
+): AnswerRow {
   const [dimension = "endpoint"] = dimensionsOf(grouping);
   const group = groupOf(dimension, value, 0);
   return { group, metrics: metricsOf(typeof numbers === "string" ? { requests: numbers } : numbers, extra) };
 }
 
-export function rowsOn(day: Day, rows: readonly SnapshotRow[]): NormalisedSlice {
+export function rowsOn(day: Day, rows: readonly AnswerRow[]): NormalisedSlice {
   return sliceOf(day, false, columnsOf(rows));
 }
 
 /** The row of the ungrouped total. */
-function totalRow(numbers: Numbers, extra: string | null = null): SnapshotRow {
+function totalRow(numbers: Numbers, extra: string | null = null): AnswerRow {
   return { group: UNGROUPED, metrics: metricsOf(numbers, extra) };
 }
 

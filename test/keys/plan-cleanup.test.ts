@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Ledger, LedgerKey } from "../../src/keys/ledger.ts";
+import type { Ledger, LedgerKey } from "../../src/keys/ledger-types.ts";
 import { cleanupSteps } from "../../src/keys/plan.ts";
 import type { RotationJob } from "../../src/keys/policy.ts";
 import { COMMAND, daysAgo, draining, FILE, IN_FILE, JOB, key, ledger, NOW, orphan, pending } from "./sample-ledger.ts";

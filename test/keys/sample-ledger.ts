@@ -1,6 +1,6 @@
 // A rotation job and a ledger for tests. A test gives only the fields that matter to it.
 
-import type { Ledger, LedgerKey } from "../../src/keys/ledger.ts";
+import type { Ledger, LedgerKey } from "../../src/keys/ledger-types.ts";
 import type { RotationJob, Sink } from "../../src/keys/policy.ts";
 
 export const NOW = new Date("2026-05-01T12:00:00Z");

@@ -1,4 +1,4 @@
-// Merges the rows of slices into the stored ones. Group values are stored once, and rows hold their id.
+// Merges the rows of slices into the table snapshot_row. Group values are stored once, and rows hold their id.
 
 import { hash } from "node:crypto";
 import { type RawBuilder, sql } from "kysely";
@@ -8,9 +8,9 @@ import type { Grouping } from "../../usage/series.ts";
 import type { Tx } from "../connection/transaction.ts";
 import { type SliceRef, sliceKey } from "./stored-slices.ts";
 
-const columnsOf = (table: string) =>
-  sql.join([...STORED_METRICS, "extra_metrics"].map((name) => sql.ref(`${table}${name}`)));
-const METRIC_COLUMNS = columnsOf("");
+const metricColumns = (prefix: string) =>
+  sql.join([...STORED_METRICS, "extra_metrics"].map((name) => sql.ref(`${prefix}${name}`)));
+const METRIC_COLUMNS = metricColumns("");
 
 type GroupedRows = Pick<NormalisedSlice, "columns"> & { readonly grouping: Grouping };
 type SliceRows = SliceRef & GroupedRows;
@@ -38,12 +38,12 @@ export async function mergeRows(tx: Tx, slices: readonly SliceRows[], groupIds: 
     ), difference as (
       select coalesce(i.slice_no, s.slice_no) as slice_no, coalesce(i.group_id, s.group_id) as group_id,
         case when i.group_id is null then 'gone' when s.group_id is null or s.gone then 'appeared' else 'changed' end as kind,
-        coalesce(s.revision, 0) + 1 as revision, ${columnsOf("i.")}
+        coalesce(s.revision, 0) + 1 as revision, ${metricColumns("i.")}
       from incoming i
       full join stored s on s.slice_no = i.slice_no and s.group_id = i.group_id
       where s.group_id is null
         or (i.group_id is null and not s.gone)
-        or (i.group_id is not null and (s.gone or (${columnsOf("s.")}) is distinct from (${columnsOf("i.")})))
+        or (i.group_id is not null and (s.gone or (${metricColumns("s.")}) is distinct from (${metricColumns("i.")})))
     ), placed as (
       select * from difference join replaced using (slice_no)
     ), inserted as (
@@ -56,14 +56,14 @@ export async function mergeRows(tx: Tx, slices: readonly SliceRows[], groupIds: 
       insert into usage_export.superseded_row
         (series_id, usage_date, group_id, ${METRIC_COLUMNS}, gone, revision, restates, returned, first_seen_at,
           last_changed_at, superseded_at)
-      select r.series_id, r.usage_date, r.group_id, ${columnsOf("r.")}, r.gone, r.revision, r.restates, r.returned,
+      select r.series_id, r.usage_date, r.group_id, ${metricColumns("r.")}, r.gone, r.revision, r.restates, r.returned,
         r.first_seen_at, r.last_changed_at, ${seenAt}::timestamptz
       from placed d
       join usage_export.snapshot_row r using (series_id, usage_date, group_id)
       where d.revision > 1
     ), updated as (
       update usage_export.snapshot_row r
-      set (${METRIC_COLUMNS}) = (select ${columnsOf("d.")}), gone = d.kind = 'gone', returned = d.kind = 'appeared',
+      set (${METRIC_COLUMNS}) = (select ${metricColumns("d.")}), gone = d.kind = 'gone', returned = d.kind = 'appeared',
         revision = d.revision, restates = d.restates, last_changed_at = ${seenAt}::timestamptz
       from placed d
       where d.revision > 1 and r.series_id = d.series_id and r.usage_date = d.usage_date and r.group_id = d.group_id

@@ -2,8 +2,8 @@ import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { openPostgres } from "../../../src/db/connection/database.ts";
-import { LEASE_SECONDS, releaseLease, renewLease, requireLease, takeLease } from "../../../src/db/keys/ledger.ts";
-import type { LedgerChange } from "../../../src/keys/ledger.ts";
+import { LEASE_SECONDS, releaseLease, renewLease, requireLease, takeLease } from "../../../src/db/keys/lease.ts";
+import type { LedgerChange } from "../../../src/keys/ledger-types.ts";
 import { testDatabase } from "../../support/database.ts";
 import { newIntent, newKey, newRotation, writer } from "./written-ledger.ts";
 

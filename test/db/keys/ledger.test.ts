@@ -3,7 +3,7 @@ import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { openPostgres } from "../../../src/db/connection/database.ts";
 import { readLedger } from "../../../src/db/keys/ledger.ts";
-import type { LedgerKey } from "../../../src/keys/ledger.ts";
+import type { LedgerKey } from "../../../src/keys/ledger-types.ts";
 import type { RotationJob } from "../../../src/keys/policy.ts";
 import { copyDatabase, testDatabase } from "../../support/database.ts";
 import { runStatement } from "../../support/postgres-admin.ts";

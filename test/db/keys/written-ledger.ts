@@ -3,8 +3,9 @@
 import { randomUUID } from "node:crypto";
 import { pino } from "pino";
 import type { Database } from "../../../src/db/connection/database.ts";
-import { type Lease, openKeyLedger, takeLease } from "../../../src/db/keys/ledger.ts";
-import type { LedgerChange, NewKey } from "../../../src/keys/ledger.ts";
+import { type Lease, takeLease } from "../../../src/db/keys/lease.ts";
+import { openKeyLedger } from "../../../src/db/keys/ledger.ts";
+import type { LedgerChange, NewKey } from "../../../src/keys/ledger-types.ts";
 import type { RotationJob } from "../../../src/keys/policy.ts";
 import { Scrubber, Secret } from "../../../src/secret.ts";
 import { JOB } from "../../keys/sample-ledger.ts";

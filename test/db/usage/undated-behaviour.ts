@@ -4,14 +4,14 @@ import { sql } from "kysely";
 import { expect, test } from "vitest";
 import type { Database } from "../../../src/db/connection/database.ts";
 import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
-import type { NormalisedSlice, SnapshotRow } from "../../../src/usage/answer-rows.ts";
+import type { AnswerRow, NormalisedSlice } from "../../../src/usage/answer-rows.ts";
 import type { Project } from "../../../src/usage/series.ts";
 import { type AnswerPart, coverageOf, fail, newSeries, rowOf, rowsOn, shown, store, view } from "../stored-usage.ts";
 
 const RUN_DAY = "2026-03-18";
 const OWN: AnswerPart = { serviceChoosesDays: true };
 
-function undated(rows: readonly SnapshotRow[]): NormalisedSlice {
+function undated(rows: readonly AnswerRow[]): NormalisedSlice {
   return { ...rowsOn(RUN_DAY, rows), undated: true };
 }
 
