@@ -20,13 +20,13 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | "all">> = {
     ...["config", "db", "db/connection", "db/jobs", "db/keys", "db/usage", "keys", "schedule", "service", "usage"],
   ],
   usage: [],
-  keys: ["usage/days.ts"],
+  keys: ["config/rotations.ts", "usage/days.ts"],
   service: ["proxy-agent.ts", "usage"],
-  config: ["keys/policy.ts", "service/service.ts", "usage"],
+  config: ["keys/scopes.ts", "service/service.ts", "usage"],
   "db/connection": ["db/jobs/queue.ts", "db/schema.ts", "usage/dimensions.ts", "usage/metrics.ts"],
   "db/usage": ["db/connection", "db/jobs", "usage"],
   "db/jobs": ["db/connection", "db/schema.ts", "usage"],
-  "db/keys": ["db/connection", "db/schema.ts", "keys", "usage"],
+  "db/keys": ["config/rotations.ts", "db/connection", "db/schema.ts", "keys", "usage"],
   facts: [
     ...["config", "db", "db/connection", "db/jobs", "db/keys", "db/usage", "keys", "schedule", "usage"],
     // The texts of conditions and warnings are facts, too.

@@ -1,6 +1,6 @@
 // Rules between fields of the configuration. They are checked once every field by itself is right. Pure.
 
-import { holdsScope } from "../keys/policy.ts";
+import { holdsScope } from "../keys/scopes.ts";
 import { DIMENSIONS, DIMENSIONS_OF, dimension, type Source } from "../usage/dimensions.ts";
 import { overlappingPrices } from "../usage/prices.ts";
 import {

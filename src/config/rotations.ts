@@ -1,7 +1,6 @@
 // The schema of a rotation, and the rotations that the program runs: one for each project. Pure.
 
 import { z } from "zod";
-import type { RotationJob } from "../keys/policy.ts";
 import type { Project } from "../usage/series.ts";
 import { FilePath, Name, object, reportingIssues, Schedule, Timezone, text, wholeNumber } from "./fields.ts";
 import type { ConfigIssue } from "./json.ts";
@@ -73,13 +72,20 @@ function problemsOf({ project, projects, deliver }: z.output<typeof RotationOfFi
   });
 }
 
-export type RotationConfig = RotationJob & {
+/** Where a new key is delivered, besides the sealed store. A file has an absolute path. */
+export type Sink = z.output<typeof WrittenSink>;
+
+/** A rotation for one project. `name` is its name in the ledger. */
+export type RotationConfig = Readonly<Omit<WrittenRotation, "project" | "projects" | "createWith">> & {
+  /** The name in the configuration; left out if it is `name`, because the rotation is for one project. */
+  readonly jobName?: string;
+  readonly project: Project;
   /** The key that creates and deletes the rotation's keys; left out, the project's own key does. */
   readonly createWith?: KeyReference;
 };
 
 /** The rotation's name in the configuration. */
-export function jobNameOf({ jobName, name }: Pick<RotationJob, "jobName" | "name">): string {
+export function jobNameOf({ jobName, name }: Pick<RotationConfig, "jobName" | "name">): string {
   return jobName ?? name;
 }
 

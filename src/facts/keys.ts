@@ -1,9 +1,9 @@
 // The keys of rotations, and how each rotation goes.
 
 import { sql } from "kysely";
+import type { RotationConfig } from "../config/rotations.ts";
 import type { Database } from "../db/connection/database.ts";
 import { BRIEF_SNAPSHOT_SECONDS, readSnapshot } from "../db/connection/transaction.ts";
-import type { RotationJob } from "../keys/policy.ts";
 import type { Day } from "../usage/days.ts";
 
 export type KeyStatus = {
@@ -106,14 +106,14 @@ export type RotationHealth = RotationRow & {
   /** How many projects it is for, if it is for many: then the figures are those of all of them, and the age is that of the oldest key. */
   readonly projects?: number;
   /** Undefined if it is not configured any more. */
-  readonly configured: Pick<RotationJob, "maxAgeDays" | "retire"> | undefined;
+  readonly configured: Pick<RotationConfig, "maxAgeDays" | "retire"> | undefined;
 };
 
 /** Nobody can end the failures of a rotation that is not configured any more. */
 const NO_FAILURES = { failedAttempts: 0, lastError: null, fallback: null, fallbackAt: null };
 
 /** A rotation for many projects has one for each of them. */
-export async function rotationHealth(db: Database, rotations: readonly RotationJob[]) {
+export async function rotationHealth(db: Database, rotations: readonly RotationConfig[]) {
   const settings = new Map(rotations.map((one) => [one.name, one]));
   return (await rotationRows(db)).map((row): RotationHealth => {
     const configured = settings.get(row.ledgerName);
@@ -179,8 +179,8 @@ type KeyEventRow = {
 
 /** `rotations` as the program runs them, one for each project; `file.rotations` as the file has them. */
 type ConfiguredRotations = {
-  readonly rotations: readonly RotationJob[];
-  readonly file: { readonly rotations: readonly Pick<RotationJob, "name" | "maxAgeDays">[] };
+  readonly rotations: readonly RotationConfig[];
+  readonly file: { readonly rotations: readonly Pick<RotationConfig, "name" | "maxAgeDays">[] };
 };
 
 /** The rotations that have keys, and those that are configured and have none. */

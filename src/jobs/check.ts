@@ -3,7 +3,7 @@
 
 import type { RotationConfig } from "../config/rotations.ts";
 import { AppError, errorText } from "../errors.ts";
-import { holdsScope } from "../keys/policy.ts";
+import { holdsScope } from "../keys/scopes.ts";
 import { testSink } from "../keys/sinks.ts";
 import { fetchToken } from "../service/keys.ts";
 import { BREAKDOWN_SCOPES, dependsOnDialect } from "../service/usage.ts";

@@ -5,11 +5,12 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { max } from "date-fns/max";
 import { min } from "date-fns/min";
 import { rotationKeyName } from "../config/projects.ts";
+import type { RotationConfig } from "../config/rotations.ts";
 import { databaseNow } from "../db/connection/database.ts";
 import type { OpenedKey } from "../db/keys/ledger.ts";
 import { AppError, errorText } from "../errors.ts";
-import type { LedgerKey } from "../keys/ledger-types.ts";
-import { type RotationJob, readsUsage } from "../keys/policy.ts";
+import type { LedgerKey } from "../keys/plan.ts";
+import { readsUsage } from "../keys/scopes.ts";
 import type { Secret } from "../secret.ts";
 import { isKeyRejected } from "../service/errors.ts";
 import { fetchToken, listKeys } from "../service/keys.ts";
@@ -33,7 +34,7 @@ const WAIT_MS = 1_000;
  */
 export async function verifyKey(
   { service, db }: RotationContext,
-  { name, project, scopes }: RotationJob,
+  { name, project, scopes }: RotationConfig,
   { apiKeyId, key: unnamed }: OpenedKey,
   granted: readonly string[],
   signal: AbortSignal,
@@ -60,7 +61,7 @@ const REFUSAL_CHECK_MS_MAX = 30_000;
 /** Why the active key no longer works; undefined if it works, or if the service does not answer at present. */
 export async function refusalReason(
   context: RotationContext,
-  job: RotationJob,
+  job: RotationConfig,
   opened: OpenedKey,
   granted: readonly string[],
 ): Promise<string | undefined> {
@@ -119,7 +120,7 @@ export async function readClocks({ db, service }: Pick<RotationContext, "db" | "
 }
 
 /** Reads every day of the grace period and today. The first day may include usage from before the key was replaced. */
-export async function lastUse(context: RotationContext, job: RotationJob, key: LedgerKey): Promise<LastUse> {
+export async function lastUse(context: RotationContext, job: RotationConfig, key: LedgerKey): Promise<LastUse> {
   const { app, service, keys } = context;
   const { project } = job;
   const { signal } = app;

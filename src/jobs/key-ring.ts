@@ -5,12 +5,12 @@ import { batched } from "../async.ts";
 import { runCommand } from "../command.ts";
 import type { Config } from "../config/config.ts";
 import { type CommandReference, type KeyReference, keyName, type StaticKeyReference } from "../config/projects.ts";
+import type { RotationConfig } from "../config/rotations.ts";
 import { neededKeys, readSecret, requireReadable, secretOf } from "../config/secrets.ts";
 import type { Database } from "../db/connection/database.ts";
 import { recordEvent } from "../db/keys/key-events.ts";
 import { openMasterKeys, rotationsWithKey, usableKeys } from "../db/keys/sealed-keys.ts";
 import { AppError } from "../errors.ts";
-import type { RotationJob } from "../keys/policy.ts";
 import { isDamaged, type MasterKeys, openSealedKey } from "../keys/seal.ts";
 import type { Secret } from "../secret.ts";
 import { isKeyRejected } from "../service/errors.ts";
@@ -25,7 +25,7 @@ export type KeyRing = {
   readonly use: <T>(project: Project, call: (key: Secret) => Promise<T>) => Promise<T>;
   /** Calls with the key that creates and deletes the keys of a rotation, in the same way. */
   readonly useToRotate: <T>(
-    job: Pick<RotationJob, "name" | "project">,
+    job: Pick<RotationConfig, "name" | "project">,
     call: (key: Secret) => Promise<T>,
   ) => Promise<T>;
 };

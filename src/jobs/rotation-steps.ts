@@ -2,11 +2,18 @@
 // Every step except the create is safe to repeat; the create is never repeated.
 
 import { randomBytes } from "node:crypto";
-import type { KeyLedger } from "../db/keys/ledger.ts";
+import type { RotationConfig, Sink } from "../config/rotations.ts";
+import type { KeyLedger, NewKey } from "../db/keys/ledger.ts";
 import { AppError, errorText } from "../errors.ts";
-import { activeKey, type LedgerKey, type NewKey } from "../keys/ledger-types.ts";
-import type { CleanupStep, Inspection, RotationStep } from "../keys/plan.ts";
-import { makesSelfHosted, missingScopes, type RotationJob, type Sink, sinkId } from "../keys/policy.ts";
+import {
+  activeKey,
+  type CleanupStep,
+  type Inspection,
+  type LedgerKey,
+  type RotationStep,
+  sinkId,
+} from "../keys/plan.ts";
+import { makesSelfHosted, missingScopes } from "../keys/scopes.ts";
 import { isDamaged } from "../keys/seal.ts";
 import { deliverKey, staleFiles, testSink } from "../keys/sinks.ts";
 import type { Secret } from "../secret.ts";
@@ -18,7 +25,7 @@ import { lastUse, refusalReason, verifyKey } from "./key-checks.ts";
 /** A rotation in progress. `did`, `kept` and `errors` become those of its RotationResult. */
 export type Rotation = {
   readonly context: RotationContext;
-  readonly job: RotationJob;
+  readonly job: RotationConfig;
   readonly ledger: KeyLedger;
   readonly did: string[];
   readonly kept: string[];

@@ -12,8 +12,8 @@ import { LEASE_SECONDS, type Lease, releaseLease, renewLease, takeLease } from "
 import { openKeyLedger } from "../db/keys/ledger.ts";
 import { openMasterKeys } from "../db/keys/sealed-keys.ts";
 import { AppError, errorText } from "../errors.ts";
-import { activeKey } from "../keys/ledger-types.ts";
 import {
+  activeKey,
   type CleanupStep,
   cleanupSteps,
   type Inspection,
@@ -21,7 +21,6 @@ import {
   type RotationRequest,
   type RotationStep,
 } from "../keys/plan.ts";
-import type { RotationJob } from "../keys/policy.ts";
 import { NO_COUNTS } from "../usage/counts.ts";
 import type { RotationContext } from "./context.ts";
 import { readClocks } from "./key-checks.ts";
@@ -47,7 +46,7 @@ const LEASE_POLL_MS = 250;
 /** Calls `work` while no other process rotates the key. If one does, waits until it has finished. */
 export async function withRotationLease<T>(
   { app, db }: Pick<RotationContext, "app" | "db">,
-  job: RotationJob,
+  job: RotationConfig,
   work: (lease: Lease) => Promise<T>,
 ): Promise<T> {
   const lease = await waitForLease(app, db, job);
@@ -64,7 +63,7 @@ export async function withRotationLease<T>(
 /** Rotates one key now, if it is due or if a person asks for it. */
 export async function rotateKey(
   context: RotationContext,
-  job: RotationJob,
+  job: RotationConfig,
   lease: Lease,
   request?: RotationRequest,
 ): Promise<RotationResult> {
@@ -83,7 +82,7 @@ export async function rotateKey(
 /** Waits for the lease and rotates. `wants` is what a person asks for. */
 export async function rotateForPerson(
   context: RotationContext,
-  job: RotationJob,
+  job: RotationConfig,
   wants?: RotationRequest["wants"],
 ): Promise<RotationResult> {
   // The request's time is taken before the wait, so that what another process does during the wait fulfils the request.
@@ -112,7 +111,7 @@ export async function recordedRotation(
   });
 }
 
-async function waitForLease({ log, actor, signal }: App, db: Database, job: RotationJob): Promise<Lease> {
+async function waitForLease({ log, actor, signal }: App, db: Database, job: RotationConfig): Promise<Lease> {
   const until = performance.now() + LEASE_WAIT_MS_MAX;
   for (let attempt = 1; ; attempt++) {
     const lease = await takeLease(db, job, actor);

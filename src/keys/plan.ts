@@ -1,9 +1,61 @@
-// Decides what a rotation does: the next step towards an active key, and what the replaced and lost keys need. Pure: the
-// ledger, the policy and the clock come in, steps come out.
+// What is known about the keys of a rotation, and what follows from it: the next step towards an active key, and what the replaced and lost
+// keys need. Pure: the ledger, the configured rotation and the clock come in, steps come out.
 
+import type { RotationConfig, Sink } from "../config/rotations.ts";
 import { DAY_MS, HOUR_MS } from "../usage/days.ts";
-import { activeKey, type Ledger, type LedgerKey } from "./ledger-types.ts";
-import { type RotationJob, type Sink, sinkId } from "./policy.ts";
+
+type KeyState = "pending" | "active" | "draining" | "retired" | "orphan";
+
+/**
+ * How far a pending key is:
+ * - `intent`: the create may have been sent; nothing is known about the key
+ * - `stored`: it exists, and its secret is sealed in the ledger
+ * - `verified`: a call with it succeeded
+ */
+type PendingStep = "intent" | "stored" | "verified";
+
+export type LedgerKey = {
+  /** Recorded before the create, and written into the key's comment. */
+  readonly intentId: string;
+  /** The service's identifier; null if it is not known. */
+  readonly apiKeyId: string | null;
+  readonly state: KeyState;
+  readonly step: PendingStep | null;
+  readonly requestedAt: Date;
+  /** When the service lets it expire. */
+  readonly expiresAt: Date | null;
+  readonly activeSince: Date | null;
+  /** When a rollback made it active again. */
+  readonly rollbackAt: Date | null;
+  readonly drainingSince: Date | null;
+  readonly dueForRemovalAt: Date | null;
+  readonly scopesAsked: readonly string[];
+  /** Empty if the service did not say. */
+  readonly scopesGranted: readonly string[];
+  /** The sinks that hold it, by sinkId. A sink holds one key at a time. */
+  readonly deliveredTo: readonly string[];
+  /** Why the key is in this state, if a reason was recorded. */
+  readonly note: string | null;
+};
+
+export type Ledger = {
+  /** Since the last success. */
+  readonly failedAttempts: number;
+  readonly lastError: string | null;
+  /** The intentId of the key that a rollback is to make active again. */
+  readonly rollbackTo: string | null;
+  /** All but the retired ones, the oldest first. */
+  readonly keys: readonly LedgerKey[];
+};
+
+export function activeKey({ keys }: Ledger): LedgerKey | undefined {
+  return keys.find(({ state }) => state === "active");
+}
+
+/** A name for a sink. It changes only if the file or the command changes. */
+export function sinkId(sink: Sink): string {
+  return "file" in sink ? `file ${sink.file}` : `command ${JSON.stringify(sink.command)}`;
+}
 
 /** After this many failures in a row nothing is created until a person asks for it. */
 export const FAILED_ATTEMPTS_MAX = 5;
@@ -36,7 +88,7 @@ export type Inspection = {
 };
 
 export function planRotation(
-  job: RotationJob,
+  job: RotationConfig,
   ledger: Ledger,
   now: Date,
   request?: RotationRequest,
@@ -72,7 +124,7 @@ export function fallbackText({ fallback, fallbackAt }: Fallback): string {
 }
 
 export function nextStep(
-  job: RotationJob,
+  job: RotationConfig,
   ledger: Ledger,
   now: Date,
   request?: RotationRequest,
@@ -98,14 +150,14 @@ export function nextStep(
   return ledger.failedAttempts > 0 ? { kind: "recover", reason: "nothing is left to do" } : undefined;
 }
 
-function rollbackStep(job: RotationJob, target: LedgerKey, pending: LedgerKey | undefined): RotationStep {
+function rollbackStep(job: RotationConfig, target: LedgerKey, pending: LedgerKey | undefined): RotationStep {
   const reason = "the previous key was asked for";
   if (pending) return pending.step === "intent" ? markOrphanStep(pending) : { kind: "abandon", key: pending, reason };
   return deliverOrPromote(job, target, reason);
 }
 
 function pendingStep(
-  job: RotationJob,
+  job: RotationConfig,
   ledger: Ledger,
   key: LedgerKey,
   request: RotationRequest | undefined,
@@ -120,7 +172,7 @@ function pendingStep(
   return deliverOrPromote(job, key, "the key works");
 }
 
-function deliverOrPromote(job: RotationJob, key: LedgerKey, reason: string): RotationStep {
+function deliverOrPromote(job: RotationConfig, key: LedgerKey, reason: string): RotationStep {
   const sinks = missingSinks(job, key);
   return sinks.length > 0
     ? { kind: "deliver", key, sinks, reason: `${reason} and not every sink has it` }
@@ -146,7 +198,7 @@ function previousKey(ledger: Ledger): LedgerKey | undefined {
 }
 
 function dueReason(
-  job: RotationJob,
+  job: RotationConfig,
   active: LedgerKey | undefined,
   now: Date,
   request: RotationRequest | undefined,
@@ -168,7 +220,7 @@ function daysInService(key: LedgerKey, now: Date): number {
   return daysBetween(key.rollbackAt ?? key.requestedAt, now);
 }
 
-function missingSinks(job: RotationJob, key: LedgerKey, stale: Inspection["stale"] = new Map()): Sink[] {
+function missingSinks(job: RotationConfig, key: LedgerKey, stale: Inspection["stale"] = new Map()): Sink[] {
   return job.deliver.filter((sink) => !key.deliveredTo.includes(sinkId(sink)) || stale.has(sinkId(sink)));
 }
 
@@ -192,7 +244,7 @@ export type CleanupStep = { readonly reason: string; readonly key: LedgerKey } &
 );
 
 /** No step is for an active or a pending key. `now` is the earliest of the known clocks. */
-export function cleanupSteps(job: RotationJob, ledger: Ledger, now: Date): CleanupStep[] {
+export function cleanupSteps(job: RotationConfig, ledger: Ledger, now: Date): CleanupStep[] {
   const hasActive = activeKey(ledger) !== undefined;
   return ledger.keys.flatMap((key): CleanupStep[] => {
     if (key.state === "orphan") return [orphanStep(job, key, now)];
@@ -207,12 +259,12 @@ export function cleanupSteps(job: RotationJob, ledger: Ledger, now: Date): Clean
 }
 
 /** A key that a sink still holds is never deleted: whoever reads the sink uses it. */
-function removalStep(job: RotationJob, key: LedgerKey): CleanupStep {
+function removalStep(job: RotationConfig, key: LedgerKey): CleanupStep {
   const isHeld = job.deliver.some((sink) => key.deliveredTo.includes(sinkId(sink)));
   return { kind: job.retire !== "keep" && !isHeld ? "delete" : "recheck", key, reason: "it is due for removal" };
 }
 
-function orphanStep(job: RotationJob, key: LedgerKey, now: Date): CleanupStep {
+function orphanStep(job: RotationConfig, key: LedgerKey, now: Date): CleanupStep {
   if (key.apiKeyId !== null) {
     return { kind: job.retire === "keep" ? "recheck" : "delete", key, reason: "nobody has its secret" };
   }

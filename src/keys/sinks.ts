@@ -4,10 +4,11 @@ import { randomBytes } from "node:crypto";
 import { mkdir, open, realpath, rm, stat, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { isProgram, runCommand } from "../command.ts";
+import type { Sink } from "../config/rotations.ts";
 import { AppError, systemCode } from "../errors.ts";
 import { readRegularFile, replaceFile, withFileLimit } from "../files.ts";
 import type { Secret } from "../secret.ts";
-import { type Sink, sinkId } from "./policy.ts";
+import { sinkId } from "./plan.ts";
 
 const DELIVERY_MS_MAX = 20_000;
 const FILE_MODE = 0o600;

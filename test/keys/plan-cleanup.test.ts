@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import type { Ledger, LedgerKey } from "../../src/keys/ledger-types.ts";
+import type { RotationConfig } from "../../src/config/rotations.ts";
+import type { Ledger, LedgerKey } from "../../src/keys/plan.ts";
 import { cleanupSteps } from "../../src/keys/plan.ts";
-import type { RotationJob } from "../../src/keys/policy.ts";
 import { COMMAND, daysAgo, draining, FILE, IN_FILE, JOB, key, ledger, NOW, orphan, pending } from "./sample-ledger.ts";
 
 const HOUR_MS = 60 * 60 * 1000;
@@ -11,7 +11,7 @@ const REPLACED = [draining({ drainingSince: daysAgo(9) }), key()];
 const FOUND = [orphan({ apiKeyId: "k" })];
 const RESTORED = { rollbackTo: "ue-0" };
 
-type Given = Partial<RotationJob> & Pick<Partial<Ledger>, "rollbackTo">;
+type Given = Partial<RotationConfig> & Pick<Partial<Ledger>, "rollbackTo">;
 type Case = readonly [name: string, step: string | undefined, keys: readonly LedgerKey[], given?: Given];
 
 function stepsOf(keys: readonly LedgerKey[], { rollbackTo = null, ...job }: Given = {}): string[] {

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import type { Ledger, LedgerKey } from "../../src/keys/ledger-types.ts";
+import type { RotationConfig } from "../../src/config/rotations.ts";
+import type { Ledger, LedgerKey } from "../../src/keys/plan.ts";
 import { nextStep, type RotationRequest } from "../../src/keys/plan.ts";
-import type { RotationJob } from "../../src/keys/policy.ts";
 import { COMMAND, daysAgo, draining, FILE, IN_FILE, JOB, key, ledger, NOW, orphan, pending } from "./sample-ledger.ts";
 
-type Given = Partial<Ledger> & { readonly job?: Partial<RotationJob>; readonly wants?: RotationRequest["wants"] };
+type Given = Partial<Ledger> & { readonly job?: Partial<RotationConfig>; readonly wants?: RotationRequest["wants"] };
 type Case = readonly [name: string, next: string | undefined, keys: readonly LedgerKey[], given?: Given];
 
 /** Expects the next step and its key, as in "deliver ue-1". */

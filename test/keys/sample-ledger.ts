@@ -1,7 +1,7 @@
 // A rotation job and a ledger for tests. A test gives only the fields that matter to it.
 
-import type { Ledger, LedgerKey } from "../../src/keys/ledger-types.ts";
-import type { RotationJob, Sink } from "../../src/keys/policy.ts";
+import type { RotationConfig, Sink } from "../../src/config/rotations.ts";
+import type { Ledger, LedgerKey } from "../../src/keys/plan.ts";
 
 export const NOW = new Date("2026-05-01T12:00:00Z");
 
@@ -12,9 +12,9 @@ export function daysAgo(days: number, plusMs = 0): Date {
 }
 
 export const FILE: Sink = { file: "/run/exporter.key" };
-export const COMMAND = { command: ["store-key", "exporter"], timeoutSeconds: 30 } as const;
+export const COMMAND = { command: ["store-key", "exporter"], timeoutSeconds: 30 };
 
-export const JOB: RotationJob = {
+export const JOB: RotationConfig = {
   ...{ name: "exporter", schedule: "0 4 * * *", timezone: "UTC" },
   project: { id: "project-1", name: "production" },
   ...{ comment: "usage exporter", scopes: ["member"], tags: [] },

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { holdsScope, makesSelfHosted, missingScopes, readsUsage } from "../../src/keys/policy.ts";
+import { holdsScope, makesSelfHosted, missingScopes, readsUsage } from "../../src/keys/scopes.ts";
 
 const API = "self-hosted:product:api";
 const ENGINE = "self-hosted:product:engine";

@@ -10,7 +10,7 @@ afterAll(() => rm(folder, { recursive: true }));
 
 const KEY = new Secret("c".repeat(40));
 
-const sinkOf = (command: readonly string[], timeoutSeconds = 10) => ({ command, timeoutSeconds }) as const;
+const sinkOf = (command: readonly string[], timeoutSeconds = 10) => ({ command: [...command], timeoutSeconds });
 
 function run(script: string, timeoutSeconds?: number): Promise<void> {
   const sink = sinkOf(["sh", "-c", script, "sh", folder], timeoutSeconds);

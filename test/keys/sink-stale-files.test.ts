@@ -2,8 +2,9 @@ import { chmod, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
+import type { Sink } from "../../src/config/rotations.ts";
 import { withFileLimit } from "../../src/files.ts";
-import { type Sink, sinkId } from "../../src/keys/policy.ts";
+import { sinkId } from "../../src/keys/plan.ts";
 import { staleFiles } from "../../src/keys/sinks.ts";
 import { Secret } from "../../src/secret.ts";
 
@@ -23,7 +24,7 @@ async function faultsOf(...sinks: readonly Sink[]): Promise<readonly string[]> {
 
 test("only a file that got the key and does not hold it is reported", async () => {
   const [right, other, unknown] = [await sinkNamed("right"), await sinkNamed("other"), await sinkNamed("unknown")];
-  const command = { command: ["store-key"], timeoutSeconds: 30 } as const;
+  const command = { command: ["store-key"], timeoutSeconds: 30 };
   await writeFile(right.file, `${KEY.reveal()}\n`);
   await writeFile(other.file, `${"f".repeat(40)}\n`);
   const stale = await staleFiles([right, other, unknown, command], [right, other, command].map(sinkId), KEY);

@@ -3,8 +3,8 @@
 // hand the session to other clients.
 
 import { sql } from "kysely";
+import type { RotationConfig } from "../../config/rotations.ts";
 import { AppError } from "../../errors.ts";
-import type { RotationJob } from "../../keys/policy.ts";
 import type { Database } from "../connection/database.ts";
 import { inTransaction, type Tx } from "../connection/transaction.ts";
 
@@ -16,7 +16,7 @@ const LEASE_END = sql<Date>`clock_timestamp() + make_interval(secs => ${LEASE_SE
 
 export type Lease = { readonly rotation: string; readonly fence: string };
 
-type Leased = Pick<RotationJob, "name" | "jobName"> & { readonly project?: { readonly name: string } };
+type Leased = Pick<RotationConfig, "name" | "jobName"> & { readonly project?: { readonly name: string } };
 
 /** Returns those of the names whose rotation has ever been begun, by any process. */
 export async function begunRotations(tx: Tx, names: readonly string[]): Promise<ReadonlySet<string>> {

@@ -4,9 +4,9 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { sql, type UpdateObject } from "kysely";
 import type { Logger } from "pino";
+import type { RotationConfig } from "../../config/rotations.ts";
 import { AppError, errorText } from "../../errors.ts";
-import type { KeyChange, Ledger, LedgerChange, NewKey } from "../../keys/ledger-types.ts";
-import type { RotationJob } from "../../keys/policy.ts";
+import type { Ledger } from "../../keys/plan.ts";
 import { type MasterKeys, openSealedKey, sealKey } from "../../keys/seal.ts";
 import type { Scrubber, Secret } from "../../secret.ts";
 import { storableText } from "../../text.ts";
@@ -17,8 +17,41 @@ import { insertEvent } from "./key-events.ts";
 import { type Lease, renewLease, requireLease } from "./lease.ts";
 import { sealedKey } from "./sealed-keys.ts";
 
+export type NewKey = {
+  readonly apiKeyId: string;
+  readonly key: Secret;
+  /** The granted scopes. The service may order or expand the requested ones; empty if it does not return them. */
+  readonly scopes: readonly string[];
+  /** By the service's clock, if it sent the time. */
+  readonly created?: Date | undefined;
+};
+
+/**
+ * One change: one transaction, with its event.
+ * - `not-created`: the service certainly made no key for the intent
+ * - `orphan`: the service made a key for the intent, or may have, and its secret is lost
+ * - `found`: the service lists the orphan
+ * - `active`: the key becomes active, and the one that was active drains
+ * - `abandoned`: a pending key that will never be used
+ * - `rollback`: a person asked for this key to be active again
+ * - `in-use`: the key was due for removal, but it is still in use
+ * - `kept`: the key is not deleted yet, for a reason that was not recorded before
+ * - `recovered`: resets the count of failed attempts
+ */
+export type LedgerChange =
+  | { readonly kind: "intent"; readonly intentId: string; readonly comment: string }
+  | { readonly kind: "stored"; readonly intentId: string; readonly created: NewKey }
+  | { readonly kind: "delivered"; readonly intentId: string; readonly sink: string }
+  | { readonly kind: "active"; readonly intentId: string; readonly isRollback: boolean }
+  | { readonly kind: "found"; readonly intentId: string; readonly apiKeyId: string }
+  | { readonly kind: "not-created" | "rollback" | KeyChange; readonly intentId: string }
+  | { readonly kind: "failed" | "recovered" };
+
+/** The changes that only set columns of the key. */
+type KeyChange = "orphan" | "verified" | "abandoned" | "due-for-removal" | "in-use" | "kept" | "retired";
+
 type LedgerOptions = {
-  readonly job: RotationJob;
+  readonly job: RotationConfig;
   readonly lease: Lease;
   readonly actor: string;
   readonly masterKeys: MasterKeys;
@@ -61,7 +94,7 @@ export function openKeyLedger(db: Database, options: LedgerOptions) {
  * Returns the ledger of a rotation, and the time by the database's clock. Throws `config` if a key belongs to another project: it could not be
  * used or removed with the keys of the rotation's project.
  */
-export async function readLedger(db: Database, { name, project }: Pick<RotationJob, "name" | "project">) {
+export async function readLedger(db: Database, { name, project }: Pick<RotationConfig, "name" | "project">) {
   const { state, keys } = await inTransaction(db, async (tx) => ({
     state: await selectState(tx, name),
     keys: await selectKeys(tx, name),
@@ -150,7 +183,7 @@ const KEY_PATCHES: Readonly<Record<KeyChange, (note: string) => KeyPatch>> = {
 };
 
 /** `sealed`: the columns of the sealed secret, for a `stored` change. */
-async function applyChange(tx: Tx, job: RotationJob, change: LedgerChange, note: string, sealed?: KeyPatch) {
+async function applyChange(tx: Tx, job: RotationConfig, change: LedgerChange, note: string, sealed?: KeyPatch) {
   switch (change.kind) {
     case "intent":
       await tx
@@ -199,7 +232,7 @@ async function applyChange(tx: Tx, job: RotationJob, change: LedgerChange, note:
   }
 }
 
-function createdKey({ expiresInDays }: RotationJob, { apiKeyId, scopes, created }: NewKey): KeyPatch {
+function createdKey({ expiresInDays }: RotationConfig, { apiKeyId, scopes, created }: NewKey): KeyPatch {
   return {
     ...{ step: "stored", api_key_id: apiKeyId, created_at: created },
     scopes_granted: scopes.map((scope) => storableText(scope)),

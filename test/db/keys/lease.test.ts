@@ -3,7 +3,7 @@ import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { openPostgres } from "../../../src/db/connection/database.ts";
 import { LEASE_SECONDS, releaseLease, renewLease, requireLease, takeLease } from "../../../src/db/keys/lease.ts";
-import type { LedgerChange } from "../../../src/keys/ledger-types.ts";
+import type { LedgerChange } from "../../../src/db/keys/ledger.ts";
 import { testDatabase } from "../../support/database.ts";
 import { newIntent, newKey, newRotation, writer } from "./written-ledger.ts";
 

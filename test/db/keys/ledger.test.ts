@@ -1,10 +1,10 @@
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
 import { expect, test } from "vitest";
+import type { RotationConfig } from "../../../src/config/rotations.ts";
 import { openPostgres } from "../../../src/db/connection/database.ts";
 import { readLedger } from "../../../src/db/keys/ledger.ts";
-import type { LedgerKey } from "../../../src/keys/ledger-types.ts";
-import type { RotationJob } from "../../../src/keys/policy.ts";
+import type { LedgerKey } from "../../../src/keys/plan.ts";
 import { copyDatabase, testDatabase } from "../../support/database.ts";
 import { runStatement } from "../../support/postgres-admin.ts";
 import { type KeyState, newIntent, newKey, newRotation, type Writer } from "./written-ledger.ts";
@@ -14,7 +14,7 @@ const { db, read } = await testDatabase();
 const stateOf = async ({ job }: Writer) => (await readLedger(db, job)).ledger;
 
 /** A rotation with a new key in this state. */
-async function rotationWith(as: KeyState, fields: Partial<RotationJob> = {}) {
+async function rotationWith(as: KeyState, fields: Partial<RotationConfig> = {}) {
   const rotation = await newRotation(db, fields);
   const intentId = newIntent();
   await rotation.key(intentId, as);

@@ -2,16 +2,16 @@
 
 import { randomUUID } from "node:crypto";
 import { pino } from "pino";
+import type { RotationConfig } from "../../../src/config/rotations.ts";
 import type { Database } from "../../../src/db/connection/database.ts";
 import { type Lease, takeLease } from "../../../src/db/keys/lease.ts";
+import type { LedgerChange, NewKey } from "../../../src/db/keys/ledger.ts";
 import { openKeyLedger } from "../../../src/db/keys/ledger.ts";
-import type { LedgerChange, NewKey } from "../../../src/keys/ledger-types.ts";
-import type { RotationJob } from "../../../src/keys/policy.ts";
 import { Scrubber, Secret } from "../../../src/secret.ts";
 import { JOB } from "../../keys/sample-ledger.ts";
 
 export type Writer = {
-  readonly job: RotationJob;
+  readonly job: RotationConfig;
   readonly lease: Lease;
   readonly write: (change: LedgerChange, reason?: string, changeId?: string) => Promise<void>;
   /** Records a new key and all its changes up to this state. */
@@ -26,14 +26,14 @@ const MASTER_KEYS = { current: MASTER_KEY, all: [MASTER_KEY] };
 const SILENT = pino({ level: "silent" });
 
 /** A rotation that no other test uses, with its lease. */
-export async function newRotation(db: Database, fields: Partial<RotationJob> = {}): Promise<Writer> {
+export async function newRotation(db: Database, fields: Partial<RotationConfig> = {}): Promise<Writer> {
   const job = { ...JOB, name: `rotation-${randomUUID()}`, ...fields };
   const lease = await takeLease(db, job, "the test");
   if (!lease) throw new Error(`the lease of ${job.name} is taken`);
   return writer(db, job, lease);
 }
 
-export function writer(db: Database, job: RotationJob, lease: Lease): Writer {
+export function writer(db: Database, job: RotationConfig, lease: Lease): Writer {
   const write: Writer["write"] = (change, reason = "a reason", changeId = randomUUID()) => {
     const options = { job, lease, actor: "the test", masterKeys: MASTER_KEYS, scrubber: new Scrubber(), log: SILENT };
     return openKeyLedger(db, { ...options, newChangeId: () => changeId }).write(change, reason);
@@ -58,7 +58,7 @@ export function writer(db: Database, job: RotationJob, lease: Lease): Writer {
 }
 
 /** A rotation that has used so many keys, one after the other. */
-export async function usedKeys(db: Database, project: RotationJob["project"], count = 2) {
+export async function usedKeys(db: Database, project: RotationConfig["project"], count = 2) {
   const { job, key } = await newRotation(db, { project });
   const intents = Array.from({ length: count }, newIntent);
   for (const intentId of intents) await key(intentId, "active");

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { sinkId } from "../../src/keys/policy.ts";
+import { sinkId } from "../../src/keys/plan.ts";
 import { COMMAND, FILE } from "./sample-ledger.ts";
 
 test("sinks with another file or another command have other ids", () => {

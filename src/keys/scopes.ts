@@ -1,45 +1,4 @@
-// What a rotation is configured to do, and what the scopes and roles of its keys allow. The configuration has checked the values
-// before. Pure.
-
-/** Where a new key is delivered, besides the sealed store. */
-export type Sink =
-  | { /** Absolute. */ readonly file: string }
-  | {
-      /** The program and its arguments; there is no shell, and the key comes on standard input. */
-      readonly command: readonly string[];
-      readonly timeoutSeconds: number;
-    };
-
-export type RotationJob = {
-  /** The name in the ledger. */
-  readonly name: string;
-  /** The name in the configuration; left out if it is `name`, because the rotation is for one project. */
-  readonly jobName?: string;
-  /** A cron expression, in `timezone`. */
-  readonly schedule: string;
-  readonly timezone: string;
-  readonly project: { readonly id: string; readonly name: string };
-  readonly comment: string;
-  /** At least one. */
-  readonly scopes: readonly string[];
-  /** The tags of a regular key. A self-hosted key has none, so none are sent for it. */
-  readonly tags: readonly string[];
-  readonly maxAgeDays: number;
-  /** For how many days a replaced key must not have been seen in use before it is due for removal. */
-  readonly graceDays: number;
-  /** More than maxAgeDays and graceDays together. If it is left out, keys do not expire. */
-  readonly expiresInDays?: number;
-  readonly deliver: readonly Sink[];
-  /** "delete": a key that is due for removal is deleted once the service's usage shows that nobody uses it. */
-  readonly retire: "keep" | "delete";
-};
-
-/** A name for a sink. It changes only if the file or the command changes. */
-export function sinkId(sink: Sink): string {
-  return "file" in sink ? `file ${sink.file}` : `command ${JSON.stringify(sink.command)}`;
-}
-
-// What scopes and roles allow. Pure.
+// What the scopes and roles of keys allow. Pure.
 
 const SELF_HOSTED_PRODUCTS = ["self-hosted:product:api", "self-hosted:product:engine"];
 const MEMBER_SCOPES = ["project:read", "project:write", "keys:read", "keys:write", "usage:read", "usage:write"];
