@@ -94,19 +94,24 @@ async function createNewKey({ context, job, ledger }: Rotation, reason: string):
   const comment = `${job.comment} [${intentId}]`;
   await ledger.write({ kind: "intent", intentId, comment }, reason);
   let created: NewKey;
+  let mayBeSent = false;
+  // While the create waits for its permit, another process may take over the rotation: then it is not sent.
+  const beforeCreate = async () => {
+    await ledger.confirmLease();
+    mayBeSent = true;
+  };
   try {
     const { scopes, expiresInDays } = job;
     const request = {
       ...{ comment, scopes, tags: makesSelfHosted(scopes) ? [] : job.tags },
       expiresInSeconds: expiresInDays === undefined ? undefined : expiresInDays * DAY_SECONDS,
     };
-    // While the create waits for its permit, another process may take over the rotation: then it is not sent.
-    created = await createKey(service, job.project.id, request, caller, app.signal, ledger.confirmLease);
+    created = await createKey(service, job.project.id, request, caller, app.signal, beforeCreate);
   } catch (error) {
-    // An abort shows that nothing was sent: it does not interrupt a create that is being sent.
-    const isCertainlyNotCreated =
-      error instanceof AppError ? error.details.created === "no" : error === app.signal.reason;
-    await ledger.write({ kind: isCertainlyNotCreated ? "not-created" : "orphan", intentId }, errorText(error));
+    // The reason of an abort shows that nothing was sent: an abort does not interrupt a create that is being sent.
+    const isUnsent = !mayBeSent || error === app.signal.reason;
+    const isNotCreated = isUnsent || (error instanceof AppError && error.details.created === "no");
+    await ledger.write({ kind: isNotCreated ? "not-created" : "orphan", intentId }, errorText(error));
     throw error;
   }
   app.scrubber.add(created.key);

@@ -65,8 +65,8 @@ const CreatedKeyAnswer = z.object({
 });
 
 /**
- * Sends one create, never a second one: that would make a second key, whose secret nobody has. A failure is an AppError whose
- * `details.created` is "no" if certainly no key was made, else "unknown". Once the create is sent, an abort has no effect.
+ * Sends one create, never a second one: that would make a second key, whose secret nobody has. A failure of the call is an AppError
+ * whose `details.created` is "no" if certainly no key was made, else "unknown". Once the create is sent, an abort has no effect.
  */
 export async function createKey(
   service: Service,

@@ -25,7 +25,8 @@ function openRotation(create: () => unknown = () => CREATED, ledgerPart: Partial
     const value = operation === "create_key" ? create() : { api_key_id: "caller" };
     return { status: 200, value };
   };
-  const app = { signal: new AbortController().signal, scrubber: new Scrubber(), log: pino({ level: "silent" }) };
+  const controller = new AbortController();
+  const app = { signal: controller.signal, scrubber: new Scrubber(), log: pino({ level: "silent" }) };
   const context = {
     app,
     service: { call },
@@ -39,7 +40,7 @@ function openRotation(create: () => unknown = () => CREATED, ledgerPart: Partial
     ...ledgerPart,
   };
   const rotation = { context, job: { ...JOB, deliver: [] }, ledger } as unknown as Rotation;
-  return { done, take: () => takeStep(rotation, { kind: "create", reason: "there is no active key" }) };
+  return { done, controller, take: () => takeStep(rotation, { kind: "create", reason: "there is no active key" }) };
 }
 
 test("the create is sent after its intent is recorded, and the new key is stored directly after it", async () => {
@@ -48,16 +49,32 @@ test("the create is sent after its intent is recorded, and the new key is stored
   expect(done).toEqual(["token", "write intent", "confirm lease", "create_key", "write stored"]);
 });
 
-test("a process that loses its lease while the create waits for its permit does not send it", async () => {
-  let isLost = false;
-  const confirmLease = async () => {
-    if (isLost) throw new AppError("stopped", "another process has taken over the rotation");
-  };
-  const { done, take } = openRotation(undefined, { confirmLease }, () => {
-    isLost = true;
+test.each<[string, Error]>([
+  ["lease", new AppError("stopped", "another process has taken over the rotation")],
+  ["database", new Error("Connection terminated unexpectedly")],
+])(
+  "a process that loses its %s while the create waits for its permit sends none, and leaves nothing",
+  async (_, error) => {
+    let isLost = false;
+    const confirmLease = async () => {
+      if (isLost) throw error;
+    };
+    const { done, take } = openRotation(undefined, { confirmLease }, () => {
+      isLost = true;
+    });
+    await expect(take()).rejects.toThrow(error.message);
+    expect(done).toEqual(["token", "write intent", "write not-created"]);
+  },
+);
+
+test("a create that a signal stops while it waits for another permit leaves nothing", async () => {
+  const stop = new AppError("stopped", "stopped by SIGTERM");
+  const { done, take, controller } = openRotation(() => {
+    controller.abort(stop);
+    throw stop;
   });
-  await expect(take()).rejects.toThrow("another process");
-  expect(done).toEqual(["token", "write intent", "write orphan"]);
+  await expect(take()).rejects.toBe(stop);
+  expect(done.at(-1)).toBe("write not-created");
 });
 
 test("if the intent can't be recorded, no create is sent", async () => {
