@@ -48,10 +48,10 @@ export type Answer =
 type Handler = (call: Call, service: Service) => Answer;
 
 const ROUTES: readonly (readonly [method: string, path: RegExp, scope: string | undefined, answer: Handler])[] = [
-  ["GET", pathOf("/v1/projects/:project/usage/breakdown"), "project:read", answerBreakdown],
-  ["GET", pathOf("/v1/projects/:project/usage/fields"), "project:read", answerFields],
-  ["GET", pathOf("/v1/projects/:project/billing/breakdown"), "billing:read", answerBreakdown],
-  ["GET", pathOf("/v1/projects/:project/billing/fields"), "billing:read", answerFields],
+  ["GET", pathOf("/v1/projects/:project/(?<source>usage)/breakdown"), "project:read", answerBreakdown],
+  ["GET", pathOf("/v1/projects/:project/(?<source>usage)/fields"), "project:read", answerFields],
+  ["GET", pathOf("/v1/projects/:project/(?<source>billing)/breakdown"), "billing:read", answerBreakdown],
+  ["GET", pathOf("/v1/projects/:project/(?<source>billing)/fields"), "billing:read", answerFields],
   ["GET", pathOf("/v1/projects/:project/balances"), "billing:read", answerBalances],
   ["POST", pathOf("/v1/projects/:project/keys"), "keys:write", createKey],
   ["GET", pathOf("/v1/projects/:project/keys"), "keys:read", listKeys],
@@ -72,13 +72,13 @@ export function answerTo(incoming: IncomingRequest, service: Service): Answer {
   const route = ROUTES.find(([routeMethod, path]) => routeMethod === method && path.test(pathname));
   if (!route) return notFound("no such path");
   const [, path, scope, answer] = route;
-  const { project, key: keyId } = path.exec(pathname)?.groups ?? {};
+  const { project, key: keyId, source: part } = path.exec(pathname)?.groups ?? {};
   const named = projectsOf(caller, service).find(({ id }) => encodeURIComponent(id) === project);
   // Another account's project looks like one that does not exist.
   if (project !== undefined && !named) return notFound("no such project");
   if (scope !== undefined && !mayDo(caller.scopes, scope)) return missingScope(scope);
-  const source = pathname.includes("/billing/") ? "billing" : "usage";
   const projectId = named?.id ?? caller.projectId;
+  const source = part === "billing" ? "billing" : "usage";
   return answer({ ...incoming, caller: { ...caller, projectId }, keyId, source }, service);
 }
 

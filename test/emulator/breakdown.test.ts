@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { UsageRecord } from "../../src/emulator/usage.ts";
 import type { Dialect } from "../../src/usage/dimensions.ts";
 import { METRICS } from "../../src/usage/metrics.ts";
-import { breakdown, type Row, requestsBy, start } from "./ask.ts";
+import { ask, breakdown, CONSOLE_KEY, type Row, requestsBy, start } from "./ask.ts";
 
 const GROUPINGS: Readonly<Record<Dialect, readonly string[]>> = {
   interface: ["accessor", "deployment", "endpoint", "feature_set", "method", "model", "tags"],
@@ -64,6 +64,17 @@ test.each<[string, number, Dialect]>([
   expect(await requestsBy(emulator, "", `${DAY}&${filter}`)).toEqual(requests === 0 ? [] : [[undefined, requests]]);
 });
 
+/** Written out, because the emulator takes them from the list of the product. */
+const FEATURES = `alternatives callback callback_method channels custom_intent custom_intent_mode custom_topic
+  custom_topic_mode detect_entities detect_language diarize dictation encoding extra filler_words intents keyterm keywords
+  language measurements multichannel numerals paragraphs profanity_filter punctuate redact replace sample_rate search
+  sentiment smart_format summarize topics utt_split utterances version aura-2 Numerals.v2`.split(/\s+/);
+
+test("usage can be narrowed to each feature that the service knows", async () => {
+  await using emulator = await start({ usage: () => FEATURES.map((name) => ({ feature_set: [name], requests: 1 })) });
+  for (const name of FEATURES) expect(await requestsBy(emulator, "", `${DAY}&${name}=true`)).toEqual([[undefined, 1]]);
+});
+
 test.each([
   ["interface", "models"],
   ["2026", "model"],
@@ -88,4 +99,11 @@ test("the same tags in another order are one group, and usage without tags is a 
     [["a"], 4],
     [null, 8],
   ]);
+});
+
+test("a project may have the name of another part of a path", async () => {
+  const key = { ...CONSOLE_KEY, projectId: "billing" };
+  await using emulator = await start({ usage, consoleKeys: [key] });
+  const response = await ask(emulator, `/v1/projects/billing/usage/breakdown?${DAY}`);
+  expect(await response.json()).toMatchObject({ results: [{ requests: 15 }] });
 });
