@@ -92,13 +92,14 @@ function renderChange(change: Change): string {
 
 function renderTable({ question, total }: Answer, { grouping, parts }: ChangeSplit): string {
   const { metric, currency } = question;
+  const names = groupNames(parts);
   return textTable([
     [
       `${metricName(metric)}${currency === null ? "" : ` in ${currency}`} by ${groupingNoun(grouping)}`,
       ...["before", "after", "change", ""],
     ],
-    ...parts.map((part) => [
-      part.part === "group" ? groupText(part, parts) : part.part === "others" ? partText(part) : `(${partText(part)})`,
+    ...parts.map((part, i) => [
+      part.part === "group" ? (names[i] ?? "") : part.part === "others" ? partText(part) : `(${partText(part)})`,
       ...[exactText(part.before), exactText(part.after), signed(part.change)],
       part.status ?? "",
     ]),
@@ -106,22 +107,33 @@ function renderTable({ question, total }: Answer, { grouping, parts }: ChangeSpl
   ]);
 }
 
-const NAME_LENGTH_MAX = 200;
+const NAME_COLUMNS = 40;
+/** Only for names that have the same beginning. */
+const LONG_NAME_COLUMNS = 200;
 
-function groupText({ group, label }: ChangePart, parts: readonly ChangePart[]): string {
-  if (group === null) return "(no value)";
-  // Two keys may have the same comment.
-  const isShared = parts.some((one) => one.group !== group && one.label === label);
-  return truncatedName(label === null || isShared ? group : label, NAME_LENGTH_MAX) || "(blank)";
+/** The names of the parts that are groups, each as short as it can be without being that of another. */
+function groupNames(parts: readonly ChangePart[]): readonly string[] {
+  const names = parts.map(({ group, label }) => {
+    if (group === null) return "(no value)";
+    // Two keys may have the same comment.
+    const isShared = parts.some((one) => one.group !== group && one.label === label);
+    return label === null || isShared ? group : label;
+  });
+  const short = names.map((name) => truncatedName(name, NAME_COLUMNS));
+  return short.map((name, i) => {
+    const isUnique = short.indexOf(name) === short.lastIndexOf(name);
+    return (isUnique ? name : truncatedName(names[i] ?? "", LONG_NAME_COLUMNS)) || "(blank)";
+  });
 }
 
-/** The columns after the first are numbers. */
+/** The first and the last column are texts, the others numbers. */
 function textTable(rows: readonly (readonly string[])[]): string {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => characterCount(row[column] ?? ""))));
   const lines = rows.map((row) => {
     const cells = row.map((cell, column) => {
       const space = " ".repeat((widths[column] ?? 0) - characterCount(cell));
-      return column === 0 ? cell + space : space + cell;
+      const isLast = column === row.length - 1;
+      return column === 0 ? cell + space : isLast ? cell : space + cell;
     });
     return `${cells.join("  ").trimEnd()}\n`;
   });

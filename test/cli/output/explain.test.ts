@@ -67,13 +67,15 @@ test("names are cut to one line of the table, and can't turn the text around", a
   ];
   const rows = hostile.map((name, i) => [name, { requests: String(i + 1) }] as const);
   const project = newProject();
-  await storeSeries(db, [{ project, grouping: "model", usage: { [weekBefore]: [], [yesterday]: rows } }]);
+  await storeSeries(db, [{ project, grouping: "model", usage: { [weekBefore]: rows.slice(0, 1), [yesterday]: rows } }]);
   const { stdout } = await context.run(["explain", "--day", yesterday, "--limit", "10"]);
   expect([..."\u202e\u001b\r"].filter((char) => stdout.includes(char))).toEqual([]);
   const [, table = ""] = stdout.split("\n\n");
   expect(table.split("\n")).toHaveLength(hostile.length + 3);
-  expect(table).toContain(`several lines Requests fell by 99%`);
+  expect(table).toContain(`several lines Requests fell by 99% `);
   for (const team of ["dictation", "captions"]) expect(table).toContain(`documentation, ${team} `);
+  expect(table).toContain(`\n${"x".repeat(39)}… `);
+  expect(table).toMatch(/ \+2 {2}new\n/);
 });
 
 test("if there is nothing to explain, it says so", async ({ context }) => {
