@@ -1,7 +1,7 @@
 // Rules between fields of the configuration. They are checked once every field by itself is right. Pure.
 
 import { holdsScope } from "../keys/scopes.ts";
-import { DIMENSIONS, DIMENSIONS_OF, dimension, type Source } from "../usage/dimensions.ts";
+import { DIMENSIONS, DIMENSIONS_OF, dimension, type EachDimension, type Source } from "../usage/dimensions.ts";
 import { overlappingPrices } from "../usage/prices.ts";
 import {
   BILLING_GROUPINGS,
@@ -104,60 +104,80 @@ function checkConditions({ report, service }: Checked, job: Export, filter: Filt
   }
 }
 
+type GoodFilter = { readonly name: string; readonly conditions: string; readonly at: Path };
+
+/** What each filter is compared with. There may be thousands of filters. */
+type KnownFilters = {
+  /** The filters before it that are right. */
+  readonly byName: Map<string, GoodFilter>;
+  readonly byConditions: Map<string, GoodFilter>;
+  /** The dimensions that filters fan out by. */
+  readonly fannedOut: ReadonlySet<EachDimension>;
+};
+
 function checkFilters(report: Report, exports: readonly Export[]): void {
-  const good: GoodFilter[] = [];
+  const each = exports.flatMap(({ filters }) => filters.flatMap((one) => ("each" in one ? one.each : [])));
+  const known: KnownFilters = { byName: new Map(), byConditions: new Map(), fannedOut: new Set(each) };
+  const grouped = new Map([...known.fannedOut].map((by) => [by, projectsGroupedBy(exports, by)]));
   for (const [i, job] of exports.entries()) {
     const names: NameAt[] = [];
     for (const [n, filter] of job.filters.entries()) {
       const at = ["exports", i, "filters", n];
       const [field, value] = "each" in filter ? ["each", `${filter.each}=*`] : ["name", filter.name];
       names.push({ value, path: [...at, field] });
-      const problem = "each" in filter ? fanOutProblem(job, filter, exports) : nameProblem(filter, good, exports);
+      const problem =
+        "each" in filter ? fanOutProblem(job, filter, grouped.get(filter.each)) : nameProblem(filter, known);
       if (problem !== undefined) report([...at, field], problem);
-      else if ("name" in filter) good.push({ name: filter.name, conditions: filterKey(filter), at });
+      else if ("name" in filter) {
+        const good = { name: filter.name, conditions: filterKey(filter), at };
+        known.byName.set(good.name, good);
+        known.byConditions.set(good.conditions, good);
+      }
     }
     reportDuplicates(report, names, "each filter of an export once");
   }
 }
 
-type GoodFilter = { readonly name: string; readonly conditions: string; readonly at: Path };
-
 /**
  * The views identify a filter by its name, the database by its conditions. So over all exports two names for the same conditions would show
  * the same usage twice, and two conditions with one name would show different usage as one.
  */
-function nameProblem(filter: Filter, earlier: readonly GoodFilter[], exports: readonly Export[]): string | undefined {
+function nameProblem(filter: Filter, { byName, byConditions, fannedOut }: KnownFilters): string | undefined {
   const { name } = filter;
   const conditions = filterKey(filter);
   if (name === "all" && conditions !== NO_CONDITIONS) {
     return '"all" is all usage, without conditions: give this filter another name';
   }
-  const isOfFanOut = (one: Export["filters"][number]) => "each" in one && name.startsWith(`${one.each}=`);
-  if (exports.some(({ filters }) => filters.some(isOfFanOut))) {
+  if ([...fannedOut].some((each) => name.startsWith(`${each}=`))) {
     return 'a name that begins like "accessor=" is that of a value of "each": give this filter another name';
   }
-  const other = earlier.find((one) => (one.name === name) !== (one.conditions === conditions));
-  if (!other) return undefined;
-  const at = formatPath(other.at);
-  if (other.name === name) return `has other conditions than the filter of this name at ${at}: rename one of them`;
-  return `has the same conditions as ${at}, which is called ${JSON.stringify(other.name)}: use one name, or the same usage is shown twice`;
+  const [sameName, sameConditions] = [byName.get(name), byConditions.get(conditions)];
+  if (sameName && sameName.conditions !== conditions) {
+    return `has other conditions than the filter of this name at ${formatPath(sameName.at)}: rename one of them`;
+  }
+  if (!sameConditions || sameConditions.name === name) return undefined;
+  return `has the same conditions as ${formatPath(sameConditions.at)}, which is called ${JSON.stringify(sameConditions.name)}: use one name, or the same usage is shown twice`;
 }
 
-function fanOutProblem(job: Export, { each }: FilterOfEach, exports: readonly Export[]): string | undefined {
+/** `grouped` has the projects whose values of the dimension are stored. */
+function fanOutProblem(job: Export, { each }: FilterOfEach, grouped?: ReadonlySet<string>): string | undefined {
   if (job.source === "billing") return 'expected no "each" beside "source": "billing": only usage is fanned out';
   if (job.window === undefined) return 'expected a "window" in this export: the values are those of its days';
-  const by = JSON.stringify(each);
-  const read = new Set(exports.filter((one) => groupsBy(one, each)).flatMap(({ projects }) => projects));
-  const unread = job.projects.filter((name) => !read.has(name));
+  const unread = job.projects.filter((name) => !grouped?.has(name));
   if (unread.length === 0) return undefined;
-  return `expected an export that groups ${quoteAll(unread)} by ${by} without conditions: what it stored says which values there are`;
+  return `expected an export that groups ${quoteAll(unread)} by ${JSON.stringify(each)} without conditions: what it stored says which values there are`;
 }
 
-function groupsBy({ source, groupings, filters }: Export, grouping: FilterOfEach["each"]): boolean {
+/** The projects of the exports that group all usage by it. */
+function projectsGroupedBy(exports: readonly Export[], grouping: EachDimension): ReadonlySet<string> {
   // If a filter called "all" has conditions, that is an issue of its own.
   const isUnfiltered = (filter: Export["filters"][number]) =>
     "name" in filter && (filter.name === "all" || filterKey(filter) === NO_CONDITIONS);
-  return source === "usage" && groupings.includes(grouping) && filters.some(isUnfiltered);
+  const readers = exports.filter(
+    ({ source, groupings, filters }) =>
+      source === "usage" && groupings.includes(grouping) && filters.some(isUnfiltered),
+  );
+  return new Set(readers.flatMap(({ projects }) => projects));
 }
 
 function checkRotation(config: Checked, job: WrittenRotation, at: Path): void {
@@ -189,12 +209,15 @@ function checkRotation(config: Checked, job: WrittenRotation, at: Path): void {
 function checkRotationName(config: Checked, name: string, project: string, path: Path): void {
   const { projectNames, rotations, report } = config;
   const rotation = rotations.find((one) => one.name === name);
-  const names = rotations.map((one) => one.name);
-  if (!rotation) reportUnknown(report, "a rotation", names, { value: name, path });
+  if (!rotation) {
+    const names = rotations.map((one) => one.name);
+    reportUnknown(report, "a rotation", names, { value: name, path });
+    return;
+  }
   // A rotation whose project is not configured has an issue of its own.
-  const isElsewhere = rotation?.projects
+  const isElsewhere = rotation.projects
     ? !rotation.projects.some((one) => matchesPattern(one, project))
-    : rotation?.project !== project && projectNames.has(rotation?.project ?? "");
+    : rotation.project !== project && projectNames.has(rotation.project ?? "");
   if (isElsewhere) report(path, "expected a rotation of this project; this one makes the keys of another project");
 }
 

@@ -144,8 +144,9 @@ function misfit(issues: readonly ZodIssue[], input: unknown): number {
 function unexpectedMessage(issue: ZodIssue, path: Path): string {
   const { input, message } = issue;
   if (input === undefined) return `missing; expected ${message}`;
-  const known = issue.code === "invalid_value" && typeof input === "string" ? issue.values.map(String) : [];
-  return `expected ${message}; got ${describeReceived(path, input)}${didYouMean(String(input), known)}`;
+  const isMisspelt = issue.code === "invalid_value" && typeof input === "string";
+  const guess = isMisspelt ? didYouMean(input, issue.values.map(String)) : "";
+  return `expected ${message}; got ${describeReceived(path, input)}${guess}`;
 }
 
 function unknownFieldMessage(path: Path, known: readonly string[]): string {

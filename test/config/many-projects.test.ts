@@ -1,4 +1,4 @@
-// Configurations of thousands of projects: checking them takes time in proportion, and no message lists them all.
+// Configurations of thousands of projects or filters: checking them takes time in proportion, and no message lists them all.
 
 import { expect, test } from "vitest";
 import { messageFor, parseText } from "./sample-config.ts";
@@ -33,6 +33,18 @@ test("eight times as many projects do not take sixty-four times as long to check
   const [few, many] = [configOf(1_000), configOf(8_000)];
   parseText(few);
   expect(parseText(many).exports[0]?.projects).toHaveLength(8_000);
+  expect(cpuMsOf(() => parseText(many)) / cpuMsOf(() => parseText(few))).toBeLessThan(30);
+});
+
+test("eight times as many filters do not take sixty-four times as long to check", () => {
+  const filtered = (count: number) => {
+    const filters = Array.from({ length: count }, (_, i) => ({ name: `tag ${i}`, dimensions: { tags: `t${i}` } }));
+    const config = JSON.parse(configOf(1));
+    const [job] = config.exports;
+    return JSON.stringify({ ...config, exports: [{ ...job, filters: [...job.filters, ...filters] }] });
+  };
+  const [few, many] = [filtered(1_000), filtered(8_000)];
+  expect(parseText(many).exports[0]?.filters).toHaveLength(8_001);
   expect(cpuMsOf(() => parseText(many)) / cpuMsOf(() => parseText(few))).toBeLessThan(30);
 });
 

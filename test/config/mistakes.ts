@@ -36,6 +36,7 @@ const FIELDS: readonly Mistake[] = [
   ["service.baseUrl", "https://api.example.com?", 'without a user name, password, "?" or "#"'],
   ["service.baseUrl", "https://api.example.com/v1", 'without "/v1"'],
   ["service.authScheme", "Basic", 'expected one of "Token", "Bearer", "none"; got "Basic"'],
+  ["service.authScheme", { toString: "Basic" }, 'got an object with "toString"'],
   ["service.requestsPerSecond", 0, "greater than 0 and at most 10000; got 0"],
   ["service.maxConcurrent", 1.5, "a whole number from 1 to 64; got 1.5"],
   ["projects[0].id", "..", 'a project id: 1 to 128 letters, digits, "-" and "_"; got ".."'],
