@@ -4,6 +4,7 @@ import { z } from "zod";
 import { AppError } from "../errors.ts";
 import type { Secret } from "../secret.ts";
 import { toPrintableLine, truncate } from "../text.ts";
+import type { Source } from "../usage/dimensions.ts";
 import { decimalText, ExactNumber } from "../usage/json-value.ts";
 import type { Project } from "../usage/series.ts";
 import { callAllowingStatuses, Id, parseAnswer } from "./answer.ts";
@@ -99,20 +100,25 @@ export type ListedFields = Readonly<z.output<typeof FieldsAnswer>>;
 /** By dimension, the values that amounts have; undefined if the service does not list them. */
 export type BilledFields = Readonly<z.output<typeof BillingFieldsAnswer>>;
 
-/** Undefined if the service has no such list. Sent without dates, because then the answer covers the longest period. */
-export async function fetchBilledFields(service: Service, projectId: string, key: Secret, signal: AbortSignal) {
-  const path = ["v1", "projects", projectId, "billing", "fields"];
-  const call = { operation: "fields", method: "GET", path, retry: true, scopes: ["billing:read"] } as const;
-  const answer = await callAllowingStatuses(service, [404], call, key, signal);
-  return answer && parseAnswer(BillingFieldsAnswer, answer, "billing fields");
+type Asking = readonly [service: Service, projectId: string, key: Secret, signal: AbortSignal];
+
+/** What usage can be filtered by. Undefined if the service has no such list. */
+export function fetchFields(...asking: Asking) {
+  return fetchList("usage", FieldsAnswer, asking);
 }
 
-/** Undefined if the service has no such list. Sent without dates, too. */
-export async function fetchFields(service: Service, projectId: string, key: Secret, signal: AbortSignal) {
-  const path = ["v1", "projects", projectId, "usage", "fields"];
-  const call = { operation: "fields", method: "GET", path, retry: true, scopes: BREAKDOWN_SCOPES.usage } as const;
+/** What amounts can be filtered by. Undefined if the service has no such list. */
+export function fetchBilledFields(...asking: Asking) {
+  return fetchList("billing", BillingFieldsAnswer, asking);
+}
+
+/** Sent without dates, because then the answer covers the longest period. */
+async function fetchList<T extends z.ZodType>(source: Source, schema: T, asking: Asking) {
+  const [service, projectId, key, signal] = asking;
+  const path = ["v1", "projects", projectId, source, "fields"];
+  const call = { operation: "fields", method: "GET", path, retry: true, scopes: BREAKDOWN_SCOPES[source] } as const;
   const answer = await callAllowingStatuses(service, [404], call, key, signal);
-  return answer && parseAnswer(FieldsAnswer, answer, "fields of the project");
+  return answer && parseAnswer(schema, answer, `${source} fields`);
 }
 
 // GET /v1/projects/{id}/balances

@@ -76,7 +76,7 @@ test.each([[[]], ["text"], [null], [{ features: "diarize" }], [{ features: [1] }
   "the list of fields %j is a bad answer",
   async (body) => {
     const { service } = await serve(answeringJson(200, body));
-    const message = expect.stringContaining("fields of the project: the answer has another shape");
+    const message = expect.stringContaining("usage fields: the answer has another shape");
     await expect(fetchFields(service, "p1", KEY, limit())).rejects.toMatchObject({ code: "bad_answer", message });
   },
 );
