@@ -170,13 +170,14 @@ function defineAnswers(program: Command, run: Run): void {
 
   const explain =
     "says which models, keys, tags and other groups made usage or cost rise or fall. A calendar month is compared with the month before, another period with as many days whole weeks earlier";
+  const metric = "what to explain; cost needs an export of billing, or prices in the configuration";
   const march = "explain --from 2026-03-01 --to 2026-03-31 --metric hours --limit 10";
   answering(program, "explain", explain, "explain", "explain --day 2026-03-02 --project production", march)
     .option("--day <YYYY-MM-DD>", "this day, compared with the same weekday a week before", parseDay)
     .option("--from <YYYY-MM-DD>", "the first day; default: 7 days up to --to", parseDay)
     .option("--to <YYYY-MM-DD>", "the last day; default: yesterday in UTC", parseDay)
     .option("--project <name...>", "only these projects")
-    .addOption(choice("--metric <name...>", "cost needs billing or prices", [...METRICS, "cost"], ["requests", "cost"]))
+    .addOption(choice("--metric <name...>", metric, [...METRICS, "cost"], ["requests", "cost"]))
     .addOption(choice("--grouping <name...>", "explain it by these groupings only", USAGE_DIMENSIONS))
     .option("--limit <number>", "how many groups each table names; the rest is one line", wholeNumber(1, 1000), 5)
     .action(run(async () => (await import("./explain.ts")).runExplain));
@@ -185,22 +186,26 @@ function defineAnswers(program: Command, run: Run): void {
 function defineTools(program: Command, run: Run): void {
   const changed = "dump --view usage_by_model --changed-since beginning --out usage.jsonl";
   const gaps = "dump --view coverage_gaps --format jsonl";
+  const format = "csv for spreadsheets, jsonl for programs; default: by the ending of --out";
+  const since = "only days that changed since this moment, which the dump before printed; the first time: beginning";
   add(program, "dump", "writes a view of schema bi to a file or standard output", gaps, changed)
     .requiredOption("--view <name>", "the view, without the schema")
     .option("--from <YYYY-MM-DD>", "the first day; default: the oldest", parseDay)
     .option("--to <YYYY-MM-DD>", "the last day; default: the newest", parseDay)
-    .addOption(choice("--format <name>", "default: by the ending of --out", ["csv", "jsonl"]))
+    .addOption(choice("--format <name>", format, ["csv", "jsonl"]))
     .option("--out <file>", "the file to write; - writes to standard output", "-")
-    .option("--changed-since <moment>", "only days that changed since then; each dump prints the next moment to give")
+    .option("--changed-since <moment>", since)
     .action(run(async () => (await import("./dump.ts")).runDump));
 
   const schema = add(program, "schema", "prints the JSON Schema of the configuration", "schema");
   schema.action(run(async () => (await import("./schema.ts")).runSchema));
 
   const emulator = "serves an emulator of the service on this machine, for trials";
+  const dialect =
+    "its parameter and field names: as in the published interface, or as the public service has them in 2026";
   add(program, "emulator", emulator, "emulator --port 8080 --project trial", "emulator --project berlin paris rome")
     .option("--port <number>", "the port; 0 takes a free one", wholeNumber(0, 65_535), 0)
-    .addOption(choice("--dialect <name>", "its parameter and field names", DIALECTS, "interface"))
+    .addOption(choice("--dialect <name>", dialect, DIALECTS, "interface"))
     .option("--project <id...>", "the ids of its projects; one key reads them all", ["trial"])
     .action(run(async () => (await import("./emulator.ts")).runEmulator));
 }
