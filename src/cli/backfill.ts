@@ -11,7 +11,13 @@ import { discoverProjects, withKnownProjects, withSeenValues } from "../jobs/dis
 import { runExportJob } from "../jobs/export.ts";
 import { counted, durationText } from "../show/format.ts";
 import { firstOf } from "../text.ts";
-import { type BackfillMode, type BackfillPlan, countStatuses, planBackfill } from "../usage/backfill.ts";
+import {
+  type BackfillMode,
+  type BackfillPlan,
+  countStatuses,
+  type KnownSlices,
+  planBackfill,
+} from "../usage/backfill.ts";
 import { dayOf } from "../usage/days.ts";
 import { describeRequest, sliceCount, totalSliceCount, type UsageRequest } from "../usage/plan.ts";
 import { seriesText } from "../usage/series.ts";
@@ -41,7 +47,7 @@ export async function runBackfill(app: App, options: BackfillOptions): Promise<n
       writeAnswer(app, options, json, () => planText(plans, rate));
       return 0;
     }
-    return readNow(app, config, db, { options, choice, plans });
+    return readNow(app, config, db, { options, choice, statuses, plans });
   });
 }
 
@@ -50,14 +56,21 @@ function readStatuses(db: Database, { jobs, range }: BackfillChoice) {
   return sliceStatuses(db, series, range);
 }
 
-type PlannedBackfill = { options: BackfillOptions; choice: BackfillChoice; plans: readonly BackfillPlan[] };
+type PlannedBackfill = {
+  readonly options: BackfillOptions;
+  readonly choice: BackfillChoice;
+  /** The statuses before the backfill. */
+  readonly statuses: KnownSlices;
+  readonly plans: readonly BackfillPlan[];
+};
 
 /** Reads in this process, and writes what is complete and what is left, also if a signal stops it. */
 async function readNow(app: App, config: Config, db: Database, planned: PlannedBackfill): Promise<number> {
-  const { options, choice, plans } = planned;
+  const { options, choice, statuses, plans } = planned;
   const results: JobResult[] = [];
   const writeResult = async () => {
-    const counts = countStatuses(choice.jobs, choice.range, await readStatuses(db, choice));
+    const current = plans.length > 0 ? await readStatuses(db, choice) : statuses;
+    const counts = countStatuses(choice.jobs, choice.range, current);
     const { from, to, only } = options;
     const json = { from, to, only, stopped: app.signal.aborted, jobs: results.map(exportJson), range: counts };
     writeAnswer(app, options, json, () => backfillText(options, results, counts, app.signal.aborted));

@@ -71,8 +71,8 @@ async function demoConfig(baseUrl: string, folder: string): Promise<Config> {
 }
 
 async function runScenario(app: App, config: Config, db: Database, emulator: Emulator): Promise<number> {
-  const { exports, rotations } = config;
-  const [[nightly, costs], [rotation]] = [exports, rotations];
+  const [nightly, costs] = config.exports;
+  const [rotation] = config.rotations;
   if (!nightly || !costs || !rotation) throw new Error("the packaged example lacks an export or the rotation");
   const { migrations } = await migrateToLatest(db);
   app.write(`database: embedded, ${migrations.length} migrations applied\n`);

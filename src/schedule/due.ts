@@ -37,8 +37,8 @@ export type DueRun = { readonly scheduledFor: Date; readonly trigger: "schedule"
 const LATE_MS = 5 * 60_000;
 
 /**
- * The run to start now; undefined if the job is paused or running, or nothing is due. Of several missed times only the newest is run: its plan
- * has every day that is due. A job that never ran starts at once, so that a new installation has numbers before the first night.
+ * The run to start now; undefined if the job is paused or running, or nothing is due. For several missed times there is one run, which reads
+ * every day that is due. A job that never ran gets a run at once, so that a new installation has numbers before the first night.
  */
 export function planTick(
   job: Schedule,
