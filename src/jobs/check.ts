@@ -15,8 +15,8 @@ import { type ExportJob, seriesOf, type UsageRequest } from "../usage/plan.ts";
 import { ALL_USAGE, filterKey, NO_CONDITIONS, type Project, type Series } from "../usage/series.ts";
 import type { ServiceContext } from "./context.ts";
 import { DEFAULT_DIALECT } from "./dialects.ts";
-import { FilterCheck, type Strictness } from "./filters.ts";
-import { readUsage } from "./request.ts";
+import { readUsage } from "./export.ts";
+import { FilterCheck, type Strictness } from "./filter-check.ts";
 
 export type Finding = {
   readonly what: string;

@@ -1,28 +1,29 @@
-// Makes the requests of a run, project by project, and records what each project did. A command makes all requests of a run, a worker those
-// of the projects that it has claimed.
+// Makes the requests of a run, project by project: reads each answer, checks whether its numbers can be believed, and stores it, or records
+// why there is none. A command makes all requests of a run, a worker those of the projects that it has claimed.
 
 import { randomUUID } from "node:crypto";
+import type { Logger } from "pino";
 import { inParallel } from "../async.ts";
 import { judgePendingDays } from "../db/anomalies.ts";
 import { databaseNow } from "../db/connection/database.ts";
-import { isConnectionError } from "../db/connection/errors.ts";
-import { storeBalances, storeLineItems, storeListedKeys } from "../db/project-facts.ts";
-import { dueSlices } from "../db/usage/due-slices.ts";
+import { isConnectionError, isDatabaseFailure } from "../db/connection/errors.ts";
+import { dueSlices, type StoredDays, storedDays } from "../db/usage/due-slices.ts";
+import { recordFailure } from "../db/usage/failures.ts";
 import { markDue, seriesIdOf } from "../db/usage/stored-series.ts";
 import type { StoredAnswer } from "../db/usage/writer.ts";
-import { errorText } from "../errors.ts";
+import { type ErrorCode, errorCode, errorText, unexpectedStack } from "../errors.ts";
 import { nextOccurrence } from "../schedule/cron.ts";
-import type { Secret } from "../secret.ts";
-import { hasStatus } from "../service/answer.ts";
-import { listKeys } from "../service/keys.ts";
-import { fetchBalances, fetchBilledFields } from "../service/projects.ts";
-import type { Service } from "../service/service.ts";
+import { fetchBreakdown, groupingName } from "../service/usage.ts";
+import { emptySlice, type NormalisedSlice, rowCount } from "../usage/answer-rows.ts";
 import type { DueSlice } from "../usage/backfill.ts";
 import { addCounts, NO_COUNTS, pickCounts, type RunCounts, type RunTrigger } from "../usage/counts.ts";
-import { addDays } from "../usage/days.ts";
-import type { Source } from "../usage/dimensions.ts";
+import { addDays, type Day, dayOf, daysOf, type Window } from "../usage/days.ts";
+import type { Dialect, Source } from "../usage/dimensions.ts";
+import { badAnswer, isObject } from "../usage/json-value.ts";
+import { answerPeriod, emptiedDays, normalise } from "../usage/normalise.ts";
 import {
   type DaysToReread,
+  describeRequest,
   type ExportJob,
   type ExportPlan,
   requestsAtOnce,
@@ -31,22 +32,35 @@ import {
   totalSliceCount,
   type UsageRequest,
 } from "../usage/plan.ts";
-import { type Project, seriesKey } from "../usage/series.ts";
-import type { ExportContext } from "./context.ts";
-import { FilterCheck } from "./filters.ts";
+import { seriesKey } from "../usage/series.ts";
+import { dayOfUndated, type FilterDoubt } from "../usage/slice-decision.ts";
+import type { ExportContext, ServiceContext } from "./context.ts";
+import { fitsDialect } from "./dialects.ts";
+import { FilterCheck } from "./filter-check.ts";
+import { readProjectFacts } from "./project-facts.ts";
 import { type RunOutcome, recordedRun } from "./recorded-run.ts";
-import { type FailedRequest, makeRequest, type RequestRun } from "./request.ts";
 
 /** How many projects a process works on at once: while a few wait because of their keys, others go on. */
 export const PROJECTS_AT_ONCE = 32;
 
-export type ProjectRun = RequestRun & {
+/** One project of a run. */
+type ProjectRun = {
+  readonly runId: string;
+  readonly job: ExportJob;
+  /** The day on which the run was planned. The failure of a request without a window is recorded under this day. */
+  readonly runDay: Day;
+  readonly log: Logger;
   readonly requests: readonly UsageRequest[];
+  /** Whether a request that fails with this code is tried again by the same run. If so, the caller logs the failure. */
+  readonly isRetried?: (code: FailedRequest["code"]) => boolean;
   /** Once it is aborted, no further request is started. Requests that were started are completed. */
   readonly stopStarting?: AbortSignal;
   /** Called with what each request adds to the counts. */
   readonly onCounted?: (added: RunCounts) => void;
 };
+
+/** Why a request has no answer that could be stored. */
+type FailedRequest = { readonly reason: string; readonly code: ErrorCode | "internal" };
 
 export type ExportResult = RunCounts & {
   readonly failures: readonly (FailedRequest & RequestReason)[];
@@ -54,6 +68,59 @@ export type ExportResult = RunCounts & {
   readonly doubts: readonly RequestReason[];
 };
 export type RequestReason = { readonly request: UsageRequest; readonly reason: string };
+
+/** Makes the requests of the plan now and records the run, however it ends. `onCounted` is called with what each request adds. */
+export async function runExportJob(
+  context: ExportContext,
+  job: ExportJob,
+  trigger: RunTrigger,
+  plan: ExportPlan,
+  onCounted: (added: RunCounts) => void = () => {},
+): Promise<ExportResult> {
+  const { app, writer } = context;
+  await markPlannedDue(context, job, plan);
+  const runId = randomUUID();
+  const log = app.log.child({ job: job.name, runId });
+  const projects = Map.groupBy(plan.requests, ({ series }) => series.project.id);
+  const planned = [...projects].map(([projectId, requests]) => ({ projectId, planned: totalSliceCount(requests) }));
+  log.info({ requests: plan.requests.length }, "export started");
+  const run = { runId, job, runDay: plan.runDay, log };
+  const results: ExportResult[] = [];
+  const exportOne = async ([projectId, requests]: [string, UsageRequest[]]) => {
+    const result = await exportProject(context, { ...run, requests, onCounted });
+    results.push(result);
+    const { allowed, failures } = result;
+    const error = failures[0] && app.scrubber.scrub(failures[0].reason);
+    await writer.endProject({ runId, projectId, counts: result, error, allowed });
+    const project = requests[0]?.series.project;
+    if (project && allowed && !app.signal.aborted) await readProjectFacts(context, project, allowed);
+  };
+  const recorded = { runId, kind: "export", job: job.name, trigger } as const;
+  const result = await recordedRun(context, recorded, planned, async () => {
+    await inParallel([...projects], PROJECTS_AT_ONCE, exportOne, () => app.signal.aborted);
+    const counts = results.reduce<RunCounts>(addCounts, NO_COUNTS);
+    if (counts.requests < plan.requests.length) app.signal.throwIfAborted();
+    const failures = results.flatMap((one) => one.failures);
+    const doubts = results.flatMap((one) => one.doubts);
+    const status: RunOutcome["status"] = counts.failed + counts.suspect === 0 ? "ok" : "failed";
+    return { ...counts, failures, doubts, status, error: failures[0]?.reason };
+  });
+  await judgeDays(context);
+  // On a terminal the command itself prints what failed.
+  log[result.status === "ok" || app.terminal ? "info" : "warn"](pickCounts(result), "export finished");
+  return result;
+}
+
+/** Marks the planned days as due before the first request: if the process ends in between, the days still show as missing. */
+async function markPlannedDue(
+  { db, ids }: ExportContext,
+  job: ExportJob,
+  { requests, runDay, due }: ExportPlan,
+): Promise<void> {
+  const seriesIds = [...new Set(requests.map(({ series }) => seriesIdOf(ids, series)))];
+  const newlyDue = due ?? (job.window ? undefined : { through: addDays(runDay, -1) });
+  if (newlyDue) await markDue(db, seriesIds, { ...newlyDue, nextAt: nextOccurrence(job, await databaseNow(db)) });
+}
 
 /**
  * Makes the requests of one project. A failed request is recorded on its slices and counted, and the others are made all the same. If the
@@ -99,46 +166,122 @@ function countOutcome(request: UsageRequest, outcome: StoredAnswer | FailedReque
   return counts;
 }
 
-/** Makes the requests of the plan now and records the run, however it ends. `onCounted` is called with what each request adds. */
-export async function runExportJob(
+/** What all requests of one project in a run share. `fetchNo` was taken before the first of them. */
+type SharedByRequests = { readonly check: FilterCheck; readonly fetchNo: number };
+
+/** Makes one request and stores its answer, or records why there is none. Throws errors that every other request would meet, too. */
+export async function makeRequest(
   context: ExportContext,
-  job: ExportJob,
-  trigger: RunTrigger,
-  plan: ExportPlan,
-  onCounted: (added: RunCounts) => void = () => {},
-): Promise<ExportResult> {
-  const { app, writer } = context;
-  await markPlannedDue(context, job, plan);
-  const runId = randomUUID();
-  const log = app.log.child({ job: job.name, runId });
-  const projects = Map.groupBy(plan.requests, ({ series }) => series.project.id);
-  const planned = [...projects].map(([projectId, requests]) => ({ projectId, planned: totalSliceCount(requests) }));
-  log.info({ requests: plan.requests.length }, "export started");
-  const run = { runId, job, runDay: plan.runDay, log };
-  const results: ExportResult[] = [];
-  const exportOne = async ([projectId, requests]: [string, UsageRequest[]]) => {
-    const result = await exportProject(context, { ...run, requests, onCounted });
-    results.push(result);
-    const { allowed, failures } = result;
-    const error = failures[0] && app.scrubber.scrub(failures[0].reason);
-    await writer.endProject({ runId, projectId, counts: result, error, allowed });
-    const project = requests[0]?.series.project;
-    if (project && allowed && !app.signal.aborted) await readProjectFacts(context, project, allowed);
+  { runId, job, runDay, log, isRetried, check, fetchNo }: Omit<ProjectRun, "requests"> & SharedByRequests,
+  request: UsageRequest,
+): Promise<StoredAnswer | FailedRequest> {
+  const { app, db, fetchNumbers, writer } = context;
+  const { series, window } = request;
+  const seriesId = seriesIdOf(context.ids, series);
+  const stored = (from?: Day) => storedDays(db, seriesId, from);
+  // A failure before the call has the number of the run, so that it does not count as newer than what another process stored meanwhile.
+  let attempt = { fetchNo, askedMs: performance.now() };
+  // The number of a call is taken right before it: the answer then never replaces a later one, and does not count as older than answers
+  // that came while it waited for its permit.
+  const onPermit = async () => {
+    attempt = { fetchNo: await fetchNumbers(), askedMs: performance.now() };
   };
-  const recorded = { runId, kind: "export", job: job.name, trigger } as const;
-  const result = await recordedRun(context, recorded, planned, async () => {
-    await inParallel([...projects], PROJECTS_AT_ONCE, exportOne, () => app.signal.aborted);
-    const counts = results.reduce<RunCounts>(addCounts, NO_COUNTS);
-    if (counts.requests < plan.requests.length) app.signal.throwIfAborted();
-    const failures = results.flatMap((one) => one.failures);
-    const doubts = results.flatMap((one) => one.doubts);
-    const status: RunOutcome["status"] = counts.failed + counts.suspect === 0 ? "ok" : "failed";
-    return { ...counts, failures, doubts, status, error: failures[0]?.reason };
-  });
-  await judgeDays(context);
-  // On a terminal the command itself prints what failed.
-  log[result.status === "ok" || app.terminal ? "info" : "warn"](pickCounts(result), "export finished");
-  return result;
+  try {
+    const how = { check, job, runDay, stored, onPermit };
+    const answer = await writer.whileAsking(async () => {
+      const { slices, doubt, period } = await readUsage(context, how, request);
+      const emptied = window ? [] : emptiedSlices(await stored(period?.start), period, slices, job);
+      return { slices: [...emptied, ...slices], doubt };
+    });
+    const target = { seriesId, grouping: series.grouping, serviceChoosesDays: window === undefined, runId };
+    const result = await writer.store({ rules: job, ...answer, ...attempt, ...target });
+    log.debug(describeRequest(request), `${series.source} request done`);
+    return result;
+  } catch (error) {
+    app.signal.throwIfAborted();
+    // Any other error, also a mistake in this program, fails this request alone: the others of the run may not meet it.
+    if (isDatabaseFailure(error) || errorCode(error) === "stopped") throw error;
+    const failed = { reason: errorText(error), code: errorCode(error) };
+    const days = window ? daysOf(window) : [runDay];
+    const recorded = { ...failed, reason: app.scrubber.scrub(failed.reason) };
+    await recordFailure(db, { seriesId, days, fetchNo: attempt.fetchNo, ...recorded });
+    if (isRetried?.(failed.code)) return failed;
+    const stack = unexpectedStack(error);
+    log.error({ ...failed, ...describeRequest(request), ...(stack && { stack }) }, `${series.source} request failed`);
+    return failed;
+  }
+}
+
+type Reading = {
+  readonly check: FilterCheck;
+  readonly job: Pick<ExportJob, "checkFeatures" | "undated">;
+  readonly runDay: Day;
+  /** What is stored of the series. */
+  readonly stored: () => Promise<StoredDays>;
+  /** Awaited before each attempt, once the rate limiter permits it. */
+  readonly onPermit?: () => Promise<void>;
+};
+
+type ReadUsage = {
+  readonly slices: readonly NormalisedSlice[];
+  /** Why the numbers of the answer may not be those of the filter. */
+  readonly doubt: FilterDoubt | undefined;
+  /** The period that the answer names. */
+  readonly period: Window | undefined;
+};
+
+/**
+ * Makes the call in the service's dialect, reads the answer into slices, and checks whether its numbers can be believed. Throws
+ * `bad_answer` if it can't be read.
+ */
+export async function readUsage(
+  { app, service, keys, dialects }: Pick<ServiceContext, "app" | "service" | "keys" | "dialects">,
+  { check, job: { checkFeatures, undated }, runDay, stored, onPermit }: Reading,
+  request: UsageRequest,
+): Promise<ReadUsage> {
+  const { series, window } = request;
+  const read = async (dialect: Dialect, mayBeOther: boolean): Promise<ReadUsage> => {
+    const sent = await check.withModelId(request, dialect);
+    const options = { dialect, beforeAttempt: onPermit };
+    const answer = await keys.use(series.project, (key) => fetchBreakdown(service, sent, key, app.signal, options));
+    const other = async () => (mayBeOther ? dialects.alternative(request, dialect) : undefined);
+    const better = fitsDialect(request, answer) ? undefined : await other();
+    if (better) return read(better, false);
+
+    const readOn = undated === "snapshot" ? runDay : dayOf(service.serviceTime() ?? new Date());
+    const asked = groupingName(series.grouping, dialect);
+    const slices = normalise(request, answer, dayOfUndated(readOn, undated), asked);
+    const doubt = await check.doubtOf(request, slices, dialect, checkFeatures, stored);
+    const undoubted = doubt && (await other());
+    if (undoubted) return read(undoubted, false);
+
+    await check.requireThatServiceGroups(request, answer);
+    return { slices, doubt, period: isObject(answer) ? answerPeriod(answer, window) : undefined };
+  };
+
+  await check.prefetchTotal(request, checkFeatures);
+  const reading = read(await dialects.forRequest(request), true);
+  check.useTotal(request, async () => (await reading).slices);
+  return reading;
+}
+
+/**
+ * Without a window an answer covers the days of its period. Returns an empty slice for each of these days that had rows and now has none.
+ * Throws `bad_answer` if the answer has neither rows nor a date, because it is unknown which days are empty.
+ */
+function emptiedSlices(
+  { oldest, hasRows }: StoredDays,
+  period: Window | undefined,
+  covered: readonly NormalisedSlice[],
+  { emptyGuard, undated }: ExportJob,
+): readonly NormalisedSlice[] {
+  if (rowCount(covered) === 0 && !period && hasRows && undated === "snapshot" && emptyGuard === "confirm") {
+    throw badAnswer(
+      'the answer has no rows and names no day, though earlier ones had rows of days: so it is unknown which days are empty; "emptyGuard": "off" takes it for a day without usage',
+    );
+  }
+  const days = covered.map(({ day }) => day);
+  return emptiedDays(days, oldest).map(emptySlice);
 }
 
 /** By seriesKey, the due days of the job that need another reading and that `isWanted` accepts. */
@@ -151,63 +294,6 @@ export async function daysToReread(
   const keys = new Map(seriesOf(job).map((series) => [seriesIdOf(ids, series), seriesKey(series)]));
   const due = await dueSlices(db, [...keys.keys()]);
   return Map.groupBy(due.filter(isWanted), ({ seriesId }) => keys.get(seriesId) ?? "");
-}
-
-/** Marks the planned days as due before the first request: if the process ends in between, the days still show as missing. */
-async function markPlannedDue(
-  { db, ids }: ExportContext,
-  job: ExportJob,
-  { requests, runDay, due }: ExportPlan,
-): Promise<void> {
-  const seriesIds = [...new Set(requests.map(({ series }) => seriesIdOf(ids, series)))];
-  const newlyDue = due ?? (job.window ? undefined : { through: addDays(runDay, -1) });
-  if (newlyDue) await markDue(db, seriesIds, { ...newlyDue, nextAt: nextOccurrence(job, await databaseNow(db)) });
-}
-
-/** Long enough for an answer. If the service asks for a longer wait (Retry-After), the reading is skipped: it is not worth one. */
-const READING_MS_MAX = 10_000;
-
-/**
- * Reads what a project has beside its numbers, once a run: its list of API keys, so that a deleted key keeps its comment and tags. A run of
- * billing also reads its balances and the names of its line items: the key of usage alone may lack the scope. Never throws: the run has
- * succeeded without it.
- */
-export async function readProjectFacts(context: ExportContext, project: Project, source: Source): Promise<void> {
-  const { app, db, service, keys } = context;
-  const log = app.log.child({ project: project.name });
-  const signal = AbortSignal.any([app.signal, AbortSignal.timeout(READING_MS_MAX)]);
-  type Fetch<T> = (service: Service, projectId: string, key: Secret, signal: AbortSignal) => Promise<T>;
-  const read = async <T>(
-    what: string,
-    fetch: Fetch<T>,
-    store: (answer: T) => Promise<void>,
-    level: (error: unknown) => "debug" | "info" | "warn" = () => "debug",
-  ) => {
-    try {
-      await store(await keys.use(project, (key) => fetch(service, project.id, key, signal)));
-    } catch (error) {
-      log[level(error)]({ reason: errorText(error) }, `${what} not read`);
-    }
-  };
-  const readings = [
-    read("list of keys", listKeys, async (listed) => {
-      if (listed) await storeListedKeys(db, project.id, listed);
-      else log.debug("the service does not list the project's keys");
-    }),
-  ];
-  if (source === "billing") {
-    readings.push(
-      // The rest only adds names, but balances are numbers that a person asked for.
-      read(
-        "balances",
-        fetchBalances,
-        (balances) => storeBalances(db, project, balances),
-        (error) => (hasStatus(error, [401, 403, 404]) ? "info" : "warn"),
-      ),
-      read("names of line items", fetchBilledFields, (fields) => storeLineItems(db, fields?.labels ?? [])),
-    );
-  }
-  await Promise.all(readings);
 }
 
 /**

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { dayTotals, type Effect, effectOf } from "../../src/jobs/filters.ts";
+import { dayTotals, type Effect, effectOf } from "../../src/jobs/filter-check.ts";
 import { normalise } from "../../src/usage/normalise.ts";
 import { billed } from "../db/stored-billing.ts";
 import { RUN_DAY, sampleAnswer, sampleRequest, sampleRow } from "../usage/sample-request.ts";

@@ -1,6 +1,6 @@
-// Requests breakdowns, and checks whether the numbers of an answer are those of its grouping and its filter. The service validates no
-// parameter: a filter by a misspelt feature, by a tag that nobody has, or by a name of the other dialect is answered with plausible but
-// wrong numbers.
+// Checks whether the service obeyed the filter and the grouping of a request, by comparing its answer with other breakdowns. The service
+// validates no parameter: a filter by a misspelt feature, by a tag that nobody has, or by a name of the other dialect is answered with
+// plausible but wrong numbers.
 
 import { memoizeAsync } from "../async.ts";
 import { didYouMean } from "../config/messages.ts";
@@ -107,7 +107,7 @@ export class FilterCheck {
   }
 
   /** The request with the names that the service filters by: in dialect "2026" a model's id in place of its name. */
-  async #asSent(request: UsageRequest, dialect: Dialect): Promise<UsageRequest> {
+  async withModelId(request: UsageRequest, dialect: Dialect): Promise<UsageRequest> {
     const { series } = request;
     const { model } = series.filter.dimensions;
     if (dialect !== "2026" || model === undefined) return request;
@@ -136,8 +136,8 @@ export class FilterCheck {
       (one) => dimension(one).alwaysFilledIn?.includes(source) && !dimensions.includes(one),
     );
     if (witness === undefined) return;
-    const asked = { series: { ...series, grouping: witness }, window };
-    const hasGroups = async () => groupingEvidence(witness, await this.fetchBreakdown(asked)) === "value";
+    const asked = { series: { ...series, grouping: witness, filter: ALL_USAGE }, window };
+    const hasGroups = async () => groupingEvidence(witness, await this.#fetchUnfiltered(asked)) === "value";
     if (await this.#groups(JSON.stringify([source, project.id]), hasGroups)) return;
     throw badAnswer(
       `no row has a value of "${grouping}", and none has one by ${witness} either: the service seems to answer the total whatever "grouping" asks for; export "none" alone, or ask the vendor`,
@@ -214,21 +214,14 @@ export class FilterCheck {
 
   #totalOf({ project, source }: Series, window: Window | undefined): Promise<DayTotals> {
     const request: UsageRequest = { series: { project, source, grouping: "none", filter: ALL_USAGE }, window };
-    const ask = async () => dayTotals(normalise(request, await this.fetchBreakdown(request), dayOf(new Date())));
+    const ask = async () => dayTotals(normalise(request, await this.#fetchUnfiltered(request), dayOf(new Date())));
     return this.#totals(totalKey(request), ask);
   }
 
-  /** Without `dialect` the call is made in the service's. Returns the parsed answer; its shape is unchecked. */
-  async fetchBreakdown(
-    request: UsageRequest,
-    dialect?: Dialect,
-    beforeAttempt?: () => Promise<void>,
-  ): Promise<unknown> {
+  async #fetchUnfiltered(request: UsageRequest): Promise<unknown> {
     const { app, service, keys, dialects } = this.#deps;
-    const spoken = dialect ?? (await dialects.forRequest(request));
-    const sent = await this.#asSent(request, spoken);
-    const options = { dialect: spoken, beforeAttempt };
-    return keys.use(request.series.project, (key) => fetchBreakdown(service, sent, key, app.signal, options));
+    const dialect = await dialects.forRequest(request);
+    return keys.use(request.series.project, (key) => fetchBreakdown(service, request, key, app.signal, { dialect }));
   }
 }
 
