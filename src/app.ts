@@ -66,23 +66,13 @@ export async function openLog(level: string | undefined, terminal: boolean, scru
   const { isoTime } = pino.stdTimeFunctions;
   const options = { level: level ?? (terminal ? "warn" : "info"), base: null, timestamp: isoTime };
   if (!terminal) return pino(options, { write: (line) => write(`${escapeControlCharacters(line.trimEnd())}\n`) });
-  const { default: pretty } = await import("pino-pretty");
-  const { Writable } = await import("node:stream");
-  const destination = new Writable({
-    write(chunk, _encoding, done) {
-      // Overwrites a progress bar in the current line of the terminal.
-      write(`\r\x1b[K${chunk}`);
-      done();
-    },
-  });
-  const lines = pretty({ destination, sync: true, colorize: true, translateTime: "SYS:HH:MM:ss", singleLine: true });
-  return pino(options, { write: (line: string) => void lines.write(escapeLine(line)) });
+  const { prettyFactory } = await import("pino-pretty");
+  const lineOf = prettyFactory({ colorize: true, translateTime: "SYS:HH:MM:ss", singleLine: true });
+  // The beginning overwrites a progress bar in the current line of the terminal.
+  return pino(options, { write: (line) => write(`\r\x1b[K${lineOf(parseEscaped(line))}`) });
 }
 
 /** Escapes the texts of a line before it is coloured, because colours are control characters too. */
-function escapeLine(line: string): string {
-  const safe = JSON.parse(line, (_, value: unknown) =>
-    typeof value === "string" ? escapeControlCharacters(value) : value,
-  );
-  return `${JSON.stringify(safe)}\n`;
+function parseEscaped(line: string): unknown {
+  return JSON.parse(line, (_, value) => (typeof value === "string" ? escapeControlCharacters(value) : value));
 }

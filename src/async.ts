@@ -22,18 +22,15 @@ export async function inParallel<In>(
   isOver = () => false,
 ): Promise<void> {
   const waiting = items.values();
-  let failed: { readonly error: unknown } | undefined;
-  const next = async () => {
-    // An iterator of an array stays open after a loop that ends early.
+  const errors: unknown[] = [];
+  const workOn = async () => {
     for (const item of waiting) {
-      await work(item).catch((error: unknown) => {
-        failed ??= { error };
-      });
-      if (failed || isOver()) return;
+      if (errors.length > 0 || isOver()) return;
+      await work(item).catch((error: unknown) => errors.push(error));
     }
   };
-  if (!isOver()) await Promise.all(Array.from({ length: atOnce }, next));
-  if (failed) throw failed.error;
+  await Promise.all(Array.from({ length: atOnce }, workOn));
+  if (errors.length > 0) throw errors[0];
 }
 
 type Batching<In> = {
@@ -46,12 +43,7 @@ type Batching<In> = {
   readonly concurrency?: number;
 };
 
-type PendingItem<In, Out> = {
-  readonly item: In;
-  readonly weight: number;
-  readonly resolve: (out: Out) => void;
-  readonly reject: (reason: unknown) => void;
-};
+type PendingItem<In, Out> = PromiseWithResolvers<Out> & { readonly item: In; readonly weight: number };
 
 /**
  * Joins items that are given at the same time into a batch: while one batch runs, the next one fills. `run` returns a result for each item,
@@ -107,13 +99,13 @@ export function batched<In, Out extends object | number | undefined>(
     if (running < concurrency && !isFilling) void runAll();
   }
 
-  return (item) =>
-    new Promise((resolve, reject) => {
-      const weight = weightOf(item);
-      waiting.push({ item, weight, resolve, reject });
-      weightWaiting += weight;
-      runMore();
-    });
+  return (item) => {
+    const pending = { item, weight: weightOf(item), ...Promise.withResolvers<Out>() };
+    waiting.push(pending);
+    weightWaiting += pending.weight;
+    runMore();
+    return pending.promise;
+  };
 }
 
 /** Runs `work` one at a time: if it is requested while it runs, it runs once more afterwards. `work` must not throw. */
