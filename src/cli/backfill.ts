@@ -3,12 +3,12 @@
 import type { App } from "../app.ts";
 import { type Config, loadConfig } from "../config/config.ts";
 import { requireStaticKeys } from "../config/secrets.ts";
-import { withDatabase } from "../database.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
 import { sliceStatuses } from "../db/usage/due-slices.ts";
 import { openExportContext } from "../jobs/context.ts";
 import { discoverProjects, withKnownProjects, withSeenValues } from "../jobs/discovery.ts";
 import { runExportJob } from "../jobs/export.ts";
+import { withDatabase } from "../open-database.ts";
 import { counted, durationText } from "../show/format.ts";
 import { firstOf } from "../text.ts";
 import {

@@ -4,7 +4,6 @@ import type { App } from "../app.ts";
 import { type Config, loadConfig } from "../config/config.ts";
 import { quoteAll } from "../config/messages.ts";
 import { isPattern } from "../config/projects.ts";
-import { databaseUrlOf, withDatabase } from "../database.ts";
 import type { Database } from "../db/connection/database.ts";
 import { isSchemaError } from "../db/connection/migrate.ts";
 import { queryOn } from "../db/connection/transaction.ts";
@@ -15,6 +14,7 @@ import { checkProject, type Finding, type SubjectFindings } from "../jobs/check.
 import { openServiceContext } from "../jobs/context.ts";
 import { type ReadList, readLists, withKnownProjects } from "../jobs/discovery.ts";
 import { requireSecrets } from "../jobs/monitor-secrets.ts";
+import { databaseUrlOf, withDatabase } from "../open-database.ts";
 import { nextOccurrences } from "../schedule/cron.ts";
 import { counted, durationText } from "../show/format.ts";
 import { firstNames } from "../text.ts";

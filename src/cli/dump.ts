@@ -3,7 +3,6 @@
 import path from "node:path";
 import type { App } from "../app.ts";
 import { didYouMean } from "../config/messages.ts";
-import { withDatabase } from "../database.ts";
 import { readSnapshot, type Tx } from "../db/connection/transaction.ts";
 import {
   CHANGED_DAYS,
@@ -15,6 +14,7 @@ import {
   readViewRows,
 } from "../db/dump.ts";
 import { AppError } from "../errors.ts";
+import { withDatabase } from "../open-database.ts";
 import { csvHeader, csvLine } from "../show/csv.ts";
 import { checkOutputPath, writeFileAtomically, writeStandardOutput } from "./output.ts";
 

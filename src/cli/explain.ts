@@ -1,7 +1,6 @@
 // The command `explain`: why usage and cost rose or fell, in plain words and as tables that add up.
 
 import type { App } from "../app.ts";
-import { withDatabase } from "../database.ts";
 import { databaseNow } from "../db/connection/database.ts";
 import { readByStatements } from "../db/connection/transaction.ts";
 import { AppError } from "../errors.ts";
@@ -9,6 +8,7 @@ import type { Answer } from "../facts/answer.ts";
 import { type Change, type ChangePart, type ChangeSplit, changes, costChanges, isKnown } from "../facts/changes.ts";
 import type { AskedMetric, Split } from "../facts/question.ts";
 import type { Query } from "../facts/scope.ts";
+import { withDatabase } from "../open-database.ts";
 import { changeSentences, partText } from "../show/changes.ts";
 import { exactText, metricName, windowText } from "../show/format.ts";
 import { characterCount, truncatedName } from "../show/html.ts";

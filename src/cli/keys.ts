@@ -1,13 +1,13 @@
 // The commands `keys` and `keys rewrap`.
 
 import type { App } from "../app.ts";
-import { withDatabase } from "../database.ts";
 import { readSnapshot } from "../db/connection/transaction.ts";
 import { openMasterKeys, replaceSealed, sealedWithOthers } from "../db/keys/sealed-keys.ts";
 import { raiseSequences } from "../db/usage/fetch-numbers.ts";
 import { type KeyStatus, keyStatuses, type RotationRow, rotationRows } from "../facts/keys.ts";
 import { attemptsText, fallbackText, needsAttention } from "../keys/plan.ts";
 import { openSealedKey, sealKey } from "../keys/seal.ts";
+import { withDatabase } from "../open-database.ts";
 import { counted } from "../show/format.ts";
 
 /** Exit status 1 while a rotation needs attention. */

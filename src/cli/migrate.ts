@@ -1,9 +1,9 @@
 // The command `migrate`: applies the migrations that are missing.
 
 import type { App } from "../app.ts";
-import { withDatabaseOfAnyVersion } from "../database.ts";
 import { migrateToLatest } from "../db/connection/migrate.ts";
 import { raiseSequences } from "../db/usage/fetch-numbers.ts";
+import { withDatabaseOfAnyVersion } from "../open-database.ts";
 import { writeAnswer } from "./output.ts";
 
 export async function runMigrate(app: App, options: { readonly json?: boolean }): Promise<number> {

@@ -1,10 +1,10 @@
 // The command `report`: reads the usage of a period and writes it as one HTML file.
 
 import type { App } from "../app.ts";
-import { withDatabase } from "../database.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
 import { AppError } from "../errors.ts";
 import { InvalidQuestion } from "../facts/question.ts";
+import { withDatabase } from "../open-database.ts";
 import { sentences } from "../show/sentence.ts";
 import { comparedPeriod, dayOf } from "../usage/days.ts";
 import { scriptPage } from "../web/assets.ts";

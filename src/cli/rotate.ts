@@ -6,7 +6,6 @@ import { quoteAll, requireKnown } from "../config/messages.ts";
 import { isPattern } from "../config/projects.ts";
 import { jobNameOf, type RotationConfig } from "../config/rotations.ts";
 import { requireStaticKeys } from "../config/secrets.ts";
-import { withDatabase } from "../database.ts";
 import type { Database } from "../db/connection/database.ts";
 import { readLedger } from "../db/keys/ledger.ts";
 import { raiseSequences } from "../db/usage/fetch-numbers.ts";
@@ -16,6 +15,7 @@ import { discoverProjects, withKnownProjects } from "../jobs/discovery.ts";
 import { type RotationResult, recordedRotation, rotateForPerson, stepText } from "../jobs/rotation.ts";
 import { cleanupSteps, planRotation, type RotationRequest } from "../keys/plan.ts";
 import { readMasterKeys } from "../keys/seal.ts";
+import { withDatabase } from "../open-database.ts";
 
 export type RotateOptions = {
   readonly job?: readonly string[];

@@ -4,7 +4,6 @@ import type { App } from "../app.ts";
 import { loadConfig } from "../config/config.ts";
 import { requireKnown } from "../config/messages.ts";
 import { matchesPattern } from "../config/projects.ts";
-import { withDatabase } from "../database.ts";
 import type { CallPause } from "../db/calling-processes.ts";
 import { queryOn } from "../db/connection/transaction.ts";
 import type { Condition } from "../facts/conditions.ts";
@@ -13,6 +12,7 @@ import { type HealthState, isWell, health as readHealth } from "../facts/health.
 import type { WorkerHealth } from "../facts/health-facts.ts";
 import type { JobHealth, LastRun } from "../facts/job-health.ts";
 import { withKnownProjects } from "../jobs/discovery.ts";
+import { withDatabase } from "../open-database.ts";
 import { budgetTitle, budgetUseText } from "../show/budget-text.ts";
 import { counted, instantText, windowText } from "../show/format.ts";
 import { firstOf } from "../text.ts";

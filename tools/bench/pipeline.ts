@@ -2,7 +2,7 @@
 
 import { openApp } from "../../src/app.ts";
 import { loadConfig } from "../../src/config/config.ts";
-import { withDatabase } from "../../src/database.ts";
+import { withDatabase } from "../../src/open-database.ts";
 import type { Database } from "../../src/db/connection/database.ts";
 import { openExportContext } from "../../src/jobs/context.ts";
 import { runExportJob } from "../../src/jobs/export.ts";

@@ -9,7 +9,7 @@ import type { Client as PgClient } from "pg";
 import { AppError } from "../../errors.ts";
 import type { Tables } from "../schema.ts";
 import { isConnectionError } from "./errors.ts";
-import { poolWithTimeouts, statementTimeoutMs, transactionSettings, wrapPool } from "./timeouts.ts";
+import { poolWithTimeouts, statementTimeoutMs, transactionSettings } from "./timeouts.ts";
 
 export type Database = Kysely<Tables>;
 
@@ -33,9 +33,10 @@ const keepText = (value: string): string => value;
  */
 export function openPostgres(url: string, onLost: OnConnectionLost = () => {}, reconnect?: ReconnectOptions): Database {
   const open = async () => {
-    const giveUp = reconnect && delayed(reconnect.signal, reconnect.stoppingMs);
-    const pool = poolWithTimeouts(await openPool(url, onLost), statementTimeoutMs, giveUp);
-    return reconnect ? reconnectingPool(pool, reconnect) : pool;
+    const pool = await openPool(url, onLost);
+    if (!reconnect) return poolWithTimeouts(pool, statementTimeoutMs);
+    const giveUp = delayed(reconnect.signal, reconnect.stoppingMs);
+    return poolWithTimeouts(pool, statementTimeoutMs, giveUp, reconnecting(pool, reconnect));
   };
   return new Kysely<Tables>({ dialect: new PostgresDialect({ pool: open }) });
 }
@@ -175,9 +176,9 @@ type ReconnectOptions = { readonly waitMs: number; readonly signal: AbortSignal;
 const RECONNECT_PAUSE_MS = 500;
 
 /** Waits for a server that went away, so that a failover fails no slice. The first connection is not waited for: its address may be wrong. */
-function reconnectingPool(pool: PostgresPool, { waitMs, signal }: ReconnectOptions): PostgresPool {
+function reconnecting(pool: PostgresPool, { waitMs, signal }: ReconnectOptions): PostgresPool["connect"] {
   let wasReached = false;
-  return wrapPool(pool, async () => {
+  return async () => {
     const untilMs = performance.now() + waitMs;
     for (;;) {
       try {
@@ -189,5 +190,5 @@ function reconnectingPool(pool: PostgresPool, { waitMs, signal }: ReconnectOptio
         await sleep(RECONNECT_PAUSE_MS, undefined, { signal }).catch(() => {});
       }
     }
-  });
+  };
 }

@@ -34,20 +34,23 @@ export function transactionSettings(): string {
 }
 
 /** `statementMs` returns the limit of a statement that begins now. After `giveUp` all statements fail, including those in flight. */
-export function poolWithTimeouts(pool: PostgresPool, statementMs: () => number, giveUp?: AbortSignal): PostgresPool {
-  return wrapPool(pool, async () => {
-    if (giveUp?.aborted) throw new StatementTimeout();
-    return clientWithTimeouts(await pool.connect(), statementMs, giveUp);
-  });
+export function poolWithTimeouts(
+  pool: PostgresPool,
+  statementMs: () => number,
+  giveUp?: AbortSignal,
+  connect: PostgresPool["connect"] = () => pool.connect(),
+): PostgresPool {
+  return {
+    ...{ options: pool.options, ...(pool.Client && { Client: pool.Client }), end: () => pool.end() },
+    async connect() {
+      if (giveUp?.aborted) throw new StatementTimeout();
+      return clientWithTimeouts(await connect(), statementMs, giveUp);
+    },
+  };
 }
 
 /** How Kysely begins a transaction. */
 const BEGIN = /^(?:begin$|start transaction )/;
-
-/** Returns the same pool with another `connect`. */
-export function wrapPool(pool: PostgresPool, connect: PostgresPool["connect"]): PostgresPool {
-  return { options: pool.options, ...(pool.Client && { Client: pool.Client }), end: () => pool.end(), connect };
-}
 
 /**
  * After a statement without an answer its effect is unknown, and the next answer to arrive may be its answer. The connection therefore takes no

@@ -14,7 +14,7 @@ const RECONNECT_MS_MAX = 60_000;
 /** How long the database may be used after the stop signal. */
 const STOPPING_MS = 10_000;
 
-/** The database must have the schema of this version. */
+/** Throws if the database does not have the schema of this version. */
 export async function withDatabase<T>(app: App, work: (db: Database) => Promise<T>): Promise<T> {
   return withDatabaseOfAnyVersion(app, async (db) => {
     await requireCurrentSchema(db);
@@ -22,7 +22,6 @@ export async function withDatabase<T>(app: App, work: (db: Database) => Promise<
   });
 }
 
-/** For `migrate`. */
 export async function withDatabaseOfAnyVersion<T>(app: App, work: (db: Database) => Promise<T>): Promise<T> {
   const db = await openDatabase(app);
   try {
@@ -46,26 +45,21 @@ export async function openDatabase(app: App, stoppingMs: number = STOPPING_MS): 
   }
   const { username, host, pathname } = new URL(url);
   logDatabase(app, `${username === "" ? "" : `${username}@`}${host}${pathname}`, "DATABASE_URL");
-  const reconnect = { waitMs: RECONNECT_MS_MAX, signal: app.signal, stoppingMs };
   const logLost = (error: Error) => app.log.warn({ reason: error.message }, "database connection lost");
-  return openPostgres(url, logLost, reconnect);
+  return openPostgres(url, logLost, { waitMs: RECONNECT_MS_MAX, signal: app.signal, stoppingMs });
 }
 
 /** Undefined means the embedded database. A variable that is empty is an error, or the numbers would end up in two databases. */
 export function databaseUrlOf({ DATABASE_URL: url }: Environment): string | undefined {
   if (url === undefined) return undefined;
-  if (url.trim() === "") {
-    const expected =
-      "postgres://user:password@host:port/database; remove the variable to use the embedded database in ./data";
-    throw new AppError("config", `DATABASE_URL is empty: expected ${expected}`);
-  }
   // The driver's error for a wrong URL holds the URL, with its password.
   const isPostgres = /^postgres(ql)?:\/\//.test(url);
-  if (!isPostgres || !URL.canParse(url)) {
-    const hint = isPostgres ? "; in the password, write %23 for #, %2F for / and %3F for ?" : "";
-    throw new AppError("config", `DATABASE_URL: expected postgres://user:password@host:port/database${hint}`);
-  }
-  return url;
+  if (isPostgres && URL.canParse(url)) return url;
+  const isEmpty = url.trim() === "";
+  const escaped = isPostgres ? "; in the password, write %23 for #, %2F for / and %3F for ?" : "";
+  const nextStep = isEmpty ? "; remove the variable to use the embedded database in ./data" : escaped;
+  const expected = "expected postgres://user:password@host:port/database";
+  throw new AppError("config", `DATABASE_URL${isEmpty ? " is empty" : ""}: ${expected}${nextStep}`);
 }
 
 /** Nothing else shows which of several databases a command used. `by` is where the choice comes from. */
