@@ -146,25 +146,3 @@ export async function settledSlices(
       `;
   return (await settled.execute(db)).rows;
 }
-
-/** A line of text for some views, as the demo shows them at its end; null if nothing is stored. */
-export async function viewSamples(db: Database) {
-  const { rows } = await sql<{ readonly view: string; readonly text: string | null }>`
-    select * from (values ('usage_total', (
-        select concat(usage_date, ': ', requests, ' requests, ', hours, ' hours')
-        from bi.usage_total order by usage_date desc, project limit 1
-      )), ('cost_total', (
-        select concat(usage_date, ': ', amount, ' ', currency) from bi.cost_total order by usage_date desc, project limit 1
-      )), ('coverage', (
-        select concat(count(*) filter (where status = 'complete'), ' of ', count(*), ' slices complete, ',
-          (select count(*) from bi.coverage_gaps), ' gaps')
-        from bi.coverage
-      )), ('restatements', (
-        select concat(count(*), ' numbers changed after they had been stored, each with its old and new value')
-        from bi.restatements
-      )), ('reconciliation', (
-        select concat(count(*), ' days on which a grouping differs from the total') from bi.reconciliation
-      ))) as sample (view, text)
-  `.execute(db);
-  return rows;
-}
