@@ -7,7 +7,7 @@ import type { Series } from "../../usage/series.ts";
 import type { SliceStatus } from "../../usage/slice-decision.ts";
 import type { Database } from "../connection/database.ts";
 import type { Tx } from "../connection/transaction.ts";
-import { integers } from "./stored-series.ts";
+import { numbersArray } from "./merge-rows.ts";
 
 /** The statuses of the days of a range. A past day that was read only before it ended is missing. */
 export async function sliceStatuses(db: Database, series: readonly Series[], { start, end }: Window) {
@@ -94,7 +94,7 @@ const IS_BELIEVED = sql`sl.attempted_at < now() + interval '1 minute'`;
 
 /** The days of these series that are due and missing, or to be read again. */
 export async function dueSlices(tx: Tx | Database, seriesIds: readonly number[]): Promise<readonly DueSlice[]> {
-  const asked = sql`(select * from usage_export.due_series where series_id = any(${integers(seriesIds)}::integer[]))`;
+  const asked = sql`(select * from usage_export.due_series where series_id = any(${numbersArray(seriesIds)}::integer[]))`;
   const { rows } = await sql<DueSlice>`
     with incomplete as materialized (${lessThanDue(asked)})
     select i.series_id as "seriesId", to_char(day, 'YYYY-MM-DD') as day,
@@ -130,7 +130,7 @@ export async function settledSlices(
     greatest(sl.fetch_no, sl.suspect_fetch_no) > ${since.fetchNo}
     or (sl.status = 'failed' and sl.attempted_at >= ${since.startedAt} and ${IS_BELIEVED} and not coalesce(sl.error_code, '') = any(${since.retriedCodes}::text[]))
   )`;
-  const ids = sql`${integers(seriesIds)}::integer[]`;
+  const ids = sql`${numbersArray(seriesIds)}::integer[]`;
   const settled = window
     ? sql<SettledSlice>`
         select sl.series_id as "seriesId", to_char(sl.usage_date, 'YYYY-MM-DD') as day, sl.status

@@ -8,19 +8,20 @@ import type { Grouping } from "../../usage/series.ts";
 import type { Tx } from "../connection/transaction.ts";
 import { type SliceRef, sliceKey } from "./stored-slices.ts";
 
-const metricColumns = (prefix: string) =>
-  sql.join([...STORED_METRICS, "extra_metrics"].map((name) => sql.ref(`${prefix}${name}`)));
+export function metricColumns(prefix: string, metrics: readonly StoredMetric[] = STORED_METRICS) {
+  return sql.join([...metrics, "extra_metrics"].map((name) => sql.ref(`${prefix}${name}`)));
+}
+
 const METRIC_COLUMNS = metricColumns("");
 
 type GroupedRows = Pick<NormalisedSlice, "columns"> & { readonly grouping: Grouping };
-type SliceRows = SliceRef & GroupedRows;
 
 /**
  * Returns by `sliceKey` how many rows appeared, changed or disappeared. The rows of the answers are joined with the stored ones first, so
  * that a row with the same numbers is never written: an UPDATE that changes nothing costs as much as one that does. The row of a group that
  * is gone is kept and marked as gone, so that its revisions continue if the group comes back. What a row replaces is kept as well.
  */
-export async function mergeRows(tx: Tx, slices: readonly SliceRows[], groupIds: GroupIds, seenAt: Date) {
+export async function mergeRows(tx: Tx, slices: readonly (SliceRef & GroupedRows)[], groupIds: GroupIds, seenAt: Date) {
   if (slices.length === 0) return new Map<string, number>();
   const { rows: counted } = await sql<SliceRef & { readonly changed: string | number }>`
     with incoming as (
@@ -73,10 +74,13 @@ export async function mergeRows(tx: Tx, slices: readonly SliceRows[], groupIds: 
   return new Map(counted.map((slice) => [sliceKey(slice), Number(slice.changed)]));
 }
 
-/** The rows of the answers. `slice_no` is the position of their slice, from 1. */
-function selectIncoming(slices: readonly SliceRows[], groupIds: GroupIds): RawBuilder<unknown> {
+/** Selects the rows of the answers. `slice_no` is the position of their slice, from 1. */
+export function selectIncoming(slices: readonly GroupedRows[], groupIds: GroupIds): RawBuilder<unknown> {
   const sliceNos = slices.flatMap(({ columns }, i) => columns.groups.map(() => i + 1));
-  const ids = slices.flatMap((slice) => groupIdsOf(groupIds, slice));
+  const ids = slices.flatMap(({ grouping, columns }) => {
+    const idsOfGrouping = groupIds.get(grouping);
+    return columns.groups.map(({ key }) => idsOfGrouping?.get(key));
+  });
   const numbers = STORED_METRICS.map(
     (metric) => sql`unnest(${numbersArray(amountsOf(slices, metric))}::numeric[]) as ${sql.ref(metric)}`,
   );
@@ -90,26 +94,20 @@ function selectIncoming(slices: readonly SliceRows[], groupIds: GroupIds): RawBu
 }
 
 /** The amount of each row; empty if no slice has the metric. */
-function amountsOf(slices: readonly SliceRows[], metric: StoredMetric): readonly (string | null)[] {
+function amountsOf(slices: readonly GroupedRows[], metric: StoredMetric): readonly (string | null)[] {
   if (!slices.some(({ columns }) => columns.metricNames.includes(metric))) return [];
   return slices.flatMap(
     ({ columns: { groups, metricNames, metrics } }) => metrics[metricNames.indexOf(metric)] ?? groups.map(() => null),
   );
 }
 
-/** An array of numbers as Postgres writes it. Numbers need no quoting; pg would examine each of a million values for it. */
+/** An array of numbers as Postgres writes it. Numbers need no quoting; the driver would examine each of a million values for it. */
 export function numbersArray(values: readonly (number | string | null | undefined)[]): string {
   return `{${values.map((value) => value ?? "NULL").join(",")}}`;
 }
 
 /** The ids by grouping and by key of the group. A single map would need a combined key, a new text, for each of a million rows. */
 export type GroupIds = ReadonlyMap<Grouping, ReadonlyMap<string, number>>;
-
-/** The id of each row's group. */
-export function groupIdsOf(ids: GroupIds, { grouping, columns }: GroupedRows) {
-  const known = ids.get(grouping);
-  return columns.groups.map(({ key }) => known?.get(key));
-}
 
 /** Finds or creates the ids of the groups of these rows. A transaction that wants to insert the same group waits until this one ends. */
 export async function internGroups(tx: Tx, slices: readonly GroupedRows[]): Promise<GroupIds> {

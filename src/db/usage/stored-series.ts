@@ -7,6 +7,7 @@ import { type FanOut, filterKey, type Series, seriesKey } from "../../usage/seri
 import type { Database } from "../connection/database.ts";
 import { inTransaction, storeConfigured, type Tx } from "../connection/transaction.ts";
 import { deleteUndatedFailures } from "./failures.ts";
+import { numbersArray } from "./merge-rows.ts";
 import { changedNow } from "./stored-slices.ts";
 
 /**
@@ -168,7 +169,7 @@ export async function extendDue(tx: Tx, seriesIds: readonly number[], { first, o
   await sql`
     update usage_export.series
     set due_through = greatest(due_through, ${through}::date), due_from = ${dueFrom}, next_due_at = ${nextDue}
-    where series_id = any(${integers(seriesIds)}::integer[]) and (due_from is not null or ${from} is not null)
+    where series_id = any(${numbersArray(seriesIds)}::integer[]) and (due_from is not null or ${from} is not null)
       -- If only the answer shows the days, a series whose answers carry no date has none that could become due.
       and (${oldest !== undefined}::boolean or undated_since is null)
       and (due_through is null or due_through < ${through}::date or due_from is distinct from ${dueFrom}
@@ -195,7 +196,7 @@ export async function extendDueByAnswer(tx: Tx, seriesId: number, days: readonly
 /** Locks the series in the order in which every transaction locks them, so that no two deadlock. */
 export async function lockSeries(tx: Tx, seriesIds: readonly number[]): Promise<void> {
   await sql`
-    select from usage_export.series where series_id = any(${integers(seriesIds)}::integer[]) order by series_id for no key update
+    select from usage_export.series where series_id = any(${numbersArray(seriesIds)}::integer[]) order by series_id for no key update
   `.execute(tx);
 }
 
@@ -203,11 +204,6 @@ export function seriesIdOf(ids: SeriesIds, series: Series): number {
   const id = ids.get(seriesKey(series));
   if (id === undefined) throw new Error(`series ${seriesKey(series)} is not registered`);
   return id;
-}
-
-/** Writes an array as Postgres reads it. The driver would take a microsecond for each of tens of thousands of elements. */
-export function integers(numbers: readonly number[]): string {
-  return `{${numbers.join(",")}}`;
 }
 
 /** By seriesKey, the id of the series. */

@@ -115,9 +115,7 @@ export class StaleRead extends Error {
 export async function writeSlices(tx: Tx, decided: readonly DecidedSlice[], seenAt: Date): Promise<void> {
   const good = decided.filter(({ decision }) => decision === "replace" || decision === "unchanged");
   if (good.length > 0) await writeComplete(tx, good, seenAt);
-  const suspect = decided.flatMap(({ seriesId, day, decision, doubt }) =>
-    decision === "suspect" && doubt ? [{ seriesId, day, doubt }] : [],
-  );
+  const suspect = decided.flatMap(({ seriesId, day, doubt }) => (doubt ? [{ seriesId, day, doubt }] : []));
   if (suspect.length > 0) await writeSuspect(tx, suspect, seenAt);
 }
 

@@ -8,7 +8,7 @@ import type { SnapshotDecision, StoredSnapshot } from "../../usage/slice-decisio
 import type { Database } from "../connection/database.ts";
 import type { Tx } from "../connection/transaction.ts";
 import { deleteUndatedFailures } from "./failures.ts";
-import { type GroupIds, groupIdsOf, numbersArray } from "./merge-rows.ts";
+import { type GroupIds, metricColumns, selectIncoming } from "./merge-rows.ts";
 import { lockSeries } from "./stored-series.ts";
 
 /** The newest snapshot of a series; `contentNo` is the number of the snapshot whose rows it shares. */
@@ -90,17 +90,12 @@ async function writeUndatedRows(
   groupIds: GroupIds,
 ): Promise<void> {
   if (snapshots.every(({ rowCount }) => rowCount === 0)) return;
-  const ofEachRow = <T>(value: (snapshot: (typeof snapshots)[number]) => T): T[] =>
-    snapshots.flatMap((snapshot) => snapshot.columns.groups.map(() => value(snapshot)));
-  const numbers = METRICS.map(
-    (_, i) => sql`unnest(${numbersArray(snapshots.flatMap(({ columns }) => columns.metrics[i] ?? []))}::numeric[])`,
-  );
   await sql`
-    insert into usage_export.undated_row
-      (series_id, snapshot_no, group_id, ${sql.join(METRICS.map((name) => sql.ref(name)))}, extra_metrics)
-    select unnest(${numbersArray(ofEachRow(({ seriesId }) => seriesId))}::integer[]),
-      unnest(${numbersArray(ofEachRow(({ snapshotNo }) => snapshotNo))}::integer[]),
-      unnest(${numbersArray(snapshots.flatMap((snapshot) => groupIdsOf(groupIds, snapshot)))}::integer[]), ${sql.join(numbers)},
-      unnest(${snapshots.flatMap(({ columns }) => columns.extras)}::text[])::jsonb
+    insert into usage_export.undated_row (series_id, snapshot_no, group_id, ${metricColumns("", METRICS)})
+    select taken.series_id, taken.snapshot_no, incoming.group_id, ${metricColumns("incoming.", METRICS)}
+    from (${selectIncoming(snapshots, groupIds)}) incoming
+    join unnest(
+      ${snapshots.map(({ seriesId }) => seriesId)}::integer[], ${snapshots.map(({ snapshotNo }) => snapshotNo)}::integer[]
+    ) with ordinality as taken (series_id, snapshot_no, slice_no) using (slice_no)
   `.execute(tx);
 }

@@ -109,15 +109,12 @@ export function openRunWriter(db: Database) {
 }
 
 async function writeBatch(db: Database, batch: readonly AnswerToStore[]): Promise<readonly (StoredAnswer | Error)[]> {
-  const outcomes = new Map<AnswerToStore, StoredAnswer | Error>();
-  for (const answers of splitConflicts(batch)) {
-    const results = await writeTogether(db, answers);
-    for (const [i, answer] of answers.entries()) outcomes.set(answer, results[i] ?? new Error("no result"));
-  }
-  return batch.map((answer) => outcomes.get(answer) ?? new Error("an answer was left out of its batch"));
+  const outcomes: (StoredAnswer | Error)[] = [];
+  for (const answers of splitConflicts(batch)) outcomes.push(...(await writeTogether(db, answers)));
+  return outcomes;
 }
 
-/** Splits a batch into stretches without two answers for one slice. */
+/** Splits a batch, in its order, into stretches without two answers for one slice. */
 function splitConflicts(batch: readonly AnswerToStore[]): AnswerToStore[][] {
   const stretches: AnswerToStore[][] = [];
   const taken = new Set<string>();
@@ -238,10 +235,7 @@ function storedAnswer(
 ): StoredAnswer {
   return {
     slices: [
-      ...slices.map(({ day, decision, doubt }) => ({
-        ...{ day, decision },
-        ...(decision === "suspect" && doubt && { doubt: doubt.reason }),
-      })),
+      ...slices.map(({ day, decision, doubt }) => ({ day, decision, ...(doubt && { doubt: doubt.reason }) })),
       ...snapshots.map(({ day, decision }) => ({ day, decision, undated: true }) as const),
     ],
     rowsChanged:
@@ -274,12 +268,9 @@ function decide(slice: SliceToStore, all: StoredSlices, totals: ReadonlyMap<stri
     totals: stored.totals ? totalsOf(slice) : [],
     filterDoubt: answer.doubt,
   };
-  return {
-    askedAt,
-    storedFetchNo: newestFetchNo(stored),
-    decision: decideSlice(stored, incoming, answer.rules),
-    doubt: doubtAfter(stored, incoming, answer.rules),
-  };
+  const decision = decideSlice(stored, incoming, answer.rules);
+  const doubt = decision === "suspect" ? doubtAfter(stored, incoming, answer.rules) : undefined;
+  return { askedAt, storedFetchNo: newestFetchNo(stored), decision, doubt };
 }
 
 function totalsOf({ columns: { metricNames, metrics } }: SliceToStore): Totals {
