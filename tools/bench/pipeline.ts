@@ -2,10 +2,10 @@
 
 import { openApp } from "../../src/app.ts";
 import { loadConfig } from "../../src/config/config.ts";
-import { withDatabase } from "../../src/open-database.ts";
 import type { Database } from "../../src/db/connection/database.ts";
 import { openExportContext } from "../../src/jobs/context.ts";
 import { runExportJob } from "../../src/jobs/export.ts";
+import { withDatabase } from "../../src/open-database.ts";
 import { dayOf } from "../../src/usage/days.ts";
 import { planRun } from "../../src/usage/plan.ts";
 import type { Grouping } from "../../src/usage/series.ts";
