@@ -164,14 +164,10 @@ export async function makeDoubtsAnHourOlder(db: Database): Promise<void> {
 
 export type ViewRow = Readonly<Record<string, unknown>>;
 
-/** The values of these columns that are not null, row by row as a text. */
+/** The values of these columns, row by row as a text. */
 export function inShort(rows: readonly ViewRow[], columns: string): readonly string[] {
-  return rows.map((row) =>
-    columns
-      .split(" ")
-      .flatMap((column) => row[column] ?? [])
-      .join(" "),
-  );
+  const names = columns.split(" ");
+  return rows.map((row) => names.map((name) => String(row[name])).join(" "));
 }
 
 /** A view's rows of the project, by day. */

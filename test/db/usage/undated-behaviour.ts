@@ -6,7 +6,18 @@ import type { Database } from "../../../src/db/connection/database.ts";
 import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
 import type { AnswerRow, NormalisedSlice } from "../../../src/usage/answer-rows.ts";
 import type { Project } from "../../../src/usage/series.ts";
-import { type AnswerPart, coverageOf, fail, newSeries, rowOf, rowsOn, shown, store, view } from "../stored-usage.ts";
+import {
+  type AnswerPart,
+  coverageOf,
+  fail,
+  inShort,
+  newSeries,
+  rowOf,
+  rowsOn,
+  shown,
+  store,
+  view,
+} from "../stored-usage.ts";
 
 const RUN_DAY = "2026-03-18";
 const OWN: AnswerPart = { serviceChoosesDays: true };
@@ -23,13 +34,8 @@ export function testUndated(db: Database): void {
   const storeSummary = (seriesId: number, requests: Readonly<Record<string, string>>, part: AnswerPart = {}) =>
     store(db, seriesId, [summary(requests)], { ...OWN, ...part });
 
-  const snapshots = async (project: Project) => {
-    const { rows } = await sql<{ text: string }>`
-      select concat_ws(' ', snapshot, group_value, requests, requests_change, case when fell then 'fell' end, case when gone then 'gone' end) as text
-      from bi.usage_snapshot where project_id = ${project.id} order by snapshot, group_value
-    `.execute(db);
-    return rows.map(({ text }) => text);
-  };
+  const snapshots = async (project: Project) =>
+    inShort(await view(db, "usage_snapshot", project), "snapshot group_value requests requests_change fell gone");
 
   test("an answer without any date is a snapshot, and no slice", async () => {
     const { project, seriesId } = await newSeries(db);
@@ -39,7 +45,7 @@ export function testUndated(db: Database): void {
     });
     expect(await shown(db, project)).toEqual({});
     expect(await coverageOf(db, project)).toMatchObject([{ usage_date: null, status: "undated", rows: 2 }]);
-    expect(await snapshots(project)).toEqual(["1 listen 1", "1 speak 2"]);
+    expect(await snapshots(project)).toEqual(["1 listen 1 null false false", "1 speak 2 null false false"]);
   });
 
   test("a snapshot has the change of each group since the one before, and marks groups that fell or are gone", async () => {
@@ -48,15 +54,15 @@ export function testUndated(db: Database): void {
     await storeSummary(seriesId, { grows: "4", falls: "2", stays: "5", appears: "7" });
     await storeSummary(seriesId, { grows: "4", falls: "2", stays: "5", appears: "8" });
     expect((await snapshots(project)).slice(4)).toEqual([
-      "2 appears 7 7",
-      "2 falls 2 -7 fell",
-      "2 goes -3 fell gone",
-      "2 grows 4 3",
-      "2 stays 5 0",
-      "3 appears 8 1",
-      "3 falls 2 0",
-      "3 grows 4 0",
-      "3 stays 5 0",
+      "2 appears 7 7 false false",
+      "2 falls 2 -7 true false",
+      "2 goes null -3 true true",
+      "2 grows 4 3 false false",
+      "2 stays 5 0 false false",
+      "3 appears 8 1 false false",
+      "3 falls 2 0 false false",
+      "3 grows 4 0 false false",
+      "3 stays 5 0 false false",
     ]);
   });
 
@@ -76,7 +82,7 @@ export function testUndated(db: Database): void {
     const again = await storeSummary(seriesId, { speak: "2", listen: "1" });
     expect(again).toMatchObject({ slices: [{ decision: "unchanged" }], rowsChanged: 0 });
     await storeSummary(seriesId, { listen: "1", speak: "2" });
-    expect((await snapshots(project)).slice(4)).toEqual(["3 listen 1 0", "3 speak 2 0"]);
+    expect((await snapshots(project)).slice(4)).toEqual(["3 listen 1 0 false false", "3 speak 2 0 false false"]);
     const { rows } = await sql`select from usage_export.undated_row where series_id = ${seriesId}`.execute(db);
     expect(rows).toHaveLength(2);
   });
@@ -92,7 +98,7 @@ export function testUndated(db: Database): void {
       slices: [{ decision: "stale", undated: true }],
       rowsChanged: 0,
     });
-    expect(await snapshots(project)).toEqual(["1 listen 2"]);
+    expect(await snapshots(project)).toEqual(["1 listen 2 null false false"]);
   });
 
   test("answers that are stored at once are snapshots or stale, and the newest snapshot is that of the newest fetch", async () => {
@@ -113,7 +119,7 @@ export function testUndated(db: Database): void {
   test("an answer without rows is an empty snapshot, unless the series has days", async () => {
     const nothing = await newSeries(db);
     await storeSummary(nothing.seriesId, {});
-    expect(await snapshots(nothing.project)).toEqual(["1"]);
+    expect(await snapshots(nothing.project)).toEqual(["1 null null null false false"]);
     const dated = await newSeries(db);
     await store(db, dated.seriesId, { "2026-03-16": { listen: "1" } }, OWN);
     await storeSummary(dated.seriesId, {});

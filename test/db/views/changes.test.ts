@@ -39,12 +39,12 @@ test("a group of usage is new, vanished, changed or the same", async () => {
   ]);
   const rows = await change("usage_change");
   expect(inShort(rows, "grouping group_value amount_before amount_after change status").toSorted()).toEqual([
-    "model 1 2 1 changed",
     "model base 5 5 0 same",
-    "model fresh 9 9 new",
+    "model fresh null 9 9 new",
     "model nova 10 18 8 changed",
-    "model old 4 -4 vanished",
-    "none 20 34 14 changed",
+    "model null 1 2 1 changed",
+    "model old 4 null -4 vanished",
+    "none null 20 34 14 changed",
   ]);
   expect(rows[0]).toMatchObject({
     ...{ project_id: project.id, project: project.name, metric: "requests", total_from: "none", is_final: true },
@@ -65,13 +65,13 @@ test("a charge is new, vanished or changed, a credit is below zero, and the keys
   const rows = await change("billed_change");
   expect(inShort(rows, "grouping group_value amount_before amount_after status").toSorted()).toEqual(
     [
-      "accessor 0 -0.25 new",
+      "accessor null 0 -0.25 new",
       `accessor ${rotation} 1.5 1.75 changed`,
       "accessor other 2 0 vanished",
       "line_item a 1.5 1.75 changed",
       "line_item b 2 0 vanished",
       "line_item credit 0 -0.25 new",
-      "none 3.5 1.5 changed",
+      "none null 3.5 1.5 changed",
     ].sort(),
   );
 });
@@ -97,7 +97,7 @@ test("more at the same price is a volume effect, the same at another price is a 
   `);
   expect(inShort(rows, "model status quantity change volume price")).toEqual([
     "base changed 3>7 0.4 0.4 0",
-    "free unpriced 1>2",
+    "free unpriced 1>2 null null null",
     "fresh new 0>5 0.5 0.5 0",
     // 20 hours more at 0.3, and 30 hours at 0.2 more.
     "nova changed 10>30 12 6 6",
@@ -149,18 +149,17 @@ test("each function can be asked for projects, and for metrics and groupings whe
   const series = [one, other].flatMap((project) => groupings.map((grouping) => ({ project, grouping, usage })));
   await storeSeries(db, [...series, { project: one, grouping: "method", filter: DIARIZED, usage }]);
   const charges = [2, 1].map((day) => ({ day: back(day), line_item: "a", dollars: `${day}` }));
-  const asked = async (name: string, names: string) =>
-    inShort(await change(name, 1, sql.raw(`, ${names}`)), "project metric grouping").toSorted();
+  const asked = async (name: string, names: string, columns = "project metric grouping") =>
+    inShort(await change(name, 1, sql.raw(`, ${names}`)), columns).toSorted();
   const ofOne = `projects => array['${one.name}']`;
   expect(await asked("usage_change", ofOne)).toEqual(
     ["endpoint", "model", "none"].map((by) => `${one.name} hours ${by}`),
   );
   expect(await asked("usage_change", `${ofOne}, groupings => array['model']`)).toEqual([`${one.name} hours model`]);
   expect(await asked("usage_change", "metrics => array['requests']")).toEqual([]);
-  expect(await asked("cost_change", `projects => array['${one.id}']`)).toEqual([`${one.name} hours`]);
+  expect(await asked("cost_change", `projects => array['${one.id}']`, "project metric")).toEqual([`${one.name} hours`]);
   for (const project of [one, other])
     await storeBills(db, project, ["none", "line_item"], { start: back(2), end: back(1) }, charges);
-  expect(await asked("billed_change", `projects => array['${other.name}'], groupings => array['tags']`)).toEqual([
-    `${other.name} none`,
-  ]);
+  const totalOfOther = `projects => array['${other.name}'], groupings => array['tags']`;
+  expect(await asked("billed_change", totalOfOther, "project grouping")).toEqual([`${other.name} none`]);
 });

@@ -45,7 +45,7 @@ const shownCosts = async () => inShort(await storedCosts(db), "day endpoint stat
 test("what a price with conditions leaves of a group has no amount", async () => {
   await storePriceBook(db, { ...NOVA, endpoint: "listen" });
   await use([hours("03-10", "5"), hours("03-10", "2", { endpoint: "listen" })]);
-  expect(await shownCosts()).toEqual(["2026-03-10 listen priced 2 1 2", "2026-03-10 unpriced 3"]);
+  expect(await shownCosts()).toEqual(["2026-03-10 listen priced 2 1 2", "2026-03-10 null unpriced 3 null null"]);
 });
 
 test("the tiers of a month count all projects together, and begin again with the month", async () => {
@@ -56,11 +56,11 @@ test("the tiers of a month count all projects together, and begin again with the
   await storePriceBook(db, { ...NOVA, tiers: [first, second] });
   await use([hours("03-01", "15"), hours("03-02", "90", { project: "p2" }), hours("04-01", "3")]);
   expect(await shownCosts()).toEqual([
-    "2026-03-01 priced 10 1 10",
-    "2026-03-01 priced 5 0.5 2.5",
-    "2026-03-02 priced 5 0.25 1.25",
-    "2026-03-02 priced 85 0.5 42.5",
-    "2026-04-01 priced 3 1 3",
+    "2026-03-01 null priced 10 1 10",
+    "2026-03-01 null priced 5 0.5 2.5",
+    "2026-03-02 null priced 5 0.25 1.25",
+    "2026-03-02 null priced 85 0.5 42.5",
+    "2026-04-01 null priced 3 1 3",
   ]);
 });
 

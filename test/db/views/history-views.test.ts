@@ -55,9 +55,9 @@ test("a group that appears, disappears and comes back restates its numbers each 
   const [one, both, again] = [{ listen: "1" }, { listen: "1", speak: "2" }, { listen: "1", speak: "3" }];
   const rows = await restated({ [DAY]: one }, { [DAY]: both }, { [DAY]: one }, { [DAY]: again });
   expect(inShort(rows, "kind group_value metric old_value new_value revision").toSorted()).toEqual([
-    "appeared speak requests 2 1",
-    "appeared speak requests 3 3",
-    "gone speak requests 2 2",
+    "appeared speak requests null 2 1",
+    "appeared speak requests null 3 3",
+    "gone speak requests 2 null 2",
   ]);
 });
 

@@ -197,11 +197,12 @@ test("an unused key is listed and older than the days, and has no usage on them"
   await storeListedKeys(db, project.id, [...keys, listedAgo("new", 2), listedAgo("early", 40)]);
   await storeListedKeys(db, project.id, [...keys.slice(0, -1), listedAgo("new", 2), listedAgo("early", 40)]);
   const unused = async (call: string) => inShort(await rowsOf(project, call), "api_key_id last_used problem");
-  expect(await unused("unused_keys(3)")).toEqual(["idle", "never", `early ${back(4)}`, `late ${back(4)}`]);
-  expect(await unused("unused_keys(4)")).toEqual(["idle", "never"]);
+  const never = ["idle null null", "never null null"];
+  expect(await unused("unused_keys(3)")).toEqual([...never, `early ${back(4)} null`, `late ${back(4)} null`]);
+  expect(await unused("unused_keys(4)")).toEqual(never);
   // Day 5 and those before were not read, so "idle" may have been used on them.
   const unread = "usage by accessor was read on 5 of the days";
-  expect(await unused("unused_keys()")).toEqual([`idle ${unread}`, `never ${unread}`]);
+  expect(await unused("unused_keys()")).toEqual([`idle null ${unread}`, `never null ${unread}`]);
   expect(await rowsOf(project, "unused_keys(3)")).toContainEqual(
     expect.objectContaining({
       project: project.name,

@@ -174,8 +174,8 @@ test.each(["model", "feature_set"] as const)(
     const name = grouping === "model" ? "model" : "feature";
     const rows = await view(db, `usage_by_single_${name}`, project);
     expect(inShort(rows, `${name} requests shared_requests hours`).toSorted()).toEqual(
-      // 10 + 4 + 2, of which 4 with another one. The row of no value begins with its requests.
-      ["nova-3 16 4 0.3", "aura-2 4 4 0.2", '["nova-3"] 7 0', "a\\u0000b 6 0", "3 0"].sort(),
+      // 10 + 4 + 2, of which 4 with another one.
+      ["nova-3 16 4 0.3", "aura-2 4 4 0.2", '["nova-3"] 7 0 null', "a\\u0000b 6 0 null", "null 3 0 null"].sort(),
     );
   },
 );
@@ -187,8 +187,8 @@ test("a charge with two tags counts under both, and the overlap is said", async 
   await storeBills(db, project, ["tags"], { start: DAY, end: DAY }, charges);
   const rows = await view(db, "cost_by_single_tag", project);
   expect(inShort(rows, "tag amount shared_amount currency").toSorted()).toEqual([
-    "0.75 0 USD",
     "eu 3.5 3.5 USD",
+    "null 0.75 0 USD",
     "prod 14.75 4.5 USD",
     "test -1 -1 USD",
   ]);
