@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { storedValues } from "../../../src/db/usage/stored-series.ts";
 import { testDatabase } from "../../support/database.ts";
-import { configured, newProject, register, store } from "../stored-usage.ts";
+import { configured, newProject, newSeries, register, store, UNGUARDED } from "../stored-usage.ts";
 
 const { db } = await testDatabase();
 
@@ -23,4 +23,32 @@ test("a small project's values are seen beside those of projects with thousands 
   expect(values.length).toBeLessThan(1_000);
   const ofSmall = values.filter(({ projectId }) => projectId === small.id);
   expect(ofSmall.map(({ value }) => value)).toEqual(["often", "rarely"]);
+});
+
+test("each member of a set is a value, with the first day that has it and the last day that was read", async () => {
+  const usage = {
+    "2026-03-15": [[["earlier"], "99"]],
+    "2026-03-16": [[["rare"], "1"]],
+    [DAY]: [
+      [["prod", "eu"], "5"],
+      [["eu"], "2"],
+      [["eu", null], "1"],
+      [null, "50"],
+      [["a\0b"], "50"],
+    ],
+    "2026-03-18": [
+      [["prod"], "1"],
+      [["rare"], "1"],
+    ],
+    "2026-03-19": [[["later"], "99"]],
+  } as const;
+  const { project, seriesId } = await newSeries(db, "tags");
+  await store(db, seriesId, usage, UNGUARDED);
+  const days = { start: "2026-03-16", end: "2026-03-18" };
+  const read = { projectId: project.id, lastRead: "2026-03-18", count: 3 };
+  expect(await storedValues(db, [project.id], { dimension: "tags", atMost: 50 }, days)).toEqual([
+    { ...read, value: "eu", firstDay: DAY },
+    { ...read, value: "prod", firstDay: DAY },
+    { ...read, value: "rare", firstDay: "2026-03-16" },
+  ]);
 });
