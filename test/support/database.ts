@@ -2,7 +2,7 @@
 
 import { randomBytes } from "node:crypto";
 import { setTimeout } from "node:timers/promises";
-import type { RawBuilder } from "kysely";
+import { type RawBuilder, sql } from "kysely";
 import { afterAll, inject } from "vitest";
 import { type Database, openPostgres } from "../../src/db/connection/database.ts";
 import { leftBehind } from "./pooler.ts";
@@ -22,6 +22,8 @@ type OpenDatabase = {
   readonly db: Database;
   /** Runs a query and returns its rows. */
   readonly read: <T>(query: RawBuilder<T>) => Promise<readonly T[]>;
+  /** The sessions that wait for a lock. */
+  readonly waiting: () => Promise<readonly unknown[]>;
 };
 
 /** Called at the top of a test file. */
@@ -34,7 +36,10 @@ export async function testDatabase(): Promise<DatabaseUrls & OpenDatabase> {
     await using _ = copy;
     await db.destroy();
   });
-  return { db, url, directUrl, read: async (query) => (await query.execute(db)).rows };
+  const read: OpenDatabase["read"] = async (query) => (await query.execute(db)).rows;
+  const waiting = () =>
+    read(sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`);
+  return { ...{ db, url, directUrl }, ...{ read, waiting } };
 }
 
 /**

@@ -7,7 +7,7 @@ import type { LedgerChange } from "../../../src/db/keys/ledger.ts";
 import { testDatabase } from "../../support/database.ts";
 import { newIntent, newKey, newRotation, writer } from "./written-ledger.ts";
 
-const { db, url, read } = await testDatabase();
+const { db, url, read, waiting } = await testDatabase();
 
 const newName = () => `rotation-${randomUUID()}`;
 
@@ -103,8 +103,6 @@ test("releasing an old lease does not take it from the new owner", async () => {
   expect(await take(rotation)).toBeUndefined();
 });
 
-const waiting = sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
-
 test("nobody takes a lease while its owner writes, even after it has expired", async () => {
   const lease = await takenLease();
   const { rotation } = lease;
@@ -113,7 +111,7 @@ test("nobody takes a lease while its owner writes, even after it has expired", a
   const writing = db.transaction().execute(async (tx) => {
     await requireLease(tx, lease);
     const taking = take(rotation).then(() => order.push("taken"));
-    await expect.poll(() => read(waiting)).toHaveLength(1);
+    await expect.poll(waiting).toHaveLength(1);
     order.push("written");
     return { taking };
   });

@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import type { Database } from "../../../src/db/connection/database.ts";
 import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
 import { METRICS } from "../../../src/usage/metrics.ts";
-import { coverageOf, newSeries, rowOf, rowsOn, rowVersions, shown, store, view } from "../stored-usage.ts";
+import { coverageOf, newSeries, rowOf, rowsOn, rowVersions, shown, store, UNGUARDED, view } from "../stored-usage.ts";
 
 const FIRST = "2026-03-16";
 const SECOND = "2026-03-17";
@@ -78,6 +78,18 @@ export function testMerge(db: Database): void {
     const shownGroups = (await view(db, "usage_by_endpoint", project)).map(({ endpoint }) => endpoint);
     // Postgres has no NUL, so it is shown as JSON writes it.
     expect(new Set(shownGroups)).toEqual(new Set([...awkward, "a\\u0000b", "ab", null]));
+  });
+
+  test("a fall is measured from the groups that are shown, without those that are gone", async () => {
+    const usage = { [FIRST]: { listen: "1000", speak: "99000" } };
+    const { project, seriesId } = await newSeries(db, "endpoint", { usage });
+    await store(db, seriesId, { [FIRST]: { listen: "1000" } }, UNGUARDED);
+    const half = { [FIRST]: { listen: "500" } };
+    expect(await store(db, seriesId, half)).toMatchObject({ slices: [{ decision: "replace" }] });
+    expect(await store(db, seriesId, { [FIRST]: { listen: "49" } })).toMatchObject({
+      slices: [{ decision: "suspect" }],
+    });
+    expect(await shown(db, project)).toEqual(half);
   });
 
   test("numbers that Postgres refuses leave everything as it was", async () => {

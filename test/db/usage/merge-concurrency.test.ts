@@ -13,7 +13,7 @@ import { coverageOf, fail, newProject, newSeries, shown, store, type Usage, view
 const ROUNDS = 40;
 const DAYS = ["2026-03-15", "2026-03-16", "2026-03-17"];
 
-const { db, url, read } = await testDatabase();
+const { db, url, waiting } = await testDatabase();
 // Another replica: a pool of its own.
 const other = openPostgres(url);
 afterAll(() => other.destroy());
@@ -27,10 +27,6 @@ function answer(version: number, days: readonly string[] = DAYS): Usage {
 }
 
 const statuses = async (project: Project) => (await coverageOf(db, project)).map(({ status }) => status);
-
-/** The sessions that wait for a lock. */
-const waiting = () =>
-  read(sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`);
 
 test("of two answers for the same slices that are stored at once, the one of the later fetch is shown, whole", async () => {
   const { project, seriesId } = await newSeries(db);

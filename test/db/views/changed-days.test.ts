@@ -20,7 +20,7 @@ import {
   type Usage,
 } from "../stored-usage.ts";
 
-const { db, directUrl, read } = await testDatabase();
+const { db, directUrl, read, waiting } = await testDatabase();
 const { db: warehouse, read: readWarehouse } = await testDatabase();
 const back = await daysBack(db);
 
@@ -108,11 +108,6 @@ test("after each of 100 nights with restatements, vanished groups, failures and 
   }
 }, 120_000);
 
-const waiting = sql`
-  select from pg_locks
-  where locktype = 'advisory' and not granted and database = (select oid from pg_database where datname = current_database())
-`;
-
 test("a change that is committed after a newer one was loaded comes with the next load", async () => {
   const wanted = [newProject(), newProject()].map((project) => configured(project));
   const [slow = 0, quick = 0]: readonly number[] = await register(db, ...wanted);
@@ -129,7 +124,7 @@ test("a change that is committed after a newer one was loaded comes with the nex
   const held = await holder.transaction().execute(async (tx) => {
     await sql`select pg_advisory_xact_lock(4711)`.execute(tx);
     const storing = store(db, slow, { [back(3)]: { listen: "1" } });
-    await expect.poll(() => read(waiting)).toHaveLength(1);
+    await expect.poll(waiting).toHaveLength(1);
     await store(db, quick, { [back(2)]: { listen: "2" } });
     const { days, next } = await load(before);
     expect(days).toContain(`${wanted[1]?.series.project.id} endpoint all ${back(2)}`);
