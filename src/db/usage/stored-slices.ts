@@ -67,7 +67,7 @@ function storedSlice({ fetchNo, contentHash, rows, kind, runId, since, doubtFetc
   return { fetchNo, contentHash: contentHash ?? undefined, rows, doubt };
 }
 
-/** The Totals of the visible rows of each slice, by `sliceKey`. They are doubles, for comparing orders of magnitude. */
+/** The Totals of the rows of each slice, by `sliceKey`, as doubles: orders of magnitude are compared. A group that is gone has no numbers. */
 export async function sumSlices(tx: Tx, slices: readonly SliceRef[]): Promise<ReadonlyMap<string, Totals>> {
   if (slices.length === 0) return new Map();
   const sums = sql.join(STORED_METRICS.map((metric) => sql`sum(abs(r.${sql.ref(metric)}))::text`));
@@ -77,7 +77,7 @@ export async function sumSlices(tx: Tx, slices: readonly SliceRef[]): Promise<Re
     from ${wantedSlices(slices)}
     cross join lateral (
       select array[${sums}] as sums from usage_export.snapshot_row r
-      where r.series_id = wanted.series_id and r.usage_date = wanted.usage_date and not r.gone
+      where r.series_id = wanted.series_id and r.usage_date = wanted.usage_date
     ) total
   `.execute(tx);
   const totalsOf = (sums: readonly (string | null)[]) => sums.map((sum) => (sum === null ? undefined : Number(sum)));
