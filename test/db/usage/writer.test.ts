@@ -5,7 +5,7 @@ import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { openRunWriter } from "../../../src/db/usage/writer.ts";
 import { testDatabase } from "../../support/database.ts";
-import { answerOf, newSeries, shown } from "../stored-usage.ts";
+import { answerOf, newSeries, shown, total } from "../stored-usage.ts";
 
 const { db, read } = await testDatabase();
 const DAY = "2026-03-16";
@@ -41,18 +41,21 @@ test.each([
   expect((await transactions()) - before).toBe(expected);
 });
 
-test("data that Postgres refuses fails only its own answer", async () => {
+test("an answer that Postgres refuses, or that a mistake of the program can't store, fails alone", async () => {
   const write = openBusyWriter();
-  const [good, bad, later] = [await newSeries(db), await newSeries(db), await newSeries(db)];
+  const [good, bad] = [await newSeries(db), await newSeries(db)];
+  const [broken, later] = [await newSeries(db), await newSeries(db)];
   const answers = await Promise.all([
     answerOf(db, good.seriesId, { [DAY]: { listen: "1" } }),
     answerOf(db, bad.seriesId, { [DAY]: { listen: "-1" } }),
+    answerOf(db, broken.seriesId, [{ ...total(DAY, { requests: "1" }), columns: undefined as never }]),
     answerOf(db, later.seriesId, { [DAY]: { speak: "2" } }),
   ]);
   const outcomes = await Promise.allSettled(answers.map(write));
   expect(outcomes).toMatchObject([
     { status: "fulfilled" },
     { status: "rejected", reason: { code: "23514" } },
+    { status: "rejected", reason: expect.any(TypeError) },
     { status: "fulfilled" },
   ]);
   expect(await shown(db, good.project)).toEqual({ [DAY]: { listen: "1" } });
