@@ -1,7 +1,7 @@
 // A TCP proxy in front of the database server, with which a test simulates a broken network.
 
-import { once } from "node:events";
 import net from "node:net";
+import { listen } from "../support/scripted-server.ts";
 
 export type TcpProxy = AsyncDisposable & {
   /** The same database, reached through the proxy. */
@@ -33,14 +33,9 @@ export async function tcpProxy(databaseUrl: string): Promise<TcpProxy> {
     upstream.on("close", () => client.destroy());
     upstream.pipe(client);
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  if (address === null || typeof address === "string") throw new Error("the proxy has no port");
-
+  const listening = await listen(server);
   const url = new URL(databaseUrl);
-  url.hostname = "127.0.0.1";
-  url.port = String(address.port);
+  url.host = `127.0.0.1:${listening.port}`;
   const cut = () => {
     whole = false;
     for (const socket of sockets) socket.destroy();
@@ -57,8 +52,7 @@ export async function tcpProxy(databaseUrl: string): Promise<TcpProxy> {
     },
     async [Symbol.asyncDispose]() {
       cut();
-      server.close();
-      await once(server, "close");
+      await listening[Symbol.asyncDispose]();
     },
   };
 }

@@ -21,6 +21,7 @@ test.each([
   ["key", WORD, ""],
   ["key", WORD, "\n"],
   ["key", WORD, "\r\n"],
+  ["key", "x".repeat(4096), "\n"],
   ["token", WORD, "\n"],
   ["password", 'ä "pass: phrase" of words', ""],
   ["address", ADDRESS, "\n"],

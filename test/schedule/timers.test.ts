@@ -14,6 +14,11 @@ test("timers fire at the times of a schedule even if another schedule never occu
   await expect.poll(() => fired.length).toBeGreaterThan(1);
 });
 
+test("timers also fire at every interval", async () => {
+  const { fired } = setTestTimers(50, "0 0 1 1 *");
+  await expect.poll(() => fired.length).toBeGreaterThan(1);
+});
+
 test("stopped timers fire no more", async () => {
   const { fired, stop } = setTestTimers(50, "* * * * * *");
   await expect.poll(() => fired.length).toBeGreaterThan(1);

@@ -123,7 +123,7 @@ test("--only failed reads what failed and nothing else", async ({ context }) => 
   expect(breakdowns(emulator)).toHaveLength(asked + 1);
 });
 
-test("a backfill whose answers are in doubt fails", async ({ context }) => {
+test("a backfill whose answers are in doubt fails and keeps the stored numbers", async ({ context }) => {
   let isEmpty = false;
   const usage = () => (isEmpty ? [] : [{ endpoint: "listen", requests: 5 }]);
   await context.setUp({}, { usage });
@@ -135,6 +135,8 @@ test("a backfill whose answers are in doubt fails", async ({ context }) => {
 
   expect(doubted).toMatchObject({ status: 1, stdout: expect.stringContaining("0 complete, 3 suspect, 0 failed") });
   expect(await coverage(db)).toEqual({ suspect: 3 });
+  const { rows } = await sql`select usage_date, requests from bi.usage_total order by usage_date`.execute(db);
+  expect(rows).toEqual(daysOf(range).map((day) => ({ usage_date: day, requests: "5" })));
 });
 
 test("a backfill of old days leaves the missing days as they are", async ({ context }) => {

@@ -1,10 +1,9 @@
 // An outage is shown once, by its cause, with its start, whether it is tried again and which numbers are shown meanwhile: by `status`,
 // on the dashboard and in notifications.
 
-import { once } from "node:events";
-import { createServer } from "node:net";
 import { sql } from "kysely";
 import { expect } from "vitest";
+import { freePort } from "../../support/keeper.ts";
 import type { Program } from "../../support/program.ts";
 import { answer, scriptedServer } from "../../support/scripted-server.ts";
 import { ageStoredData } from "../age-stored-data.ts";
@@ -117,6 +116,7 @@ test("a failed run is on the dashboard, and notified once, until it has recovere
 
 test("the dashboard needs the configured password, and health checks do not", async ({ context }) => {
   const access = { basic: { username: "ops", password: { env: "MONITOR_PASSWORD" } } };
+  // `health` calls the configured port, so that can't be 0.
   await context.setUp({ monitor: { host: "0.0.0.0", port: await freePort(), access } });
   const password = context.newSecret();
   const url = await urlOf(context.work({ MONITOR_PASSWORD: password }));
@@ -139,13 +139,3 @@ test("an address that other machines reach needs a password, or the word none", 
   const url = await urlOf(context.work());
   for (const page of ["/", "/metrics"]) expect((await fetch(new URL(page, url))).status).toBe(200);
 });
-
-/** A free port for the configuration: `health` calls the configured port, so that can't be 0. */
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  await once(server, "close");
-  return typeof address === "object" && address !== null ? address.port : 0;
-}

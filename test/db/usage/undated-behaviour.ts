@@ -154,10 +154,13 @@ export function testUndated(db: Database): void {
     expect((await coverageOf(db, project)).some(({ status }) => status === "undated")).toBe(false);
   });
 
-  test("an answer that is configured as the usage of a day is stored as a slice", async () => {
-    const { project, seriesId } = await newSeries(db);
-    await storeSummary(seriesId, { listen: "1" }, { undated: "day" });
-    expect(await shown(db, project)).toEqual({ [RUN_DAY]: { listen: "1" } });
-    expect(await snapshots(project)).toEqual([]);
-  });
+  test.each(["day", "day-before"] as const)(
+    "an undated answer that is configured as the usage of the %s is stored as a slice",
+    async (mode) => {
+      const { project, seriesId } = await newSeries(db);
+      await storeSummary(seriesId, { listen: "1" }, { undated: mode });
+      expect(await shown(db, project)).toEqual({ [RUN_DAY]: { listen: "1" } });
+      expect(await snapshots(project)).toEqual([]);
+    },
+  );
 }
