@@ -1,16 +1,16 @@
 // Rules between fields of the configuration. They are checked once every field by itself is right. Pure.
 
 import { holdsScope } from "../keys/scopes.ts";
-import { DIMENSIONS, DIMENSIONS_OF, dimension, type EachDimension, type Source } from "../usage/dimensions.ts";
-import { overlappingPrices } from "../usage/prices.ts";
 import {
-  BILLING_GROUPINGS,
-  type Filter,
-  filterKey,
-  GROUPINGS,
-  NO_CONDITIONS,
-  unlistedValues,
-} from "../usage/series.ts";
+  DIMENSIONS,
+  DIMENSIONS_OF,
+  dimension,
+  documentedValues,
+  type EachDimension,
+  type Source,
+} from "../usage/dimensions.ts";
+import { overlappingPrices } from "../usage/prices.ts";
+import { BILLING_GROUPINGS, type Filter, filterKey, GROUPINGS, NO_CONDITIONS } from "../usage/series.ts";
 import type { ConfigIssue, Path } from "./json.ts";
 import { describeReceived, describeValue, didYouMean, formatPath, oneOf, quoteAll } from "./messages.ts";
 import { isPattern, matchesPattern } from "./projects.ts";
@@ -97,7 +97,9 @@ function checkConditions({ report, service }: Checked, job: Export, filter: Filt
   }
   if (checkFeatures !== "error") return;
   // The service answers a value it does not know with no usage, which looks like a day without usage.
-  for (const { dimension: one, value, listed } of unlistedValues(filter, source)) {
+  for (const one of DIMENSIONS) {
+    const [value, listed] = [dimensions[one], documentedValues(one, source)];
+    if (value === undefined || !listed || listed.includes(value)) continue;
     const hint =
       didYouMean(value, listed) || '; "checkFeatures": "warn" allows values that the interface does not name';
     report([...at, "dimensions", one], `expected ${oneOf(listed)}; got ${describeValue(value)}${hint}`);

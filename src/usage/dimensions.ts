@@ -130,15 +130,12 @@ const TABLE = [
   },
 ] as const satisfies readonly DimensionEntry[];
 
-type Entries = (typeof TABLE)[number];
-type NamesOf<E> = E extends { readonly name: infer Name } ? Name : never;
-export type Dimension = Entries["name"];
-export type UsageDimension = NamesOf<Extract<Entries, { readonly sources: readonly ["usage", ...Source[]] }>>;
-export type BillingDimension = NamesOf<
-  Extract<Entries, { readonly sources: readonly ["billing"] | readonly ["usage", "billing"] }>
->;
-export type SetDimension = NamesOf<Extract<Entries, { readonly member: string }>>;
-export type EachDimension = NamesOf<Extract<Entries, { readonly hasEach: true }>>;
+type Entry = (typeof TABLE)[number];
+export type Dimension = Entry["name"];
+export type UsageDimension = Extract<Entry, { readonly sources: readonly ["usage", ...Source[]] }>["name"];
+export type BillingDimension = Extract<Entry, { readonly sources: readonly [...Source[], "billing"] }>["name"];
+export type SetDimension = Extract<Entry, { readonly member: string }>["name"];
+export type EachDimension = Extract<Entry, { readonly hasEach: true }>["name"];
 
 /** The entries by name, with the optional fields of all of them. */
 const ENTRIES: ReadonlyMap<string, DimensionEntry> = new Map(TABLE.map((entry) => [entry.name, entry]));

@@ -180,11 +180,15 @@ export function newestFirst(a: UsageRequest, b: UsageRequest): number {
   return endOfA > endOfB ? -1 : 1;
 }
 
-/** The newest comes first. A job reads its last complete days, and today if it is configured to. */
-function windowsOf(job: ExportJob, today: Day, selection: Selection): Window[] | undefined {
-  if (!job.window) return undefined;
-  if (selection.days) return consecutiveDays(selection.days);
-  return [{ start: addDays(today, -job.window.days), end: job.window.today ? today : addDays(today, -1) }];
+/** The days that a scheduled run reads: the last complete ones, and today if configured. Undefined if the service chooses them. */
+export function windowOf({ window }: ExportJob, runDay: Day): Window | undefined {
+  return window && { start: addDays(runDay, -window.days), end: window.today ? runDay : addDays(runDay, -1) };
+}
+
+/** The newest comes first. */
+function windowsOf(job: ExportJob, today: Day, { days }: Selection): readonly Window[] | undefined {
+  const window = windowOf(job, today);
+  return window && (days ? consecutiveDays(days) : [window]);
 }
 
 /** Joins consecutive days into windows, the newest first. */
@@ -211,11 +215,6 @@ export function splitWindow(window: Window): Window[] {
 /** How many requests a project has at once. One of several projects may not take all slots, as its calls may hang. */
 export function requestsAtOnce(maxConcurrent: number, projects: number): number {
   return projects === 1 ? 2 * maxConcurrent : Math.max(1, maxConcurrent - 1);
-}
-
-/** The days that a scheduled run reads; undefined if the service chooses them. */
-export function windowOf(job: ExportJob, runDay: Day): Window | undefined {
-  return windowsOf(job, runDay, {})?.[0];
 }
 
 /** How many slices a request reads; 1 if only the answer shows it. */

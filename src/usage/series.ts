@@ -6,7 +6,6 @@ import {
   type BillingDimension,
   DIMENSIONS,
   type Dimension,
-  documentedValues,
   type EachDimension,
   type Source,
   USAGE_DIMENSIONS,
@@ -29,25 +28,16 @@ function subsetsOf([first, ...rest]: readonly string[]): string[] {
   return [first, ...others.map((other) => `${first},${other}`), ...others];
 }
 
-const ALL_GROUPINGS: ReadonlySet<string> = new Set([...GROUPINGS, ...BILLING_GROUPINGS]);
-
 /** The grouping by these dimensions in whatever order; undefined if no source has it. */
 export function groupingBy(dimensions: readonly string[]): Grouping | undefined {
-  const grouping = [...dimensions].sort().join(",");
-  return isGrouping(grouping) ? grouping : undefined;
+  const wanted = [...dimensions].sort().join(",");
+  return [...GROUPINGS, ...BILLING_GROUPINGS].find((grouping) => grouping === wanted);
 }
-
-function isGrouping(text: string): text is Grouping {
-  return ALL_GROUPINGS.has(text);
-}
-
-const DIMENSIONS_BY_GROUPING = new Map<string, readonly Dimension[]>(
-  [...ALL_GROUPINGS].map((grouping) => [grouping, DIMENSIONS.filter((one) => grouping.split(",").includes(one))]),
-);
 
 /** In alphabetical order; empty for "none". */
 export function dimensionsOf(grouping: Grouping): readonly Dimension[] {
-  return DIMENSIONS_BY_GROUPING.get(grouping) ?? [];
+  const names: readonly string[] = grouping.split(",");
+  return DIMENSIONS.filter((one) => names.includes(one));
 }
 
 export type Project = { readonly id: string; readonly name: string };
@@ -102,13 +92,15 @@ export function filterKey(filter: Filter): string {
   const known = FILTER_KEYS.get(filter);
   if (known !== undefined) return known;
   const { features, dimensions } = filter;
-  const sorted = Object.entries({ features, dimensions }).map(([kind, conditions]) => {
-    const entries = Object.entries(conditions).sort(([a], [b]) => (a < b ? -1 : 1));
-    return [kind, entries.length > 0 ? Object.fromEntries(entries) : undefined];
-  });
-  const key = JSON.stringify(Object.fromEntries(sorted));
+  const key = JSON.stringify({ features: sortedConditions(features), dimensions: sortedConditions(dimensions) });
   FILTER_KEYS.set(filter, key);
   return key;
+}
+
+/** Undefined without conditions, which JSON leaves out. */
+function sortedConditions(conditions: Readonly<Record<string, string>>) {
+  const entries = Object.entries(conditions).sort(([a], [b]) => (a < b ? -1 : 1));
+  return entries.length > 0 ? Object.fromEntries(entries) : undefined;
 }
 
 /** The filterKey of a filter without conditions. */
@@ -116,15 +108,6 @@ export const NO_CONDITIONS = "{}";
 
 export function seriesKey(series: Series): string {
   return JSON.stringify([series.source, series.project.id, series.grouping, filterKey(series.filter)]);
-}
-
-/** The filter's values that are missing from the interface's lists. */
-export function unlistedValues({ dimensions }: Pick<Filter, "dimensions">, source: Source) {
-  return DIMENSIONS.flatMap((dimension) => {
-    const value = dimensions[dimension];
-    const listed = documentedValues(dimension, source);
-    return value === undefined || listed === undefined || listed.includes(value) ? [] : [{ dimension, value, listed }];
-  });
 }
 
 /** Makes each value of a dimension that was seen in stored usage a filter. */
