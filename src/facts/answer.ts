@@ -2,12 +2,14 @@
 
 import { z } from "zod";
 import { difference, plainDecimal } from "../decimal.ts";
-import { type Day, daysOf, type Window } from "../usage/days.ts";
+import type { Day } from "../usage/days.ts";
 import { addsUp } from "../usage/dimensions.ts";
 import { METRICS } from "../usage/metrics.ts";
 import { ASKED_METRICS, isCost, type Question, SORTS, SPLITS } from "./question.ts";
-import type { CoveredDay, SeriesFacts, Unpriced } from "./scope.ts";
-import { DRAWN_MAX, type Scope } from "./sql.ts";
+import type { Scope } from "./sql.ts";
+
+/** Only the largest groups have amounts by day: at most so many. */
+export const DRAWN_MAX = 8;
 
 const DAY_STATES = ["final", "settling", "incomplete", "unread"] as const;
 type DayState = (typeof DAY_STATES)[number];
@@ -82,7 +84,7 @@ export const Answer = z.object({
         group: z.string().nullable().describe("The value of the dimension; null for no value"),
         label: z.string().nullable().describe("The comment of an API key, or the name of a project or line item"),
         ...amounts,
-        byDay: byDay.optional().describe("Only of the 8 largest"),
+        byDay: byDay.optional().describe(`Only of the ${DRAWN_MAX} largest`),
       }),
     )
     .describe("Groups whose amounts are 0 are left out"),
@@ -119,25 +121,38 @@ export type UsageRow = {
   readonly groups: string | null;
 };
 
+type Lacking = Answer["lacking"];
+export type Unpriced = Pick<Lacking, "unpricedModels" | "unpricedMetrics">;
+
+export type DayWithState = Answer["days"][number];
+
 /** What is known of the series of a question before their amounts are read. It is the same for every metric of usage. */
 export type Basis = {
-  readonly scope: Scope & SeriesFacts;
-  readonly covered: ReadonlyMap<Day, CoveredDay>;
-  readonly lacking: ReturnType<typeof lackingDays>;
+  readonly scope: Scope & Pick<Answer, "projects" | "projectCount" | "available">;
+  /** The days of the period. */
+  readonly days: DayWithState[];
+  /** The days of the compared period; undefined if there is none. */
+  readonly daysBefore: DayWithState[] | undefined;
+  readonly lacking: Omit<Lacking, keyof Unpriced | "otherCurrencies">;
   /** Whether every day of both periods was read, so that the difference between them is a change. */
   readonly isCompared: boolean;
 };
 
-/** `activeCount`: how many series should have been read. */
-export function lackingDays({ period, before }: Question, covered: Basis["covered"], activeCount: number) {
-  const daysWith = (state: DayState, window: Window | undefined) =>
-    window ? daysOf(window).filter((day) => dayState(covered.get(day), activeCount) === state) : [];
+export function lackingDays(days: readonly DayWithState[], daysBefore: readonly DayWithState[] = []) {
+  const daysWith = (state: DayState, all: readonly DayWithState[]) =>
+    all.flatMap((one) => (one.state === state ? one.day : []));
   return {
-    incompleteDays: daysWith("incomplete", period),
-    unreadDays: daysWith("unread", period),
-    incompleteDaysBefore: daysWith("incomplete", before),
-    unreadDaysBefore: daysWith("unread", before),
+    incompleteDays: daysWith("incomplete", days),
+    unreadDays: daysWith("unread", days),
+    incompleteDaysBefore: daysWith("incomplete", daysBefore),
+    unreadDaysBefore: daysWith("unread", daysBefore),
   };
+}
+
+/** Whether every day of the period was read of every project. */
+export function isWhole({ lacking }: Pick<Basis, "lacking">): boolean {
+  const { incompleteDays, unreadDays, projectsLeftOutCount, projectsEndedCount } = lacking;
+  return incompleteDays.length + unreadDays.length + projectsLeftOutCount + projectsEndedCount === 0;
 }
 
 type Known = Basis & {
@@ -149,46 +164,35 @@ type Known = Basis & {
   readonly sql: string;
 };
 
-export function answerOf({ question, scope, rows, covered, labels, sql, isCompared, ...known }: Known): Answer {
-  const statesOf = (window: Window) =>
-    daysOf(window).map((day) => ({ day, state: dayState(covered.get(day), scope.activeCount) }));
-  const days = statesOf(question.period);
+export function answerOf(known: Known): Answer {
+  const { question, scope, days, daysBefore, lacking, rows, labels, unpriced, isCompared, sql } = known;
   const sumsUp = addsUp(question.grouping);
   const rowsOf = (part: UsageRow["part"]) => rows.filter((row) => row.part === part);
   const groups = rowsOf("group").filter(({ rank }) => Number(rank) > 0);
   const other = rowsOf("group").find(({ rank }) => rank === null);
   const drawn = Map.groupBy(rowsOf("group of day"), ({ rank }) => rank);
   const [total] = rowsOf("total");
-  const { incompleteDays, unreadDays, incompleteDaysBefore, unreadDaysBefore } = known.lacking;
-  const isWhole = incompleteDays.length + unreadDays.length === 0;
-  const isWholeBefore = incompleteDaysBefore.length + unreadDaysBefore.length === 0;
   const sums = sumsUp && total ? [total] : groups;
-  const isRead = scope.endedCount === 0;
+  const isRead = (...lists: readonly Day[][]) => lacking.projectsEndedCount === 0 && lists.flat().length === 0;
   // What was not used on days that were all read is 0, if the service sent the metric at all.
-  const unused = isRead && isWhole && sums.some(({ amount }) => amount !== null) ? "0" : null;
-  const unusedBefore = isRead && isWholeBefore && sums.some((row) => row.amount_before !== null) ? "0" : null;
+  const isUnused = isRead(lacking.incompleteDays, lacking.unreadDays) && sums.some((row) => row.amount !== null);
+  const wasUnused =
+    isRead(lacking.incompleteDaysBefore, lacking.unreadDaysBefore) && sums.some((row) => row.amount_before !== null);
   const amountsOf = ({ amount, amount_before }: UsageRow) => ({
-    amount: withoutZeros(amount) ?? unused,
-    before: withoutZeros(amount_before) ?? unusedBefore,
+    amount: withoutZeros(amount) ?? (isUnused ? "0" : null),
+    before: withoutZeros(amount_before) ?? (wasUnused ? "0" : null),
     change: isCompared ? difference(amount ?? "0", amount_before ?? "0") : null,
   });
-  const hasEverything = scope.leftOutCount + scope.endedCount + known.unpriced.models === 0;
+  const isUnpriced = isCost(question.metric) && scope.currency === undefined;
   return {
     question: understood(question, scope),
-    complete: isWhole && hasEverything && !(isCost(question.metric) && scope.currency === undefined),
+    complete: isWhole(known) && unpriced.unpricedModels === 0 && !isUnpriced,
     compared: isCompared,
     lacking: {
-      ...known.lacking,
-      ...{ projectsLeftOut: [...scope.leftOut], projectsLeftOutCount: scope.leftOutCount },
-      ...{ projectsEnded: [...scope.ended], projectsEndedCount: scope.endedCount },
-      unpricedModels: known.unpriced.models,
-      unpricedMetrics: [...known.unpriced.metrics],
-      otherCurrencies: scope.currencies.filter((one) => one !== scope.currency),
+      ...{ ...lacking, ...unpriced },
+      otherCurrencies: scope.available.currencies.filter((one) => one !== scope.currency),
     },
-    projects: scope.projects.map(({ name }) => name),
-    projectCount: scope.projectCount,
-    available: { groupings: [...scope.groupings], filters: [...scope.filters], currencies: [...scope.currencies] },
-    days,
+    ...{ projects: scope.projects, projectCount: scope.projectCount, available: scope.available, days },
     groups: groups.map((row) => ({
       ...{ rank: Number(row.rank), group: row.group, label: labels.get(row.group) ?? null, ...amountsOf(row) },
       ...(Number(row.rank) <= DRAWN_MAX && { byDay: amountsByDay(drawn.get(row.rank), days) }),
@@ -201,7 +205,7 @@ export function answerOf({ question, scope, rows, covered, labels, sql, isCompar
       : null,
     otherByDay: sumsUp && drawn.has(null) ? amountsByDay(drawn.get(null), days) : null,
     total: sumsUp && total ? amountsOf(total) : null,
-    beforeByDay: question.before && sumsUp ? beforeByDay(rowsOf("day"), statesOf(question.before)) : null,
+    beforeByDay: daysBefore && sumsUp ? beforeByDay(rowsOf("day"), daysBefore) : null,
     sql,
   };
 }
@@ -216,15 +220,6 @@ function understood({ period, before, group, projects: _, ...question }: Questio
     group: group ?? null,
   };
 }
-
-/** `activeCount`: how many series should have been read. */
-function dayState(covered: CoveredDay | undefined, activeCount: number): DayState {
-  if (covered && covered.incomplete > 0) return "incomplete";
-  if (!covered || covered.active < activeCount) return "unread";
-  return covered.settling > 0 ? "settling" : "final";
-}
-
-type DayWithState = Answer["days"][number];
 
 function amountsByDay(rows: readonly UsageRow[] = [], days: readonly DayWithState[]): (string | null)[] {
   const amounts = new Map(rows.map(({ usage_date, amount }) => [usage_date, amount]));

@@ -2,10 +2,10 @@
 
 import { difference, sumOf } from "../decimal.ts";
 import { addsUp } from "../usage/dimensions.ts";
-import { amounts, readBasis, readTotalSplit } from "./amounts.ts";
+import { amounts, readTotalSplit } from "./amounts.ts";
 import type { Answer } from "./answer.ts";
 import type { Question, Split } from "./question.ts";
-import type { Query } from "./scope.ts";
+import { type Query, readBasis } from "./scope.ts";
 import { projectConditions } from "./sql.ts";
 
 export type ChangeQuestion = Pick<Question, "period" | "projects" | "metric" | "limit"> &
@@ -117,7 +117,7 @@ where ${projectConditions(scope)[0] ?? "true"} group by project_id order by 1`);
   const isExplained = found.some(({ answer }) => answer.total?.change != null);
   const projects = isExplained ? others : question.projects;
   if (projects?.length !== 0)
-    for (const currency of scope.currencies)
+    for (const currency of scope.available.currencies)
       found.push(await changes(query, { ...question, metric: "estimated_cost", currency, projects }));
   return found.filter(isKnown);
 }

@@ -1,9 +1,9 @@
 // What each project or API key used in a month and what that cost, for passing costs on. The amounts of a metric add up to its total exactly.
 
 import { METRICS } from "../usage/metrics.ts";
-import { readBasis } from "./amounts.ts";
+import { isWhole } from "./answer.ts";
 import { type AskedMetric, COSTS, isCost, type Question, type Split, splitsOf } from "./question.ts";
-import type { Query } from "./scope.ts";
+import { type Query, readBasis } from "./scope.ts";
 import { literal, sourceOf, within } from "./sql.ts";
 
 /** Tags are no such split: a request may have several, so their amounts do not add up. */
@@ -30,7 +30,7 @@ export async function chargeback(query: Query, { by, ...asked }: AskedCharges): 
   for (const metric of COSTS) {
     const grouping = splitsOf(metric).includes(by) ? by : "project";
     const { scope } = await readBasis(query, questionOf(asked, metric, grouping, undefined));
-    for (const currency of metric === "billed_cost" ? [undefined] : scope.currencies)
+    for (const currency of metric === "billed_cost" ? [undefined] : scope.available.currencies)
       charges.push(...(await chargesOf(query, asked, [metric], grouping, currency)));
   }
   return charges;
@@ -46,7 +46,8 @@ async function chargesOf(
 ): Promise<readonly Charge[]> {
   const [metric = "hours"] = metrics;
   const question = questionOf(asked, metric, grouping, currency);
-  const { scope, lacking } = await readBasis(query, question);
+  const basis = await readBasis(query, question);
+  const { scope } = basis;
   if (scope.projectCount === 0)
     return grouping === "project" ? [] : chargesOf(query, asked, metrics, "project", currency);
   const { view, column, conditions } = sourceOf(question, scope);
@@ -66,9 +67,7 @@ join (select project_id, (array_agg(project order by active desc, project))[1] a
   using (project_id)
 where amount <> 0
 order by place, project, project_id, charged.amount desc`);
-  const isComplete =
-    lacking.incompleteDays.length + lacking.unreadDays.length + scope.leftOutCount + scope.endedCount === 0;
-  return rows.map((row) => ({ ...row, currency: scope.currency ?? null, isComplete }));
+  return rows.map((row) => ({ ...row, currency: scope.currency ?? null, isComplete: isWhole(basis) }));
 }
 
 function questionOf(

@@ -1,10 +1,10 @@
 // What the overview and the report file show: what usage costs, how much was used, of what and by whom, and a forecast of the current month.
 
 import { addDays, type Day, monthBefore, type Window } from "../usage/days.ts";
-import { amounts, type Figure, figures, readBasis, readTotalSplit } from "./amounts.ts";
+import { amounts, type Figure, figures, readTotalSplit } from "./amounts.ts";
 import type { Answer, Basis } from "./answer.ts";
 import { type AskedMetric, isCost, type Question, splitsOf } from "./question.ts";
-import { type Query, readCurrencies } from "./scope.ts";
+import { type Query, readBasis, readCurrencies } from "./scope.ts";
 import { coverageConditions, literal, sourceOf, within } from "./sql.ts";
 
 export type Overview = {

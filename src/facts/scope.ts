@@ -3,7 +3,7 @@
 import { didYouMean } from "../config/messages.ts";
 import type { Query } from "../db/connection/transaction.ts";
 import { type Day, daysOf, type Window } from "../usage/days.ts";
-import type { Metric } from "../usage/metrics.ts";
+import { type Answer, type Basis, type DayWithState, lackingDays, type Unpriced } from "./answer.ts";
 import { InvalidQuestion, isCost, type Question, SPLITS, type Split, splitsOf } from "./question.ts";
 import {
   anyOf,
@@ -24,74 +24,73 @@ export type { Query };
 const NAMES_MAX = 20;
 const CANDIDATES_MAX = 1_000;
 
-/** "Such a series" has the grouping and the filter of the question. */
-export type SeriesFacts = {
-  /** The projects of the question that have such a series; at most 20. */
-  readonly projects: readonly ProjectName[];
-  readonly projectCount: number;
-  /** How many of these series are still exported. */
-  readonly activeCount: number;
-  /** Projects whose usage is exported, but not by such a series; at most 20. */
-  readonly leftOut: readonly string[];
-  readonly leftOutCount: number;
-  /** Projects whose usage is among the amounts, but not on every day, because they are no longer exported by such a series; at most 20. */
-  readonly ended: readonly string[];
-  readonly endedCount: number;
-  /** The groupings that are exported under the filter. */
-  readonly groupings: readonly Split[];
-  /** The filters with conditions that are exported by the grouping. */
-  readonly filters: readonly string[];
-  /** The currencies of the prices, by name. */
-  readonly currencies: readonly string[];
-};
-
 type ProjectName = { readonly id: string; readonly name: string };
 /** A project that had such a series, and has none now. `active`: it is exported by another series. */
 type RetiredProject = ProjectName & { readonly active: boolean };
 
+type StoredFacts = Pick<Answer, "projects" | "projectCount"> & {
+  /** How many such series are still exported. */
+  readonly activeCount: number;
+  /** Projects whose usage is exported, but not by such a series; at most 20. */
+  readonly leftOut: readonly string[];
+  readonly leftOutCount: number;
+  readonly retired: readonly RetiredProject[];
+  /** The groupings that are exported under the filter. */
+  readonly groupings: readonly Split[];
+  /** The filters with conditions that are exported by the grouping. */
+  readonly filters: string[];
+};
+
 /** Throws InvalidQuestion if there is no such project or filter. */
-export async function readScope(query: Query, question: Question): Promise<Scope & SeriesFacts> {
+export async function readBasis(query: Query, question: Question): Promise<Basis> {
   const projects = question.projects && (await findProjects(query, question.projects));
   if (question.filter !== undefined) await requireFilter(query, question.filter);
   const currencies = question.metric === "estimated_cost" ? await readCurrencies(query, question) : [];
   const currency = question.metric === "billed_cost" ? "USD" : (question.currency ?? currencies[0]);
   const scope = { projectIds: projects, filter: question.filter, ...(isCost(question.metric) && { currency }) };
-  type Row = Omit<SeriesFacts, "ended" | "endedCount" | "currencies"> & { readonly retired: readonly RetiredProject[] };
-  const [row] = await query<Row>(factsSql(question, scope));
+  const [row] = await query<StoredFacts>(factsSql(question, scope));
   if (!row) throw new Error("expected one row with the facts about the series");
-  const { retired, ...facts } = row;
+  const { retired, activeCount, leftOut, leftOutCount, groupings, filters, ...found } = row;
   const { ended, unused } = await sortRetired(query, question, scope, retired);
+  const states = await readDayStates(query, question, scope, activeCount);
+  const days = withStates(question.period, states);
+  const daysBefore = question.before && withStates(question.before, states);
+  const lacking = lackingDays(days, daysBefore);
+  const isRead = ended.length === 0 && Object.values(lacking).every((list) => list.length === 0);
   return {
-    ...{ ...scope, ...facts, currencies, ...choices(question, facts) },
-    leftOut: [...facts.leftOut, ...unused].sort().slice(0, NAMES_MAX),
-    leftOutCount: facts.leftOutCount + unused.length,
-    ended: ended.slice(0, NAMES_MAX),
-    endedCount: ended.length,
+    scope: { ...scope, ...found, available: { ...choices(question, groupings, filters), currencies } },
+    ...{ days, daysBefore, isCompared: daysBefore !== undefined && isRead },
+    lacking: {
+      ...lacking,
+      projectsLeftOut: [...leftOut, ...unused].sort().slice(0, NAMES_MAX),
+      projectsLeftOutCount: leftOutCount + unused.length,
+      projectsEnded: ended.slice(0, NAMES_MAX),
+      projectsEndedCount: ended.length,
+    },
   };
 }
 
+/** A day without a state has no row in bi.coverage. */
+function withStates(window: Window, states: ReadonlyMap<Day, DayWithState["state"]>): DayWithState[] {
+  return daysOf(window).map((day) => ({ day, state: states.get(day) ?? "unread" }));
+}
+
 /** By which groupings and filters the metric can be asked for. Prices have conditions of their own, so an estimate has no filters. */
-function choices({ metric }: Question, { groupings, filters }: Pick<SeriesFacts, "groupings" | "filters">) {
-  if (metric === "estimated_cost") return { groupings: splitsOf(metric), filters: [] };
+function choices({ metric }: Question, groupings: readonly Split[], filters: string[]) {
+  if (metric === "estimated_cost") return { groupings: [...splitsOf(metric)], filters: [] };
   const known: readonly Split[] = groupings.includes("none") ? [...groupings, "project"] : groupings;
   return { groupings: known.filter((one) => splitsOf(metric).includes(one)), filters };
 }
 
 /** The currencies of the prices. Throws InvalidQuestion if the one that is asked for is not among them. */
-export async function readCurrencies(query: Query, { currency }: Question): Promise<readonly string[]> {
+export async function readCurrencies(query: Query, { currency }: Question): Promise<string[]> {
   const rows = await query<{ name: string }>("select distinct currency as name from bi.price_book order by 1");
   const names = rows.map(({ name }) => name);
   if (currency === undefined || names.includes(currency)) return names;
   throw new InvalidQuestion(`currency: no price is in ${JSON.stringify(currency)}${didYouMean(currency, names)}`);
 }
 
-/** The usage of the period for which there is no price. */
-export type Unpriced = {
-  /** How many models it has. All usage without a model counts as one. */
-  readonly models: number;
-  readonly metrics: readonly Metric[];
-};
-
+/** The usage of the period for which there is no price. All usage without a model counts as one model. */
 export async function readUnpriced(query: Query, question: Question, scope: Scope): Promise<Unpriced> {
   const conditions = [
     `status = 'unpriced' and "grouping" = 'model' and ${within(question.period)}`,
@@ -99,9 +98,10 @@ export async function readUnpriced(query: Query, question: Question, scope: Scop
     ...(question.grouping === "model" ? groupConditions(question, "model") : []),
   ];
   const [unpriced] = await query<Unpriced>(`
-select count(distinct coalesce(model, ''))::integer as models, coalesce(array_agg(distinct metric order by metric), '{}') as metrics
+select count(distinct coalesce(model, ''))::integer as "unpricedModels",
+  coalesce(array_agg(distinct metric order by metric), '{}') as "unpricedMetrics"
 from bi.cost_estimated where ${conditions.join(" and ")}`);
-  return unpriced ?? { models: 0, metrics: [] };
+  return unpriced ?? { unpricedModels: 0, unpricedMetrics: [] };
 }
 
 /** The retired projects that have some days of the question and lack others, and those that have none but are exported otherwise. */
@@ -177,11 +177,8 @@ function unknownName(what: "project" | "filter", name: string, known: readonly {
 }
 
 function factsSql(question: Question, scope: Scope): string {
-  const names = (from: string, condition: string) => `(
-    select coalesce(json_agg(name), '[]') from (
-      select distinct ${from} as name from series where ${condition} order by 1 limit ${CANDIDATES_MAX}
-    ) names
-  )`;
+  const valuesOf = (column: string, condition: string) =>
+    `array(select distinct ${column} from series where ${condition} order by 1 limit ${CANDIDATES_MAX})`;
   return `
 with series as materialized (
   select project_id, project, "grouping", filter, active, unfiltered,
@@ -195,42 +192,31 @@ with series as materialized (
 )
 select count(*) filter (where has_series)::integer as "projectCount", coalesce(sum(active_series), 0)::integer as "activeCount",
   count(*) filter (where active and not has_series)::integer as "leftOutCount",
-  (
-    select coalesce(json_agg(json_build_object('id', project_id, 'name', name)), '[]')
-    from (select * from project where has_series order by name collate "C", project_id limit ${NAMES_MAX}) named
-  ) as projects,
-  (
-    select coalesce(json_agg(name), '[]')
-    from (select name from project where active and not has_series order by name collate "C" limit ${NAMES_MAX}) named
+  array(select name from project where has_series order by name collate "C", project_id limit ${NAMES_MAX}) as projects,
+  array(
+    select name from project where active and not has_series order by name collate "C" limit ${NAMES_MAX}
   ) as "leftOut",
   (
     select coalesce(json_agg(json_build_object('id', project_id, 'name', name, 'active', active) order by name collate "C"), '[]')
     from project where has_series and active_series = 0
   ) as retired,
-  ${names('"grouping"', `active and has_filter and "grouping" in (${SPLITS.map(literal).join(", ")})`)} as groupings,
-  ${names("filter", "active and has_grouping and not unfiltered")} as filters
+  ${valuesOf('"grouping"', `active and has_filter and "grouping" in (${SPLITS.map(literal).join(", ")})`)} as groupings,
+  ${valuesOf("filter", "active and has_grouping and not unfiltered")} as filters
 from project`;
 }
 
-/** A day of the series of a question. */
-export type CoveredDay = {
-  readonly day: Day;
-  /** How many series have a row in bi.coverage. */
-  readonly series: number;
-  readonly active: number;
-  readonly incomplete: number;
-  readonly settling: number;
-};
-
-export async function readCoveredDays(query: Query, question: Question, scope: Scope) {
-  const days = await query<CoveredDay>(`
-select usage_date as day, count(*)::integer as series, count(*) filter (where active)::integer as active,
-  count(*) filter (where ${isIncomplete(question, scope)})::integer as incomplete,
-  count(*) filter (where finality = 'settling')::integer as settling
+/** `activeCount`: how many series should have been read. */
+async function readDayStates(query: Query, question: Question, scope: Scope, activeCount: number) {
+  const days = await query<DayWithState>(`
+select usage_date as day, case
+    when bool_or(${isIncomplete(question, scope)}) then 'incomplete'
+    when count(*) filter (where active) < ${activeCount} then 'unread'
+    when bool_or(finality = 'settling') then 'settling' else 'final'
+  end as state
 from bi.coverage
 where ${coverageConditions(question, scope, windowsOf(question))}
 group by usage_date`);
-  return new Map(days.map((day) => [day.day, day]));
+  return new Map(days.map(({ day, state }) => [day, state]));
 }
 
 /** The condition that the numbers of a day are too low, or may be. */

@@ -1,11 +1,7 @@
 // The SQL of a question. The statements read views of schema bi only, so a person can copy them and run them as usage_reader. Pure.
 
-import { addDays, type Window } from "../usage/days.ts";
-import { METRICS } from "../usage/metrics.ts";
+import type { Window } from "../usage/days.ts";
 import { isCost, type Question, type Split, splitsOf } from "./question.ts";
-
-/** Only the largest groups have amounts by day: at most so many. */
-export const DRAWN_MAX = 8;
 
 /** What the names in a question stand for, from the series that are stored. */
 export type Scope = {
@@ -25,76 +21,6 @@ export function literal(text: string): string {
     return code > 0xffff ? `\\U${code.toString(16).padStart(8, "0")}` : `\\u${code.toString(16).padStart(4, "0")}`;
   });
   return escaped.includes("\\") ? `E'${escaped}'` : `'${escaped}'`;
-}
-
-/**
- * Selects a UsageRow for each listed group, for the others together and for the total; and for each day of the largest groups.
- * `isCompared`: all days of both periods were read, so that groups can be sorted by their change.
- */
-export function usageSql(question: Question, scope: Scope, isCompared: boolean): string {
-  const { period, before, limit, sort } = question;
-  const sumOf = (window: Window) => `sum(amount) filter (where ${within(window)})`;
-  const sums = `${sumOf(period)} as amount, ${before ? sumOf(before) : "null::numeric"} as amount_before`;
-  const order = [
-    ...(sort === "change" && isCompared ? ["abs(coalesce(amount, 0) - coalesce(amount_before, 0)) desc"] : []),
-    ...["amount desc nulls last", "amount_before desc nulls last", '"group" collate "C" nulls last'],
-  ];
-  const upTo = (max: number) => `case when coalesce(rank, 0) <= ${max} then coalesce(rank, 0) end`;
-  return `with day_amount as materialized (
-${dayAmountSql(question, scope)}
-), ranked as (
-  select "group", row_number() over (order by ${order.join(", ")}) as rank, count(*) over () as groups
-  from (select "group", ${sums} from day_amount group by "group" having sum(abs(amount)) > 0) group_amount
-), placed as (
-  -- Groups whose amounts are all 0 or NULL have the rank 0. As arrays: NULL equals NULL in an array.
-  select day_amount.*, groups, ${upTo(limit)} as listed, ${upTo(Math.min(DRAWN_MAX, limit))} as drawn
-  from day_amount left join ranked on array[ranked."group"] = array[day_amount."group"]
-)
-select case when grouping(listed) = 0 then 'group' when grouping(drawn) = 0 then 'group of day'
-    when grouping(usage_date) = 0 then 'day' else 'total' end as part,
-  coalesce(listed, drawn) as rank, max("group") as "group", usage_date, ${sums}, max(groups) as groups
-from placed
-group by grouping sets ((listed), (drawn, usage_date), (usage_date), ())
-order by part, rank`;
-}
-
-/** Selects the amounts of every group by day. The answer has their sums. People copy this statement. */
-export function dayAmountSql(question: Question, scope: Scope): string {
-  const { column } = sourceOf(question, scope);
-  const amount = isCost(question.metric) ? "amount" : question.metric;
-  return sumsByDay(question, scope, `${column} as "group", sum(${amount}) as amount`, "1, 2");
-}
-
-/** Adds up by day. Two periods with a gap between them are read one by one: with "or" Postgres would read all days of a series. */
-function sumsByDay(question: Question, scope: Scope, columns: string, keys: string): string {
-  const { view, conditions } = sourceOf(question, scope);
-  const { period, before } = question;
-  const isOneRange = before === undefined || before.end >= addDays(period.start, -1);
-  const ranges = isOneRange ? [{ start: before?.start ?? period.start, end: period.end }] : [before, period];
-  return ranges
-    .map(
-      (range) => `select usage_date, ${columns}
-from ${view}
-where ${[within(range), ...conditions].join("\n  and ")}
-group by ${keys}`,
-    )
-    .join("\nunion all\n");
-}
-
-/**
- * Selects the sums of every metric in the two periods, such as `hours` and `hours_before`. They are added up by day first: otherwise Postgres
- * reads the whole table (210 ms in place of 4, with a million rows).
- */
-export function figuresSql(question: Question, scope: Scope): string {
-  const sumsOfDay = METRICS.map((metric) => `sum(${metric}) as ${metric}`).join(", ");
-  const sums = (window: Window, end: string) =>
-    METRICS.map((metric) => `sum(${metric}) filter (where ${within(window)}) as ${metric}${end}`);
-  const { period, before } = question;
-  return `with day_amount as materialized (
-${sumsByDay(question, scope, sumsOfDay, "1")}
-)
-select ${[...sums(period, ""), ...(before ? sums(before, "_before") : [])].join(",\n  ")}
-from day_amount`;
 }
 
 /** The view with the rows of a question, the column with their group, and all conditions except those of the days. */

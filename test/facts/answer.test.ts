@@ -2,26 +2,29 @@
 // same-answers.test.ts.
 
 import { expect, test } from "vitest";
-import { type Answer, answerOf, lackingDays, type UsageRow } from "../../src/facts/answer.ts";
+import {
+  type Answer,
+  answerOf,
+  type DayWithState,
+  lackingDays,
+  type Unpriced,
+  type UsageRow,
+} from "../../src/facts/answer.ts";
 import { type Question, splitsOf } from "../../src/facts/question.ts";
-import type { CoveredDay, Unpriced } from "../../src/facts/scope.ts";
+import { type Day, daysOf, type Window } from "../../src/usage/days.ts";
 
 type Parts = Parameters<typeof answerOf>[0];
 type Case = {
   readonly question?: Partial<Question>;
   readonly scope?: Partial<Parts["scope"]>;
-  readonly covered?: readonly CoveredDay[];
+  /** Of days that are not final. */
+  readonly states?: Readonly<Record<Day, DayWithState["state"]>>;
   readonly rows?: readonly UsageRow[];
   readonly isCompared?: boolean;
+  readonly projects?: Partial<Parts["lacking"]>;
+  readonly currencies?: string[];
   readonly unpriced?: Unpriced;
 };
-
-const read = (day: string, part: Partial<CoveredDay> = {}): CoveredDay => ({
-  ...{ day, series: 2, active: 2, incomplete: 0, settling: 0, ...part },
-});
-const BEFORE = [read("2026-02-27"), read("2026-02-28")];
-const PERIOD = [read("2026-03-01"), read("2026-03-02")];
-const WHOLE = [...BEFORE, ...PERIOD];
 
 const row = (part: UsageRow["part"], rank: number | null, amount: string | null, more: Partial<UsageRow> = {}) => ({
   ...{ part, rank: rank === null ? null : String(rank), group: rank === null ? null : `g${rank}` },
@@ -30,39 +33,41 @@ const row = (part: UsageRow["part"], rank: number | null, amount: string | null,
 const total = (amount: string | null, amount_before: string | null = null) =>
   row("total", null, amount, { amount_before });
 
-function answer({ question, scope, covered = WHOLE, rows = [total("5", "3")], ...parts }: Case): Answer {
+function answer(one: Case): Answer {
+  const { question, scope, states = {}, rows = [total("5", "3")], projects, currencies = [], ...parts } = one;
   const asked: Question = {
     period: { start: "2026-03-01", end: "2026-03-02" },
     before: { start: "2026-02-27", end: "2026-02-28" },
     ...{ projects: undefined, metric: "hours", currency: undefined, grouping: "model", filter: undefined },
     ...{ group: undefined, limit: 8, sort: "amount", ...question },
   };
-  const days = new Map(covered.map((one) => [one.day, one]));
   const facts = {
-    ...{ projectIds: undefined, filter: undefined, projects: [{ id: "p", name: "production" }], projectCount: 1 },
-    ...{ activeCount: 2, leftOut: [], leftOutCount: 0, ended: [], endedCount: 0 },
-    ...{ groupings: ["none" as const], filters: ["all"], currencies: [], ...scope },
+    ...{ projectIds: undefined, filter: undefined, projects: ["production"], projectCount: 1 },
+    ...{ available: { groupings: ["none" as const], filters: ["all"], currencies }, ...scope },
   };
+  const withStates = (window: Window) => daysOf(window).map((day) => ({ day, state: states[day] ?? "final" }));
+  const days = withStates(asked.period);
+  const daysBefore = asked.before && withStates(asked.before);
+  const nothing = { projectsLeftOut: [], projectsLeftOutCount: 0, projectsEnded: [], projectsEndedCount: 0 };
   return answerOf({
-    ...{ question: asked, scope: facts, covered: days, rows, sql: "select 1", isCompared: true },
-    unpriced: { models: 0, metrics: [] },
-    ...{ lacking: lackingDays(asked, days, facts.activeCount), labels: new Map([["g1", "Anna"]]), ...parts },
+    ...{ question: asked, scope: facts, days, daysBefore, rows, sql: "select 1", isCompared: true },
+    unpriced: { unpricedModels: 0, unpricedMetrics: [] },
+    lacking: { ...lackingDays(days, daysBefore), ...nothing, ...projects },
+    ...{ labels: new Map([["g1", "Anna"]]), ...parts },
   });
 }
 
-test.each<[string, CoveredDay | undefined, string, amount: string | null]>([
-  ["read by all series is final", read("2026-03-02"), "final", "0"],
-  ["that is read again is settling", read("2026-03-02", { settling: 1 }), "settling", "0"],
-  ["that one series lacks is incomplete", read("2026-03-02", { incomplete: 1, settling: 1 }), "incomplete", null],
-  ["that one series has not is unread", read("2026-03-02", { active: 1, settling: 1 }), "unread", null],
-  ["that no series has is unread", undefined, "unread", null],
-])("a day %s, and has no usage only if it was read", (_, day, state, amount) => {
-  const covered = [...BEFORE, read("2026-03-01"), ...(day ? [day] : [])];
+test.each([
+  ["final", "0"],
+  ["settling", "0"],
+  ["incomplete", null],
+  ["unread", null],
+] as const)("a day that is %s has no usage only if it was read", (state, amount) => {
   const rows = [
     ...[row("group", 1, "5"), row("group of day", 1, "5.50", { usage_date: "2026-03-01" })],
     ...[row("group", null, "1", { groups: "3" }), row("group of day", null, "1", { usage_date: "2026-03-01" })],
   ];
-  const shown = answer({ covered, rows });
+  const shown = answer({ states: { "2026-03-02": state }, rows });
   expect(shown.days[1]).toEqual({ day: "2026-03-02", state });
   expect(shown.groups[0]?.byDay).toEqual(["5.5", amount]);
   expect(shown.otherByDay).toEqual(["1", amount]);
@@ -83,20 +88,27 @@ test.each<[string, Case, amounts: Pick<NonNullable<Answer["total"]>, "amount" | 
 
 const GROUPS = [total("5", "3"), row("group", 1, "5"), row("group", 2, null, { amount_before: "3" })];
 
-const [BAD_BEFORE, BAD] = [read("2026-02-28", { incomplete: 1 }), read("2026-03-02", { incomplete: 1 })];
-const HALF_BEFORE = [read("2026-02-27"), BAD_BEFORE, ...PERIOD];
-const HALVES = [BAD_BEFORE, BAD];
+const unread = (...days: readonly string[]) => Object.fromEntries(days.map((day) => [day, "unread" as const]));
+const incomplete = (...days: readonly string[]) => Object.fromEntries(days.map((day) => [day, "incomplete" as const]));
 
 test.each<[string, Case, amount: string | null, before: string | null]>([
   ["0 where all days were read", { rows: GROUPS }, "0", "0"],
   ["0 by tags too", { rows: GROUPS.slice(1), question: { grouping: "tags" } }, "0", "0"],
   ["not known if the service never sent it", { rows: [total(null), ...GROUPS.slice(1)] }, null, null],
-  ["not known if a day was not read", { rows: GROUPS, covered: [...BEFORE, read("2026-03-01")] }, null, "0"],
-  ["not known if a day is not complete", { rows: GROUPS, covered: [...BEFORE, read("2026-03-01"), BAD] }, null, "0"],
-  ["not known before if a day was not read then", { rows: GROUPS, covered: PERIOD }, "0", null],
-  ["not known before if a day is not complete then", { rows: GROUPS, covered: HALF_BEFORE }, "0", null],
-  ["not known in both periods if each has a day that is not complete", { rows: GROUPS, covered: HALVES }, null, null],
-  ["not known if a project has ended", { rows: GROUPS, scope: { ended: ["old"], endedCount: 1 } }, null, null],
+  ["not known if a day was not read", { rows: GROUPS, states: unread("2026-03-02") }, null, "0"],
+  ["not known if a day is not complete", { rows: GROUPS, states: incomplete("2026-03-02") }, null, "0"],
+  ["not known before if a day was not read then", { rows: GROUPS, states: unread("2026-02-27") }, "0", null],
+  ["not known before if a day is not complete then", { rows: GROUPS, states: incomplete("2026-02-28") }, "0", null],
+  [
+    "not known in both periods if each has a day that is not complete",
+    { rows: GROUPS, states: incomplete("2026-02-28", "2026-03-02") },
+    ...([null, null] as const),
+  ],
+  [
+    "not known if a project has ended",
+    { rows: GROUPS, projects: { projectsEnded: ["old"], projectsEndedCount: 1 } },
+    ...([null, null] as const),
+  ],
 ])("what a group did not use is %s", (_, parts, amount, before) => {
   const [first, second] = answer(parts).groups;
   expect([first?.before, second?.amount]).toEqual([before, amount]);
@@ -135,29 +147,43 @@ test("the other groups are one, and of tags, which overlap, neither they nor the
   });
 });
 
-const UNPRICED: Unpriced = { models: 2, metrics: ["hours"] };
+const UNPRICED: Unpriced = { unpricedModels: 2, unpricedMetrics: ["hours"] };
 
 test.each<[string, Case, boolean, Partial<Answer["lacking"]>]>([
   ["all is read", {}, true, {}],
-  ["a project is left out", { scope: { leftOut: ["x"], leftOutCount: 1 } }, false, { projectsLeftOut: ["x"] }],
-  ["a project has ended", { scope: { ended: ["x"], endedCount: 1 } }, false, { projectsEnded: ["x"] }],
+  [
+    "a project is left out",
+    { projects: { projectsLeftOut: ["x"], projectsLeftOutCount: 1 } },
+    false,
+    { projectsLeftOut: ["x"] },
+  ],
+  [
+    "a project has ended",
+    { projects: { projectsEnded: ["x"], projectsEndedCount: 1 } },
+    false,
+    { projectsEnded: ["x"] },
+  ],
   [
     "a project is left out and another one has ended",
-    { scope: { leftOut: ["x"], leftOutCount: 1, ended: ["y"], endedCount: 1 } },
+    { projects: { projectsLeftOutCount: 1, projectsEndedCount: 1 } },
     ...([false, { projectsLeftOutCount: 1, projectsEndedCount: 1 }] as const),
   ],
-  ["a project and a price lack", { scope: { leftOutCount: 1 }, unpriced: { models: 1, metrics: [] } }, false, {}],
+  [
+    "a project and a price lack",
+    { projects: { projectsLeftOutCount: 1 }, unpriced: { unpricedModels: 1, unpricedMetrics: [] } },
+    false,
+    {},
+  ],
   ["a model has no price", { unpriced: UNPRICED }, false, { unpricedModels: 2, unpricedMetrics: ["hours"] }],
   ["no price is configured", { question: { metric: "estimated_cost" } }, false, {}],
   [
     "prices have several currencies",
-    { question: { metric: "estimated_cost" }, scope: { currency: "USD", currencies: ["EUR", "USD"] } },
+    { question: { metric: "estimated_cost" }, scope: { currency: "USD" }, currencies: ["EUR", "USD"] },
     true,
     { otherCurrencies: ["EUR"] },
   ],
 ])("where %s, an answer says so", (_, parts, complete, lacking) => {
-  const currencies = [...(parts.scope?.currencies ?? [])];
-  expect(answer(parts)).toMatchObject({ complete, lacking, available: { currencies } });
+  expect(answer(parts)).toMatchObject({ complete, lacking, available: { currencies: parts.currencies ?? [] } });
 });
 
 test("an answer repeats its question with what names stand for", () => {

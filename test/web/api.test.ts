@@ -93,7 +93,7 @@ test("an answer says what is missing, why, and which projects are left out", asy
     },
     { project: third, grouping: "tags", usage: {}, due },
   ]);
-  await fail(seriesId, back(5));
+  for (const day of [back(5), back(2)]) await fail(seriesId, day);
   const { answer } = await ask(`from=${back(6)}&to=${back(1)}&compare=none`);
   expect(described(answer)).toMatchObject({
     complete: false,
@@ -103,11 +103,11 @@ test("an answer says what is missing, why, and which projects are left out", asy
       { day: back(5), state: "incomplete" },
       { day: back(4), state: "incomplete" },
       { day: back(3), state: "final" },
-      { day: back(2), state: "settling" },
+      { day: back(2), state: "incomplete" },
       { day: back(1), state: "settling" },
     ],
     total: { amount: "15", before: null, change: null },
-    lacking: { incompleteDays: [back(5), back(4)], unreadDays: [back(6)], projectsLeftOut: [third.name] },
+    lacking: { incompleteDays: [back(5), back(4), back(2)], unreadDays: [back(6)], projectsLeftOut: [third.name] },
   });
   const csv = await get("usage.csv", `from=${back(6)}&to=${back(1)}&compare=none&rows=days`);
   expect(csv.headers.get("content-disposition")).toContain(".csv");
