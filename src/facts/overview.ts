@@ -9,7 +9,7 @@ import { coverageConditions, literal, sourceOf, within } from "./sql.ts";
 
 export type Overview = {
   readonly period: Window;
-  readonly before: Window | undefined;
+  readonly before?: Window | undefined;
   /** Every metric that the service sent. */
   readonly figures: readonly Figure[];
   /** The total of the main metric, which is hours if the service sends any, with the days that it lacks. */
@@ -30,8 +30,7 @@ const LISTED_MAX = 100;
 
 /** Throws InvalidQuestion if there is no such project. */
 export async function overview(query: Query, asked: OverviewQuestion, today: Day): Promise<Overview> {
-  const none = { currency: undefined, filter: undefined, group: undefined };
-  const question = { ...asked, ...none, limit: LISTED_MAX, sort: "amount", metric: "hours" } as const;
+  const question = { ...asked, limit: LISTED_MAX, sort: "amount", metric: "hours" } as const;
   const { totalSplit, available, basis } = await readTotalSplit(query, { ...question, grouping: "none" });
   const sent = await figures(query, { ...question, grouping: totalSplit }, basis);
   const metric = mainMetric(sent);
@@ -71,7 +70,7 @@ type MonthSoFar = {
   /** The days of the month so far; its first day alone while that lasts. */
   readonly period: Window;
   /** The days so far beside the whole month before: the cost, or the main metric where no cost is known. */
-  readonly total: Answer;
+  readonly answer: Answer;
   /** Null with less than 14 known days, and of more than 1,000 projects. */
   readonly forecast: Forecast | null;
 };
@@ -96,8 +95,8 @@ async function readMonthSoFar(query: Query, asked: Question, today: Day): Promis
   const period = { start, end: end < start ? today : end };
   const question = { ...asked, period, before: monthBefore(period), limit: 1 };
   const basis = await readBasis(query, question);
-  const total = await amounts(query, question, basis);
-  return { period, total, forecast: await readForecast(query, question, basis.scope, today) };
+  const answer = await amounts(query, question, basis);
+  return { period, answer, forecast: await readForecast(query, question, basis.scope, today) };
 }
 
 /** How far back usage_export.month_forecast looks. */
@@ -110,7 +109,7 @@ async function readForecast(query: Query, question: Question, scope: Basis["scop
   const isUnpriced = isCost(question.metric) && scope.currency === undefined;
   if (scope.projectCount === 0 || scope.projectCount > FORECAST_PROJECTS_MAX || isUnpriced) return null;
   const history = { start: addDays(today, -HISTORY_DAYS), end: today };
-  const { view, conditions } = sourceOf({ ...question, group: undefined }, scope);
+  const { view, conditions } = sourceOf(question, scope);
   const [found] = await query<Forecast>(`
 with amount as materialized (
   select usage_date, sum(${isCost(question.metric) ? "amount" : question.metric}) as amount

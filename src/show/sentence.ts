@@ -79,7 +79,7 @@ function lackingSentence({ lacking, days, groups }: Answer): string | undefined 
 
 /** "November: $165,519 so far, heading for $239,000 ($232,000 to $246,000), 4.1 times the budget." */
 function monthSentence(monthSoFar: NonNullable<Overview["monthSoFar"]>, budgets: readonly BudgetUse[]) {
-  const { question, total } = monthSoFar.total;
+  const { question, total } = monthSoFar.answer;
   const amount = total?.amount ?? null;
   if (amount === null) return undefined;
   const estimated = question.metric === "estimated_cost" ? "an estimated " : "";
@@ -96,8 +96,11 @@ export function forecastText({ forecast, low, high }: Forecast, measure: Measure
 }
 
 /** The month's budget of all that the amount is of, if there is one, and its forecast, so that a page has one. */
-export function monthForecast({ total, forecast }: NonNullable<Overview["monthSoFar"]>, budgets: readonly BudgetUse[]) {
-  const { question, projectCount } = total;
+export function monthForecast(
+  { answer, forecast }: NonNullable<Overview["monthSoFar"]>,
+  budgets: readonly BudgetUse[],
+) {
+  const { question, projectCount } = answer;
   const budget = budgets.find(
     ({ scope, period, currency, metric, projectIds, isOver }) =>
       scope === "all" &&

@@ -14,7 +14,7 @@ const total = (amount: string, before: string, change: string) => ({ total: { am
 
 function monthOf(part: Partial<Parameters<typeof makeAnswer>[0]> = {}) {
   const answer = makeAnswer({ question: COST, ...total("165519.4", "213000", "-47480.6"), ...part });
-  return { period: MONTH, total: answer, forecast: { forecast: "239012", low: "232001", high: "245999" } };
+  return { period: MONTH, answer, forecast: { forecast: "239012", low: "232001", high: "245999" } };
 }
 
 function splitOf(grouping: Answer["question"]["grouping"], changes: Readonly<Record<string, string>>): Answer {
@@ -172,7 +172,7 @@ test("of one day the day is said, and of an estimate that it is one", () => {
     "Mar 9, 2026: $110.00 (estimated).",
     "Mar 9 cost $110.00, 10% more than Jan 13 – Feb 9, 2026.",
   ]);
-  const [first] = say({ cost, monthSoFar: { ...monthOf(), total: cost } });
+  const [first] = say({ cost, monthSoFar: { ...monthOf(), answer: cost } });
   expect(first).toMatch(/^March: an estimated \$110.00 so far/);
 });
 
@@ -217,7 +217,7 @@ test("what has no amount is not said", () => {
     const total = makeAnswer({ question: { grouping: "none" }, compared: false, lacking, ...part });
     const said = ["Not in the numbers: Mar 4, 2026, which was not read."];
     expect(say({ total })).toEqual(said);
-    expect(say({ total, monthSoFar: { ...monthOf(), total } })).toEqual(said);
+    expect(say({ total, monthSoFar: { ...monthOf(), answer: total } })).toEqual(said);
     const cost = makeAnswer({ question: COST, ...part });
     expect(say({ cost })).toEqual([]);
     expect(reportText(makeOverview({ cost, figures: [] }), [])).toMatch(/^Nothing is known/);

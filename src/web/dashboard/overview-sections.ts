@@ -97,9 +97,9 @@ ${notes.length > 0 ? html`<p class="note">${notes.join(" ")}</p>` : undefined}`;
 
 /** The figure of the current month. It is shown whatever days are chosen, because people are asked for it. */
 function monthSoFarHtml({ monthSoFar }: Overview, budgets: readonly BudgetUse[], view: LinkedView): Html | undefined {
-  const amount = monthSoFar?.total.total?.amount;
+  const amount = monthSoFar?.answer.total?.amount;
   if (!monthSoFar || !amount) return undefined;
-  const { question, total, lacking } = monthSoFar.total;
+  const { question, total, lacking } = monthSoFar.answer;
   const { forecast } = monthForecast(monthSoFar, budgets);
   const href = usageHref(view && { ...view, period: { ...view.period, name: "this-month" } }, question);
   const shown = amountHtml(amount, question);
