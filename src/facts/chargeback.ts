@@ -2,7 +2,7 @@
 
 import { METRICS } from "../usage/metrics.ts";
 import { isWhole } from "./answer.ts";
-import { type AskedMetric, COSTS, isCost, type Question, type Split, splitsOf } from "./question.ts";
+import { type AskedMetric, COSTS, isCost, type Question, splitsOf } from "./question.ts";
 import { type Query, readBasis } from "./scope.ts";
 import { literal, sourceOf, within } from "./sql.ts";
 
@@ -25,31 +25,29 @@ export type Charge = {
 type AskedCharges = Pick<Question, "projects" | "period"> & { readonly by: (typeof CHARGED_BY)[number] };
 
 /** Throws InvalidQuestion if there is no such project. */
-export async function chargeback(query: Query, { by, ...asked }: AskedCharges): Promise<readonly Charge[]> {
-  const charges = [...(await chargesOf(query, asked, METRICS, by, undefined))];
+export async function chargeback(query: Query, { by, period, projects }: AskedCharges): Promise<readonly Charge[]> {
+  const asked = { period, projects, limit: 1, sort: "amount" } as const;
+  const charges = [...(await chargesOf(query, METRICS, { ...asked, metric: "hours", grouping: by }))];
   for (const metric of COSTS) {
-    const grouping = splitsOf(metric).includes(by) ? by : "project";
-    const { scope } = await readBasis(query, questionOf(asked, metric, grouping, undefined));
+    const question = { ...asked, metric, grouping: splitsOf(metric).includes(by) ? by : "project" };
+    const { scope } = await readBasis(query, question);
     for (const currency of metric === "billed_cost" ? [undefined] : scope.available.currencies)
-      charges.push(...(await chargesOf(query, asked, [metric], grouping, currency)));
+      charges.push(...(await chargesOf(query, [metric], { ...question, currency })));
   }
   return charges;
 }
 
-/** The charges by the grouping; by project if the metrics are not exported by the grouping. */
+/** The charges by the grouping; by project if the metrics are not exported by the grouping. `question` asks for one of the metrics. */
 async function chargesOf(
   query: Query,
-  asked: Omit<AskedCharges, "by">,
   metrics: readonly AskedMetric[],
-  grouping: Split,
-  currency: string | undefined,
+  question: Question,
 ): Promise<readonly Charge[]> {
-  const [metric = "hours"] = metrics;
-  const question = questionOf(asked, metric, grouping, currency);
+  const { period, grouping } = question;
   const basis = await readBasis(query, question);
   const { scope } = basis;
   if (scope.projectCount === 0)
-    return grouping === "project" ? [] : chargesOf(query, asked, metrics, "project", currency);
+    return grouping === "project" ? [] : chargesOf(query, metrics, { ...question, grouping: "project" });
   const { view, column, conditions } = sourceOf(question, scope);
   const group = grouping === "project" ? "null::text" : column;
   const sums = metrics.map((one) => `sum(${isCost(one) ? "amount" : one}) as ${one}`);
@@ -59,7 +57,7 @@ from (
   select project_id, "group", metric, place, amount, sum(amount) over (partition by metric) as total
   from (
     select project_id, ${group} as "group", ${sums.join(", ")} from ${view}
-    where ${[within(asked.period), ...conditions].join(" and ")} group by 1, 2
+    where ${[within(period), ...conditions].join(" and ")} group by 1, 2
   ) used
   cross join lateral (values ${metrics.map((one, i) => `(${i}, ${literal(one)}, ${one})`).join(", ")}) as sums (place, metric, amount)
 ) charged
@@ -68,14 +66,4 @@ join (select project_id, (array_agg(project order by active desc, project))[1] a
 where amount <> 0
 order by place, project, project_id, charged.amount desc`);
   return rows.map((row) => ({ ...row, currency: scope.currency ?? null, isComplete: isWhole(basis) }));
-}
-
-function questionOf(
-  { period, projects }: Omit<AskedCharges, "by">,
-  metric: AskedMetric,
-  grouping: Split,
-  currency: string | undefined,
-): Question {
-  const none = { before: undefined, filter: undefined, group: undefined, limit: 1, sort: "amount" } as const;
-  return { ...none, period, projects, metric, grouping, currency };
 }

@@ -30,17 +30,18 @@ export const SORTS = ["amount", "change"] as const;
 
 export type Question = {
   readonly period: Window;
-  /** Undefined if the period is compared with none. */
-  readonly before: Window | undefined;
-  /** Names or identifiers; undefined for all. */
-  readonly projects: readonly string[] | undefined;
+  /** Left out if the period is compared with none. */
+  readonly before?: Window | undefined;
+  /** Names or identifiers; left out for all. */
+  readonly projects?: readonly string[] | undefined;
   readonly metric: AskedMetric;
-  readonly currency: string | undefined;
+  /** Left out for the first by name. */
+  readonly currency?: string | undefined;
   readonly grouping: Split;
-  /** The name of a filter; undefined for all usage. */
-  readonly filter: string | undefined;
+  /** The name of a filter; left out for all usage. */
+  readonly filter?: string | undefined;
   /** The only group that is asked for; its value is null for "no value". */
-  readonly group: { readonly value: string | null } | undefined;
+  readonly group?: { readonly value: string | null } | undefined;
   /** How many groups are listed; the others are added up. */
   readonly limit: number;
   readonly sort: (typeof SORTS)[number];
