@@ -1,6 +1,7 @@
 import path from "node:path";
 import { defineConfig } from "vitest/config";
 import { LIMITS } from "./support/limits.ts";
+import { longestFirst } from "./support/longest-first.ts";
 
 // Every process would compile the same packages. They inherit this variable.
 process.env.NODE_COMPILE_CACHE ??= path.join(import.meta.dirname, "../node_modules/.cache/tests");
@@ -11,6 +12,15 @@ const PURE = "test/{config,schedule,show,usage}/**/!(new-dimension).test.ts";
 /** Projects ignore --exclude. Migrations go past a pooler. */
 const EXCLUDED = process.env.TEST_POOLER ? ["test/db/connection/migrate.test.ts"] : [];
 
+/** They take a minute or more, nearly all of it waiting. */
+const LONGEST = [
+  "recovery/workers.",
+  "service/limits.",
+  "start/start.",
+  "recovery/recovery.",
+  "cli/database/embedded.",
+];
+
 /** Files share processes, as loading the sources anew takes longer than most tests. So what a file changes, it puts back. */
 const COMMON = { setupFiles: "test/support/same-day.ts", pool: "forks", isolate: false, ...LIMITS } as const;
 
@@ -18,8 +28,9 @@ export default defineConfig({
   root: path.join(import.meta.dirname, ".."),
   test: {
     // Tests mostly wait: for the database, for programs that they start, for a lease to expire. So more run at once than there are cores.
-    maxWorkers: 6,
+    maxWorkers: 8,
     teardownTimeout: 20_000,
+    sequence: { sequencer: longestFirst(LONGEST) },
     projects: [
       { test: { ...COMMON, name: "pure", include: [PURE], exclude: EXCLUDED } },
       {
