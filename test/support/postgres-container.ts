@@ -6,6 +6,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { PostgreSqlContainer } from "@testcontainers/postgresql";
+import { getContainerRuntimeClient } from "testcontainers";
 import type { PostgresServer } from "./postgres-server.ts";
 import { postgresFlags } from "./postgres-settings.ts";
 
@@ -40,4 +41,11 @@ export async function startContainer(image: string): Promise<PostgresServer> {
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw new Error(`${image} did not start in a container: ${reason}`, { cause });
   }
+}
+
+export async function dockerAnswers(): Promise<boolean> {
+  return getContainerRuntimeClient().then(
+    () => true,
+    () => false,
+  );
 }

@@ -1,10 +1,8 @@
 // Starts the Postgres server that a test run uses: a given one, a container, or one from the binaries of an npm package.
 
 import { fileURLToPath } from "node:url";
-import { getContainerRuntimeClient } from "testcontainers";
 import { z } from "zod";
 import { startKept } from "./kept-process.ts";
-import { startContainer } from "./postgres-container.ts";
 
 const KEEPER = fileURLToPath(new URL("./postgres-keeper.ts", import.meta.url));
 const Ready = z.object({ url: z.string(), logFile: z.string() });
@@ -34,10 +32,11 @@ export async function startServer(env: Environment, say: (line: string) => void)
     case "url":
       return givenServer(env.TEST_DATABASE_URL);
     case "testcontainers":
-      return startContainer(image);
+      return (await loadContainers()).startContainer(image);
     case "embedded":
       return startEmbedded();
-    case undefined:
+    case undefined: {
+      const { dockerAnswers, startContainer } = await loadContainers();
       if (!(await dockerAnswers())) return startEmbedded();
       try {
         return await startContainer(image);
@@ -45,8 +44,12 @@ export async function startServer(env: Environment, say: (line: string) => void)
         say(`a Docker engine answers, but ${error instanceof Error ? error.message : error}`);
         return startEmbedded();
       }
+    }
   }
 }
+
+/** Only where it is needed, because it takes a third of a second. */
+const loadContainers = () => import("./postgres-container.ts");
 
 /** The kind of server to use. Undefined: a container if this machine can start one, else the embedded server. */
 function engineOf(env: Environment): Engine | undefined {
@@ -68,11 +71,4 @@ function givenServer(url: string | undefined): PostgresServer {
   if (url === undefined)
     throw new Error("TEST_ENGINE is url: set TEST_DATABASE_URL to a server to create databases on");
   return { name: "the server at TEST_DATABASE_URL", url, logFile: undefined, stop: async () => {} };
-}
-
-async function dockerAnswers(): Promise<boolean> {
-  return getContainerRuntimeClient().then(
-    () => true,
-    () => false,
-  );
 }
