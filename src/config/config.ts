@@ -8,7 +8,7 @@ import type { Budget } from "../usage/budgets.ts";
 import type { ExportJob } from "../usage/plan.ts";
 import type { KnownProject } from "../usage/series.ts";
 import { crossFieldIssues } from "./checks.ts";
-import { reportingIssues } from "./fields.ts";
+import { withRules } from "./fields.ts";
 import { parseJson } from "./json.ts";
 import { configError, defaultExpectation, fileReadProblem, toConfigIssues } from "./messages.ts";
 import { resolveBudgets, unreadIssues } from "./money.ts";
@@ -50,7 +50,7 @@ type ConfiguredProject = WrittenProject & {
 export function parseConfig(text: string, { source, baseDir }: { source: string; baseDir: string }): Config {
   const document = parseJson(text, source);
   // jitless: a schema that is used once costs more to compile than to run.
-  const parsed = ConfigFile.superRefine(reportingIssues(crossFieldIssues)).safeParse(document.value, {
+  const parsed = withRules(ConfigFile, crossFieldIssues).safeParse(document.value, {
     error: defaultExpectation,
     reportInput: true,
     jitless: true,

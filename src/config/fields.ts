@@ -1,5 +1,5 @@
-// The kinds of values the configuration is made of. A message given to zod's own checks is the text after the word "expected"; one of a
-// custom check (`reporting`) is complete.
+// The kinds of values the configuration is made of. A message given to zod's own checks is the text after the word "expected"; one of
+// `checked` is complete.
 
 import { Cron } from "croner";
 import { validateDetailed } from "node-cron";
@@ -33,20 +33,20 @@ export function text(lengthMax: number): z.ZodString {
   );
 }
 
-/** For `superRefine`: reports the message that the function returns, if any. */
-export function reporting<Value>(problemOf: (value: Value) => string | undefined) {
-  return (value: Value, context: z.RefinementCtx) => {
+/** The schema with a rule of its own: `problemOf` returns the whole message if a value breaks it. */
+export function checked<S extends z.ZodType>(schema: S, problemOf: (value: z.output<S>) => string | undefined): S {
+  return schema.superRefine((value, context) => {
     const message = problemOf(value);
     if (message !== undefined) context.addIssue({ code: "custom", message });
-  };
+  });
 }
 
-/** For `superRefine`: reports the issues between the fields of a value, once each field by itself is right. */
-export function reportingIssues<Value>(issuesOf: (value: Value) => readonly ConfigIssue[]) {
-  return (value: Value, context: z.RefinementCtx<Value>) => {
+/** The schema with rules between the fields of a value, which are checked once each field by itself is right. */
+export function withRules<S extends z.ZodType>(schema: S, issuesOf: (value: z.output<S>) => readonly ConfigIssue[]): S {
+  return schema.superRefine((value, context) => {
     if (context.issues.length > 0) return;
     for (const { path, message } of issuesOf(value)) context.addIssue({ code: "custom", path: [...path], message });
-  };
+  });
 }
 
 export function wholeNumber(min: number, max: number): z.ZodInt {
@@ -56,13 +56,11 @@ export function wholeNumber(min: number, max: number): z.ZodInt {
 
 export const Name = text(100);
 
-export const Schedule = z.string().superRefine(
-  reporting((expression) => {
-    const reason = cronerProblem(expression) ?? validateDetailed(expression).errors[0]?.message;
-    const expected = 'expected a cron expression (minute hour day month weekday) such as "15 2 * * *"';
-    return reason && `${expected}; got ${describeValue(expression)}: ${reason}`;
-  }),
-);
+export const Schedule = checked(z.string(), (expression) => {
+  const reason = cronerProblem(expression) ?? validateDetailed(expression).errors[0]?.message;
+  const expected = 'expected a cron expression (minute hour day month weekday) such as "15 2 * * *"';
+  return reason && `${expected}; got ${describeValue(expression)}: ${reason}`;
+});
 
 /** croner finds the times. It accepts days that never come and single moments, which node-cron, the worker's timer, refuses. */
 function cronerProblem(expression: string): string | undefined {
@@ -74,18 +72,16 @@ function cronerProblem(expression: string): string | undefined {
   }
 }
 
-export const Timezone = z.string().superRefine(
-  reporting((zone) => {
-    try {
-      // UTC is not tried, because the first format of Intl takes 10 ms of CPU time.
-      if (zone !== "UTC") new Intl.DateTimeFormat("en", { timeZone: zone });
-      return undefined;
-    } catch {
-      const guess = didYouMean(zone, ["UTC", ...Intl.supportedValuesOf("timeZone")]);
-      return `expected a time zone such as "UTC" or "Europe/Vienna"; got ${describeValue(zone)}${guess}`;
-    }
-  }),
-);
+export const Timezone = checked(z.string(), (zone) => {
+  try {
+    // UTC is not tried, because the first format of Intl takes 10 ms of CPU time.
+    if (zone !== "UTC") new Intl.DateTimeFormat("en", { timeZone: zone });
+    return undefined;
+  } catch {
+    const guess = didYouMean(zone, ["UTC", ...Intl.supportedValuesOf("timeZone")]);
+    return `expected a time zone such as "UTC" or "Europe/Vienna"; got ${describeValue(zone)}${guess}`;
+  }
+});
 
 export const FilePath = text(1000);
 
@@ -122,18 +118,16 @@ export function referenceForms(word: string) {
  * The service takes any unknown query parameter for a feature: a dimension or a date among the features would be sent, and
  * answered with plausible, wrong numbers.
  */
-export const FeatureName = z
-  .string()
-  .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'the name of a feature: letters, digits, ".", "_" and "-"')
-  .superRefine(
-    reporting((feature) => {
-      const name = feature.toLowerCase();
-      if (/^groupings?$/.test(name)) return 'is no feature: it belongs in "groupings" of the export';
-      if (/^(start|end)$/.test(name)) return 'is no feature: days belong in "window" of the export';
-      const dimension = DIMENSIONS.find((known) => name === known || name === `${known}s` || `${name}s` === known);
-      return dimension && `is no feature: it belongs in "dimensions" of this filter, as "${dimension}"`;
-    }),
-  );
+export const FeatureName = checked(
+  z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'the name of a feature: letters, digits, ".", "_" and "-"'),
+  (feature) => {
+    const name = feature.toLowerCase();
+    if (/^groupings?$/.test(name)) return 'is no feature: it belongs in "groupings" of the export';
+    if (/^(start|end)$/.test(name)) return 'is no feature: days belong in "window" of the export';
+    const dimension = DIMENSIONS.find((known) => name === known || name === `${known}s` || `${name}s` === known);
+    return dimension && `is no feature: it belongs in "dimensions" of this filter, as "${dimension}"`;
+  },
+);
 
 export const FeatureValue = z.union([z.boolean(), text(200)], { error: "true, false or a string" }).transform(String);
 
@@ -152,10 +146,7 @@ export const GroupingSetting = z
   .transform((grouping) => (typeof grouping === "string" ? grouping : (groupingBy(grouping) ?? "none")));
 
 /** The output has no slash at its end. */
-export const BaseUrl = z
-  .string()
-  .superRefine(reporting(baseUrlProblem))
-  .transform((text) => new URL(text).href.replace(/\/+$/, ""));
+export const BaseUrl = checked(z.string(), baseUrlProblem).transform((text) => new URL(text).href.replace(/\/+$/, ""));
 
 function baseUrlProblem(text: string): string | undefined {
   const problem = addressProblem(text, "https://api.deepgram.com");
@@ -168,10 +159,9 @@ function baseUrlProblem(text: string): string | undefined {
 }
 
 /** The output has a slash at its end. */
-export const PublicUrl = z
-  .string()
-  .superRefine(reporting((text) => addressProblem(text, "https://usage.example.com")))
-  .transform((text) => new URL(text).href.replace(/\/*$/, "/"));
+export const PublicUrl = checked(z.string(), (text) => addressProblem(text, "https://usage.example.com")).transform(
+  (text) => new URL(text).href.replace(/\/*$/, "/"),
+);
 
 /** The message shows no address that may hold a password or a token. The URL parser alone would accept spaces and backslashes. */
 function addressProblem(text: string, example: string): string | undefined {
@@ -187,14 +177,9 @@ export function isLoopback(hostname: string): boolean {
 const DECIMAL = 'a decimal number of 0 or more, such as 0.0043 or "0.0043"';
 
 /** The output is exact text: a number with more digits than a double holds comes from the JSON as text. */
-export const Decimal = z
-  .union([z.number(DECIMAL), z.string(DECIMAL)], { error: DECIMAL })
-  .superRefine(
-    reporting((value) => {
-      return decimalOf(value) === undefined ? `expected ${DECIMAL}; got ${describeValue(value)}` : undefined;
-    }),
-  )
-  .transform((value) => decimalOf(value) ?? "");
+export const Decimal = checked(z.union([z.number(DECIMAL), z.string(DECIMAL)], { error: DECIMAL }), (value) =>
+  decimalOf(value) === undefined ? `expected ${DECIMAL}; got ${describeValue(value)}` : undefined,
+).transform((value) => decimalOf(value) ?? "");
 
 /** Longer ones are no amounts, and nobody could read them. */
 const DECIMAL_LENGTH_MAX = 60;
@@ -207,16 +192,14 @@ function decimalOf(value: number | string): string | undefined {
 
 const DAY = 'a day that exists, such as "2026-01-31"';
 
-export const Day = z
-  .string(DAY)
-  .superRefine(reporting((day) => (isDay(day) ? undefined : `expected ${DAY}; got ${describeValue(day)}`)));
+export const Day = checked(z.string(DAY), (day) => {
+  return isDay(day) ? undefined : `expected ${DAY}; got ${describeValue(day)}`;
+});
 
 const CURRENCY = 'the code of a currency, such as "USD" or "EUR"';
 
-export const Currency = z.string(CURRENCY).superRefine(
-  reporting((code) => {
-    const codes = Intl.supportedValuesOf("currency");
-    if (codes.includes(code)) return undefined;
-    return `expected ${CURRENCY}; got ${describeValue(code)}${didYouMean(code, codes)}`;
-  }),
-);
+export const Currency = checked(z.string(CURRENCY), (code) => {
+  const codes = Intl.supportedValuesOf("currency");
+  if (codes.includes(code)) return undefined;
+  return `expected ${CURRENCY}; got ${describeValue(code)}${didYouMean(code, codes)}`;
+});

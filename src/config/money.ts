@@ -7,7 +7,7 @@ import { METRICS } from "../usage/metrics.ts";
 import type { ExportJob } from "../usage/plan.ts";
 import { PRICED_TIMES, type Price } from "../usage/prices.ts";
 import { filterKey, type Grouping, NO_CONDITIONS, type Project } from "../usage/series.ts";
-import { Currency, Day, Decimal, Name, object, reportingIssues, text } from "./fields.ts";
+import { Currency, Day, Decimal, Name, object, text, withRules } from "./fields.ts";
 import type { ConfigIssue, Path } from "./json.ts";
 import { quoteAll } from "./messages.ts";
 
@@ -45,7 +45,7 @@ const WrittenPrice = object({
 
 type WrittenPrice = z.output<typeof WrittenPrice>;
 
-const PriceEntry = WrittenPrice.superRefine(reportingIssues(priceProblems)).transform(
+const PriceEntry = withRules(WrittenPrice, priceProblems).transform(
   ({ endpoint, method, deployment, ...price }): Price => {
     const conditions = { ...(endpoint && { endpoint }), ...(method && { method }), ...(deployment && { deployment }) };
     return { ...price, conditions };
@@ -101,7 +101,7 @@ const WrittenBudget = object({
 
 export type WrittenBudget = z.output<typeof WrittenBudget>;
 
-export const BudgetList = z.array(WrittenBudget.superRefine(reportingIssues(budgetProblems)));
+export const BudgetList = z.array(withRules(WrittenBudget, budgetProblems));
 
 function budgetProblems(budget: WrittenBudget): ConfigIssue[] {
   const { metric, currency, amount, thresholds, period, from } = budget;

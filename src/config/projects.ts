@@ -3,7 +3,7 @@
 import { hash } from "node:crypto";
 import { z } from "zod";
 import type { Project } from "../usage/series.ts";
-import { Name, neverInThisFile, object, referenceForms, reporting, text, VariableName, wholeNumber } from "./fields.ts";
+import { checked, Name, neverInThisFile, object, referenceForms, text, VariableName, wholeNumber } from "./fields.ts";
 import { isKeyLike } from "./messages.ts";
 
 /** Stands for the id of a project in the path of a file or in an argument. */
@@ -28,16 +28,14 @@ const FORMS = '{ "env": "NAME" }, { "file": "PATH" }';
 const COMMAND_FORM = '{ "command": ["PROGRAM", "ARGUMENT"] }';
 
 const KeyFile = object({
-  file: File.shape.file
-    .superRefine(reporting(placeholderProblem))
-    .describe('A file that holds the key and nothing else; "{id}" stands for the project\'s id.'),
+  file: checked(File.shape.file, placeholderProblem).describe(
+    'A file that holds the key and nothing else; "{id}" stands for the project\'s id.',
+  ),
 });
 const Command = object({
-  command: z
-    .array(text(1000).superRefine(reporting(placeholderProblem)))
-    .min(1)
-    .superRefine(reporting(commandProblem))
-    .describe("The program and its arguments, without a shell. It prints the key, and nothing else."),
+  command: checked(z.array(checked(text(1000), placeholderProblem)).min(1), commandProblem).describe(
+    "The program and its arguments, without a shell. It prints the key, and nothing else.",
+  ),
   timeoutSeconds: wholeNumber(1, 600).default(30).describe("How long the command may take."),
   variables: z.array(VariableName).default([]).describe("The environment variables it gets, besides PATH and HOME."),
 });

@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import type { Project } from "../usage/series.ts";
-import { FilePath, Name, object, reportingIssues, Schedule, Timezone, text, wholeNumber } from "./fields.ts";
+import { FilePath, Name, object, Schedule, Timezone, text, wholeNumber, withRules } from "./fields.ts";
 import type { ConfigIssue } from "./json.ts";
 import { formatPath } from "./messages.ts";
 import { hasId, type KeyReference, KeySource, keyOf, projectsNamed, putId, withId } from "./projects.ts";
@@ -52,7 +52,7 @@ const RotationOfFile = object({
     .describe('A replaced key after its grace: "keep" lists it, "delete" deletes it at the service.'),
 });
 
-export const Rotation = RotationOfFile.superRefine(reportingIssues(problemsOf));
+export const Rotation = withRules(RotationOfFile, problemsOf);
 
 export type WrittenRotation = z.output<typeof Rotation>;
 

@@ -29,6 +29,7 @@ import {
   Timezone,
   text,
   wholeNumber,
+  withRules,
 } from "./fields.ts";
 import { describeValue } from "./messages.ts";
 import { BudgetList, PriceList } from "./money.ts";
@@ -137,7 +138,7 @@ const Access = z.union(
   { error: ACCESS_FORMS },
 );
 
-const Monitor = object({
+const MonitorFields = object({
   host: z
     .string()
     .regex(/^[A-Za-z0-9.:_-]{1,253}$/, 'a host name or address such as "127.0.0.1", without a port')
@@ -146,14 +147,16 @@ const Monitor = object({
   port: wholeNumber(0, 65_535).default(9464).describe("Its port; 0 takes a free one."),
   publicUrl: PublicUrl.exactOptional().describe("The dashboard's address for people, to which notifications link."),
   access: Access.exactOptional().describe("What a visitor must send; required if other machines reach `host`."),
-}).superRefine(({ host, access }, context) => {
-  if (access !== undefined || isLoopback(host)) return;
+});
+
+const Monitor = withRules(MonitorFields, ({ host, access }) => {
+  if (access !== undefined || isLoopback(host)) return [];
   const message = `other machines reach ${describeValue(host)}: set "access" beside it to a token or password that visitors must send, or to "none" if everybody who reaches it may see usage and names; or take "127.0.0.1"`;
-  context.addIssue({ code: "custom", path: ["host"], message, input: host });
+  return [{ path: ["host"], message }];
 });
 
 /** The addresses are secrets: whoever knows one can write to the channel behind it. */
-const Notify = object({
+const NotifyFields = object({
   webhook: secretReference("address")
     .exactOptional()
     .describe("The address to which alerts are posted, for Slack and its like; not for Teams."),
@@ -161,10 +164,11 @@ const Notify = object({
     .exactOptional()
     .describe("The address that each worker calls every minute while `status` would exit with 0."),
   report: Schedule.exactOptional().describe("When the last 7 days are posted to `webhook`: a cron expression in UTC."),
-}).superRefine(({ webhook, report }, context) => {
-  if (report === undefined || webhook !== undefined) return;
-  const message = 'expected "webhook" beside it, the address to which the report is posted';
-  context.addIssue({ code: "custom", path: ["report"], message, input: report });
+});
+
+const Notify = withRules(NotifyFields, ({ webhook, report }) => {
+  if (report === undefined || webhook !== undefined) return [];
+  return [{ path: ["report"], message: 'expected "webhook" beside it, the address to which the report is posted' }];
 });
 
 const Worker = object({
