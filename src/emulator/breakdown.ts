@@ -33,12 +33,10 @@ function parseQuery(parameters: URLSearchParams, source: Source, dialect: Dialec
   };
 }
 
-export type BreakdownRow = Amounts & {
-  /** The dimensions, all null except those asked for, and the row's day where it is named. */
-  readonly grouping: Readonly<Record<string, GroupValue>>;
-};
-
-/** One row for each group of the day that used or cost something. A set is shown in the order that was seen first. */
+/**
+ * One row for each group of the day that used or cost something. In `grouping` the dimensions that were not asked for are null. Of a set's
+ * orders the first one is shown.
+ */
 export function breakdownRows(
   records: readonly UsageRecord[],
   day: string,

@@ -27,7 +27,7 @@ export function daysOf({ start, end }: Window): string[] {
   return Array.from({ length: Math.max(0, count) }, (_, i) => addDays(start, i));
 }
 
-/** A side that is not asked for is 30 days from the other; without both it is the last 30 days that are over. */
+/** If one side is not asked for, the window has 30 days; without both it has the last 30 that are over. */
 export function windowOf(start: string | undefined, end: string | undefined, now: Date): Window {
   const lastDay = end ?? addDays(dayOf(now), -1);
   return { start: start ?? addDays(lastDay, -29), end: lastDay };

@@ -18,7 +18,7 @@ export type EmulatorOptions = Partial<Omit<Service, "keys">> & {
   /** The only keys at the start. Their projects are the only projects, unless `projects` names others. */
   readonly consoleKeys: readonly ConsoleKey[];
   readonly now?: () => Date;
-  /** Answers a request. Left out, as the service does. */
+  /** Answers a request. Left out, the emulator answers as the service does. */
   readonly handle?: Handle;
 };
 
@@ -66,7 +66,7 @@ export async function startEmulator(options: EmulatorOptions) {
   return emulator;
 }
 
-/** Only for making a URL from a path. */
+/** A URL needs an address before its path. */
 const BASE = "http://emulator.test";
 
 async function serve(request: IncomingMessage, response: ServerResponse, service: Service, now: Date, handle: Handle) {

@@ -42,7 +42,6 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
   async function callService(call: ServiceCall, key: Secret, signal: AbortSignal): Promise<ServiceAnswer> {
     const options = requestOptions(base, settings.authScheme, call, key);
     const what = `${call.method} /${call.path.join("/")}`;
-    const description = { what, scopes: call.scopes ?? [] };
     const agent = call.retry ? shared : unshared;
     // A call that must not be sent twice is not aborted: nobody would know whether it arrived.
     const stop = call.retry ? signal : undefined;
@@ -53,12 +52,12 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
         reply = await exchange(agent, options, settings.timeoutSeconds, stop);
       } catch (error) {
         stop?.throwIfAborted();
-        return connectionFailure(description, error);
+        return connectionFailure(what, error);
       }
       const timeMs = httpDateMs(reply.headers.date);
       if (timeMs !== undefined) serviceOffsetMs = timeMs - now();
       stop?.throwIfAborted();
-      if (reply.status >= 300) return statusFailure(description, reply, redact, Date.now());
+      if (reply.status >= 300) return statusFailure({ what, scopes: call.scopes }, reply, redact, Date.now());
       return readAnswer(what, reply, call.method, redact);
     }
     const prepare = async () => {
@@ -68,7 +67,7 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
     refusals.check(key, what);
     // The first three parts of the path name the project: v1, projects, its id.
     const project = call.path.slice(0, 3).join("/");
-    const attempt = { operation: call.operation ?? "other", key: key.name, project, prepare, send };
+    const attempt = { operation: call.operation, key: key.name, project, prepare, send };
     try {
       return await attempts.call(attempt, call.retry, signal);
     } catch (error) {

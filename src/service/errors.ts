@@ -27,16 +27,11 @@ export type Reply = {
   readonly body: Uint8Array | undefined;
 };
 
-/** What a message says about the call that failed. */
-export type CallDescription = {
-  /** "GET /v1/projects/p1/keys" */
-  readonly what: string;
-  /** The key needs one of these scopes. They are shown if the answer does not name the missing one. */
-  readonly scopes: readonly string[];
-};
+/** What a message says about the call that failed: `what` is such as "GET /v1/projects/p1/keys". */
+type FailedCall = { readonly what: string; readonly scopes?: readonly string[] | undefined };
 
-/** For every status but 2xx. `nowMs` is the time of day, for an answer without a Date header. */
-export function statusFailure(call: CallDescription, reply: Reply, redact: Redact, nowMs: number): Failure {
+/** The failure of an answer whose status is not 2xx. `nowMs` is the time of day, for an answer without a Date header. */
+export function statusFailure(call: FailedCall, reply: Reply, redact: Redact, nowMs: number): Failure {
   const { status, headers } = reply;
   const { text, requestId, scope } = readErrorBody(reply, redact);
   // A relative address has no host.
@@ -74,7 +69,7 @@ function errorCodeOf(status: number): ErrorCode {
   return isTransient(status) ? "unavailable" : "rejected";
 }
 
-function explanation({ scopes: needed }: CallDescription, status: number, text: string, scope?: string): string {
+function explanation({ scopes: needed = [] }: FailedCall, status: number, text: string, scope?: string): string {
   if (status === 401 && scope === undefined) {
     return `, it does not accept the key: ${text}; check the key and service.authScheme`;
   }
@@ -96,12 +91,12 @@ export type ResponseHeaders = Readonly<Record<string, string | string[] | undefi
 
 const HTTP_DATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/;
 
-/** A service that needs a longer wait asks again in its next answer. */
+/** No pause is longer: a service that needs more time asks again in its next answer. */
 const WAIT_MS_MAX = HOUR_MS;
-/** A service that asks for more than a day made a mistake, such as a date of the wrong century or milliseconds for seconds. */
+/** A longer wait is a mistake of the service, such as a date of the wrong century or milliseconds for seconds. */
 const PLAUSIBLE_WAIT_MS_MAX = DAY_MS;
 
-/** The longest plausible one of several waits counts. A date is compared with the answer's Date header: the local clock may be wrong. */
+/** Of several waits the longest plausible one counts. A date is compared with the answer's Date header: the local clock may be wrong. */
 export function requestedWaitMs(headers: ResponseHeaders, nowMs: number): number | undefined {
   const serviceNowMs = httpDateMs(headers.date) ?? nowMs;
   const waits = [headers["retry-after"] ?? []].flat().map((value) => {
@@ -124,11 +119,12 @@ const CERTIFICATE_CODE =
   /^(?:CERT_|ERR_TLS_CERT_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|INVALID_(?:CA|PURPOSE)|HOSTNAME_MISMATCH|PATH_LENGTH_)/;
 
 /** An AppError, such as that of the time limit, keeps its code and message. */
-export function connectionFailure({ what }: CallDescription, thrown: unknown): Failure {
+export function connectionFailure(what: string, thrown: unknown): Failure {
   const error = tunnelError(thrown) ?? thrown;
   if (error instanceof AppError) {
-    const own = new AppError(error.code, `${what}: ${error.message}`, { details: error.details });
-    return { kind: error.code === "unavailable" ? "transient" : "final", error: own };
+    const { code, message, details } = error;
+    const kind = code === "unavailable" ? "transient" : "final";
+    return { kind, error: new AppError(code, `${what}: ${message}`, { details }) };
   }
   const code = systemCode(error) || (error instanceof Error ? error.name : "unknown");
   if (CERTIFICATE_CODE.test(code)) {

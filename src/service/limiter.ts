@@ -12,16 +12,16 @@ type Caller = { readonly key: string; readonly project: string; readonly waitMsM
 type Permit = { readonly isValid: () => boolean; readonly release: () => void };
 /** The rate of this process, as calls see it. */
 export type Rate = Pick<Limiter, "acquire" | "pausedMs" | "pause"> & {
-  /** Gives the slots back to other processes, unless calls are in flight. */
+  /** Releases the slots to other processes, unless calls are in flight. */
   readonly rest: () => Promise<void>;
 };
 
 /** A call that waits for a slot. The promise gives the time from which on it may start. */
 type Waiter = PromiseWithResolvers<number> & { readonly project: string };
 
-/** The name of all keys together. */
+/** In place of a key's name: a pause of all calls. */
 export const EVERY_KEY = "";
-/** If calls started late because a timer was late, the next ones start earlier by up to this time, so that the rate is reached. */
+/** After a timer was late, the next calls start earlier by up to this time, so that the rate is reached. */
 const LATE_MS_MAX = 100;
 
 /** A share that follows one that ran out has another number: meanwhile another process may have used the slots. */

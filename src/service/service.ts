@@ -39,7 +39,7 @@ export type ServiceDeps = {
   readonly sleep?: Sleep;
 };
 
-export type ServiceCall = Partial<Pick<AttemptReport, "operation">> & {
+export type ServiceCall = Pick<AttemptReport, "operation"> & {
   readonly method: "GET" | "POST" | "DELETE";
   /** The parts of the path; letters, digits, `_` and `-` only, so that no identifier can lead elsewhere. */
   readonly path: readonly string[];
@@ -52,7 +52,7 @@ export type ServiceCall = Partial<Pick<AttemptReport, "operation">> & {
   /** The answer may contain a secret that the scrubber does not know yet, so no part of the answer is quoted. */
   readonly secretAnswer?: boolean;
   /** The key needs one of these scopes. The error message names them if the service does not name the missing one. */
-  readonly scopes?: readonly string[];
+  readonly scopes?: readonly string[] | undefined;
 };
 
 export type ServiceAnswer = {
@@ -64,9 +64,9 @@ export type ServiceAnswer = {
 export type Service = Pick<ServiceSettings, "baseUrl" | "dialect"> & {
   /** For anything but a 2xx throws an AppError, with `sent: "no"` if certainly nothing was sent. Throws the reason of an aborted signal as it is. */
   readonly call: (call: ServiceCall, key: Secret, signal: AbortSignal) => Promise<ServiceAnswer>;
-  /** Forgets those of one key, or of all keys: it may have been given the missing scope, or some servers did not know the new key yet. */
+  /** Forgets the refusals of one key, or of all: the key may have got the missing scope, or more servers may know a new key by now. */
   readonly forgetRefusals: (key?: Secret) => void;
-  /** The Date of the newest answer plus the time since then; undefined before. Never ahead of the service, and behind it if this machine slept. */
+  /** The Date of the newest answer plus the time since then. Never ahead of the service's clock, but behind it after this machine slept. */
   readonly serviceTime: () => Date | undefined;
   /** Ends calls in flight with an error. */
   readonly close: () => Promise<void>;
@@ -74,7 +74,7 @@ export type Service = Pick<ServiceSettings, "baseUrl" | "dialect"> & {
 
 /** For the metrics. It never has the path, which holds ids. */
 export type AttemptReport = {
-  /** What the metrics call the call. */
+  /** The name of the call's kind, such as "breakdown". */
   readonly operation: string;
   /** "ok" if a readable answer came, whose content is checked later; otherwise the code of the error. */
   readonly result: "ok" | ErrorCode | "internal";

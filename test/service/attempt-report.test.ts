@@ -3,8 +3,6 @@ import type { AttemptReport } from "../../src/service/service.ts";
 import { answerJson } from "../support/scripted-server.ts";
 import { KEY, READ, serve } from "./open-test-service.ts";
 
-const CALL = { ...READ, operation: "breakdown" } as const;
-
 test("every attempt of a call is reported, with its outcome", async () => {
   const reports: AttemptReport[] = [];
   const { read } = await serve(
@@ -12,7 +10,7 @@ test("every attempt of a call is reported, with its outcome", async () => {
     {},
     { onAttempt: (report) => void reports.push(report) },
   );
-  await read(CALL);
+  await read();
   expect(reports.map(({ operation, result, number }) => [operation, result, number])).toEqual([
     ["breakdown", "unavailable", 1],
     ["breakdown", "rate_limited", 2],
@@ -25,6 +23,6 @@ test("an attempt that the caller aborts is reported as stopped, not as a failure
   const controller = new AbortController();
   const onAttempt = (report: AttemptReport) => void reports.push(report);
   const { service } = await serve(() => controller.abort(new Error("enough")), {}, { onAttempt });
-  await expect(service.call(CALL, KEY, controller.signal)).rejects.toThrow("enough");
+  await expect(service.call(READ, KEY, controller.signal)).rejects.toThrow("enough");
   expect(reports).toMatchObject([{ operation: "breakdown", result: "stopped", number: 1 }]);
 });

@@ -12,7 +12,12 @@ import { type Script, scriptedServer } from "../support/scripted-server.ts";
 
 export const KEY_TEXT = "sk_CANARY_0123456789abcdef";
 export const KEY = new Secret(KEY_TEXT);
-export const READ: ServiceCall = { method: "GET", path: ["v1", "projects", "p1", "usage", "breakdown"], retry: true };
+export const READ: ServiceCall = {
+  operation: "breakdown",
+  method: "GET",
+  path: ["v1", "projects", "p1", "usage", "breakdown"],
+  retry: true,
+};
 
 /** Every project has this key. */
 export const KEY_RING: KeyRing = {

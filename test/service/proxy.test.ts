@@ -12,7 +12,13 @@ import { KEY, KEY_TEXT, limit, openTestService, READ } from "./open-test-service
 
 tls.setDefaultCACertificates([AUTHORITY.cert]);
 
-const CREATE: ServiceCall = { method: "POST", path: ["v1", "projects", "p1", "keys"], body: {}, retry: false };
+const CREATE: ServiceCall = {
+  operation: "create_key",
+  method: "POST",
+  path: ["v1", "projects", "p1", "keys"],
+  body: {},
+  retry: false,
+};
 const FINE = answeringJson(200, { fine: true });
 
 /** A service over https, a proxy, and a client that uses the proxy; all are closed at the end of the test. */

@@ -3,7 +3,6 @@
 
 import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { BreakdownRow } from "../../src/emulator/breakdown.ts";
 import { addDays, dayOf } from "../../src/emulator/days.ts";
 import type { KeyState } from "../../src/emulator/keys.ts";
 import { type Answer, answerTo, type IncomingRequest, type Json, type Service } from "../../src/emulator/routes.ts";
@@ -12,7 +11,9 @@ import {
   outgoingOf,
   startEmulator as startPlainEmulator,
 } from "../../src/emulator/server.ts";
-import { sortedIfSet, sumOf } from "../../src/emulator/usage.ts";
+import { type Amounts, type GroupValue, sortedIfSet, sumOf } from "../../src/emulator/usage.ts";
+
+type BreakdownRow = Amounts & { readonly grouping: Readonly<Record<string, GroupValue>> };
 
 /** A request in the log, with the id of its key and never the secret. */
 export type SeenRequest = {
