@@ -102,9 +102,9 @@ async function checkService(app: App, written: Config, db: Database | undefined,
     findings: listFindings(read),
   }));
   await using context = await openServiceContext(app, config, db);
-  const isDiscovered = (project: Config["projects"][number]) => project.isDiscovered === true;
-  const fromFile = config.projects.filter((project) => !isDiscovered(project));
-  const checked = [...fromFile, ...config.projects.filter(isDiscovered).slice(0, DISCOVERED_CHECKED_MAX)];
+  const discovered = config.projects.filter(({ isDiscovered }) => isDiscovered);
+  const fromFile = config.projects.filter(({ isDiscovered }) => !isDiscovered);
+  const checked = [...fromFile, ...discovered.slice(0, DISCOVERED_CHECKED_MAX)];
   const exports = [...checkNights(config), ...checkPatterns(config)];
   if (checked.length < config.projects.length) {
     const text = `${checked.length} of ${config.projects.length} are checked: a run says which of the others can't be read`;
@@ -124,11 +124,11 @@ function listFindings(read: ReadList): Finding[] {
     return [{ what: "list", state: "fail", text: `${errorText(read.error)}; projects that were listed before stay` }];
   }
   const { listed, leftOut, change } = read;
-  const news = change ? `; ${change.added.length} new, ${change.vanished.length} gone` : "";
+  const changes = change ? `; ${change.added.length} new, ${change.vanished.length} gone` : "";
   const waiting = change?.waiting.map(({ name }) => name) ?? [];
   const missing = `${waiting.length} are missing, more than half (${firstNames(waiting, NAMES_SHOWN_MAX)}): they are read as before until a list an hour or more later lacks them, too; if they are gone, run check --confirm-projects`;
   return [
-    { what: "list", state: listed.length === 0 ? "warn" : "ok", text: `${listed.length} listed${news}` },
+    { what: "list", state: listed.length === 0 ? "warn" : "ok", text: `${listed.length} listed${changes}` },
     ...warningIf(leftOut.length > 0, "left out", firstNames(leftOut, NAMES_SHOWN_MAX)),
     ...warningIf(waiting.length > 0, "missing", missing),
   ];

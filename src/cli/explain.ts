@@ -17,7 +17,7 @@ import { groupingNoun } from "../usage/dimensions.ts";
 import type { UsageGrouping } from "../usage/series.ts";
 import { writeAnswer } from "./output.ts";
 import { namingOption, STATEMENT_SECONDS_MAX } from "./report.ts";
-import { choosePeriod, notBegun } from "./selection.ts";
+import { choosePeriod, notBegunError } from "./selection.ts";
 
 export type ExplainOptions = {
   readonly day?: Day;
@@ -77,7 +77,7 @@ function explainedPeriod({ day, from, to }: ExplainOptions, today: Day): Window 
     throw new AppError("config", "--day: expected without --from and --to, which name the days as well");
   if (day !== undefined) {
     if (day <= today) return { start: day, end: day };
-    throw notBegun(day, today);
+    throw notBegunError(day, today);
   }
   const end = to ?? addDays(today, -1);
   return choosePeriod({ from: from ?? addDays(end, 1 - EXPLAINED_DAYS), to: end }, today);

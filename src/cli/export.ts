@@ -75,8 +75,8 @@ export function exportJson({ job, result }: JobResult) {
 }
 
 const REASONS_SHOWN_MAX = 5;
-/** Requests that failed for the same reason differ in this text. */
-const OWN_OF_REQUEST = /^not called again after a refusal: | \(request id [^)]*\)/g;
+/** The texts in which the same reason differs from request to request. */
+const REQUEST_DETAILS = /^not called again after a refusal: | \(request id [^)]*\)/g;
 
 export function exportText({ job, result }: JobResult): string {
   const { requests, complete, suspect, failed, undated, stale, rowsChanged } = result;
@@ -95,7 +95,7 @@ export function exportText({ job, result }: JobResult): string {
 
 /** A service that is down fails every request for the same reason. */
 function reasonLines(what: string, reasons: readonly RequestReason[]): readonly string[] {
-  const byReason = Map.groupBy(reasons, ({ reason }) => reason.replaceAll(OWN_OF_REQUEST, ""));
+  const byReason = Map.groupBy(reasons, ({ reason }) => reason.replaceAll(REQUEST_DETAILS, ""));
   const lines = [...byReason].map(([reason, [first, ...others]]) => {
     const series = first && seriesText(describeRequest(first.request));
     return `  ${what}: ${series}${others.length > 0 ? ` and ${others.length} more` : ""}: ${reason}`;

@@ -15,15 +15,10 @@ export async function runHealth(app: App, options: { readonly live?: boolean }):
     throw new AppError("config", "monitor.port: expected a fixed port to ask at; got 0, which is any free one");
   }
   const url = `${monitorUrl(monitor)}${options.live ? "/livez" : "/readyz"}`;
-  const response = await ask(url, AbortSignal.any([app.signal, AbortSignal.timeout(ANSWER_MS_MAX)]));
+  const signal = AbortSignal.any([app.signal, AbortSignal.timeout(ANSWER_MS_MAX)]);
+  const response = await fetch(url, { signal }).catch((cause: unknown) => {
+    throw new AppError("unavailable", `no worker answers at ${url}; \`usage-export start\` starts one`, { cause });
+  });
   app.write(await response.text());
   return response.ok ? 0 : 1;
-}
-
-async function ask(url: string, signal: AbortSignal): Promise<Response> {
-  try {
-    return await fetch(url, { signal });
-  } catch (cause) {
-    throw new AppError("unavailable", `no worker answers at ${url}; \`usage-export start\` starts one`, { cause });
-  }
 }

@@ -43,10 +43,10 @@ export async function runInit(app: App, options: InitOptions): Promise<number> {
   await askForService(app, options, prompt, draft);
   Object.assign(draft, { project: await askForProject(app, options, prompt, draft) });
   await prompt.ask(`Groupings, of ${GROUPINGS.join(", ")}`, draft.grouping.join(","), async (answer) => {
-    take(app, draft, { grouping: answer.split(/[\s,]+/) });
+    applyAnswers(app, draft, { grouping: answer.split(/[\s,]+/) });
   });
   await prompt.ask("How many days to read again each night", String(draft.days), async (answer) => {
-    take(app, draft, { days: Number(answer) });
+    applyAnswers(app, draft, { days: Number(answer) });
   });
   const isGood = await checkDraft(app, draft);
   if (!isGood && options.yes) throw new AppError("rejected", "nothing was written, because a check failed; see above");
@@ -69,7 +69,7 @@ function configExists({ configPath }: App): AppError {
 }
 
 /** Throws an AppError if the configuration would have a mistake with the answers. */
-function take(app: App, draft: Draft, answers: Partial<Draft>): void {
+function applyAnswers(app: App, draft: Draft, answers: Partial<Draft>): void {
   parseDraft(app, { ...draft, ...answers });
   Object.assign(draft, answers);
 }
@@ -107,7 +107,7 @@ function openPrompt(app: App, takesDefaults: boolean) {
 
 /** Neither the address nor the key can be checked without the other, so a call with both checks them. */
 async function askForService(app: App, options: InitOptions, prompt: Prompt, draft: Draft): Promise<void> {
-  await prompt.ask("The service's address", draft.baseUrl, async (baseUrl) => take(app, draft, { baseUrl }));
+  await prompt.ask("The service's address", draft.baseUrl, async (baseUrl) => applyAnswers(app, draft, { baseUrl }));
   await prompt.ask("The environment variable that holds the API key", options.keyVariable, async (keyVariable) => {
     const key = app.env[keyVariable];
     if (!key) {
@@ -120,7 +120,7 @@ async function askForService(app: App, options: InitOptions, prompt: Prompt, dra
     }
     app.scrubber.add(new Secret(key));
     await withService(app, { ...draft, keyVariable }, (service, secret) => fetchToken(service, secret, app.signal));
-    take(app, draft, { keyVariable });
+    applyAnswers(app, draft, { keyVariable });
   });
 }
 
@@ -149,7 +149,7 @@ async function askForProject(app: App, options: InitOptions, prompt: Prompt, dra
       throw new AppError("config", "the service lists no project of this key: give the id of one with --project");
     }
     const unlisted = { id: answer, name: answer };
-    take(app, draft, { project: unlisted });
+    applyAnswers(app, draft, { project: unlisted });
     return unlisted;
   });
 }

@@ -98,7 +98,8 @@ async function rotateAll(
   };
   if (!context) for (const rotation of rotations) await rotate(rotation);
   else
-    for (const [job, ofJob] of Map.groupBy(rotations, jobNameOf)) await recordedRotation(context, job, ofJob, rotate);
+    for (const [job, members] of Map.groupBy(rotations, jobNameOf))
+      await recordedRotation(context, job, members, rotate);
   if (json) app.write(`${JSON.stringify(answers)}\n`);
   return answers.every(({ status }) => status === "ok") ? 0 : 1;
 }

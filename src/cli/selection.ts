@@ -31,7 +31,7 @@ export function chooseJobs({ exports, projects: configured }: Config, options: S
     ...new Set(everyValueNames),
   ]);
   const late = days?.find((day) => day > today);
-  if (late !== undefined) throw notBegun(late, today);
+  if (late !== undefined) throw notBegunError(late, today);
 
   const selection: Selection = { projects, groupings, filters, days };
   const jobs = exports.filter((job) => (names?.includes(job.name) ?? true) && isSelected(job, selection));
@@ -55,7 +55,7 @@ function isSelected(job: ExportJob, selection: Selection): boolean {
   return seriesOf(job, selection).length > 0 || (mayFanOut && hasProject);
 }
 
-export function notBegun(day: Day, today: Day): AppError {
+export function notBegunError(day: Day, today: Day): AppError {
   return new AppError("config", `--day: ${day} has not begun; today is ${today} in UTC`);
 }
 

@@ -160,11 +160,11 @@ function worstProjectLines(projects: readonly ProjectHealth[]): readonly string[
   // A project may have two entries, for usage and for billing.
   const countOf = (entries: readonly ProjectHealth[]) => new Set(entries.map(({ project }) => project)).size;
   if (countOf(projects) < 2 || incomplete.length === 0) return [];
-  const lines = worstProjects(incomplete).map((one) => `  ${projectLine(one)}`);
+  const worst = worstProjects(incomplete).map((one) => `  ${projectLine(one)}`);
   const rest = 'status --project NAME shows one of them, and "*" stands for any text';
   return [
     `projects: ${countOf(incomplete)} of ${countOf(projects)} have days that are not complete`,
-    ...firstOf(lines, WORST_SHOWN, (more) => `  and ${more} more: ${rest}`),
+    ...firstOf(worst, WORST_SHOWN, (more) => `  and ${more} more: ${rest}`),
   ];
 }
 

@@ -118,8 +118,8 @@ type KnownFilters = {
 };
 
 function checkFilters(report: Report, exports: readonly Export[]): void {
-  const each = exports.flatMap(({ filters }) => filters.flatMap((one) => ("each" in one ? one.each : [])));
-  const known: KnownFilters = { byName: new Map(), byConditions: new Map(), fannedOut: new Set(each) };
+  const fannedOut = exports.flatMap(({ filters }) => filters.flatMap((one) => ("each" in one ? one.each : [])));
+  const known: KnownFilters = { byName: new Map(), byConditions: new Map(), fannedOut: new Set(fannedOut) };
   const grouped = new Map([...known.fannedOut].map((by) => [by, projectsGroupedBy(exports, by)]));
   for (const [i, job] of exports.entries()) {
     const names: NameAt[] = [];

@@ -33,8 +33,8 @@ export class KeyStore {
     for (const { secret, projectId, scopes, isAccountKey = false } of consoleKeys) {
       const id = apiKeyId(projectId, this.keysOf(projectId, now).length);
       const identity = { apiKeyId: id, projectId, isAccountKey, origin: "console" } as const;
-      const unset = { comment: "made in the console", tags: undefined, expiresAt: undefined };
-      this.#add(secret, { ...identity, ...unset, scopes: grantedScopes(scopes) }, now);
+      const request = { comment: "made in the console", tags: undefined, expiresAt: undefined };
+      this.#add(secret, { ...identity, ...request, scopes: grantedScopes(scopes) }, now);
     }
   }
 

@@ -77,8 +77,8 @@ function shareArrived(ageDays: number, lateness: number): number {
 }
 
 function amountsOf(endpoint: Endpoint, dailyRequests: number, day: string, random: () => number): Amounts {
-  const shape = isWeekend(day) ? WEEKEND_SHARE : 1;
-  const requests = Math.max(1, Math.round(dailyRequests * shape * (0.75 + random() / 2)));
+  const dayShare = isWeekend(day) ? WEEKEND_SHARE : 1;
+  const requests = Math.max(1, Math.round(dailyRequests * dayShare * (0.75 + random() / 2)));
   const size = 0.5 + random();
   const hours = endpoint === "listen" || endpoint === "agent" ? millionths((requests * size * 240) / 3600) : 0;
   const texts = endpoint === "agent" || endpoint === "read" ? requests * size : 0;
@@ -134,7 +134,7 @@ function workloadsOf(seed: number, projectId: string) {
     const random = randomFrom("workload", seed, projectId, n);
     const [endpoint, method, model, features] = KINDS[n % KINDS.length] as Kind;
     return {
-      ...documented(randomFrom("dimensions", seed, projectId, n)),
+      ...documentedDimensions(randomFrom("dimensions", seed, projectId, n)),
       ...{ accessor: apiKeyId(projectId, n % ACCESSORS), endpoint, method, model, feature_set: features },
       tags: pick(TAG_SETS, random),
       deployment: pick(DEPLOYMENTS, random),
@@ -145,7 +145,7 @@ function workloadsOf(seed: number, projectId: string) {
 }
 
 /** One of the documented values of each dimension that has some. */
-function documented(random: () => number): Partial<UsageRecord> {
+function documentedDimensions(random: () => number): Partial<UsageRecord> {
   return Object.fromEntries(
     USAGE_DIMENSIONS.flatMap((name) => {
       const [first, ...rest] = documentedValues(name, "usage") ?? [];
