@@ -37,70 +37,74 @@ const ok = (text: string): CheckResult => ({ state: "ok", text });
 const warn = (text: string): CheckResult => ({ state: "warn", text });
 const fail = (text: string): CheckResult => ({ state: "fail", text });
 
-type Check = { readonly what: string; readonly run: () => Promise<CheckResult> };
+/** Makes one check of a project and keeps what it finds. `what` is what it checks. */
+type Check = (what: string, find: () => Promise<CheckResult>) => Promise<CheckResult>;
 
 /** Makes all checks of a project, unless its key does not work. */
 export async function checkProject(context: ServiceContext, project: Project): Promise<Finding[]> {
   const { app, config, service, keys } = context;
   const probe = { ...context, filterCheck: new FilterCheck(context), project, today: dayOf(new Date()) };
   const jobs = config.exports.filter(({ projects }) => projects.some(({ id }) => id === project.id));
-  const rotations = config.rotations.filter((rotation) => rotation.project.id === project.id);
   const sources = SOURCES.filter((source) => jobs.some((job) => job.source === source));
-  const key = await findingOf({
-    what: "key",
-    async run() {
-      const token = await keys.use(project, (key) => fetchToken(service, key, app.signal));
-      return keyResult(project, token?.scopes, sources);
-    },
+  const findings: Finding[] = [];
+  const check: Check = async (what, find) => {
+    const result = await find().catch((error: unknown) => {
+      if (!(error instanceof AppError) || error.code === "stopped") throw error;
+      return fail(errorText(error));
+    });
+    findings.push({ what, ...result });
+    return result;
+  };
+  const key = await check("key", async () => {
+    const token = await keys.use(project, (secret) => fetchToken(service, secret, app.signal));
+    return keyResult(project, token?.scopes, sources);
   });
   // The service would refuse every other call for the same reason.
-  if (key.state === "fail") return [key];
-  const checks = [
-    ...rotations.map((job) => ({ what: `rotation ${job.name}`, run: () => checkRotation(probe, job) })),
-    ...sources.flatMap((source) => sourceChecks(probe, source, jobs)),
-  ];
-  const findings = [key];
-  for (const check of checks) findings.push(await findingOf(check));
-  return findings;
-}
-
-async function findingOf({ what, run }: Check): Promise<Finding> {
-  try {
-    return { what, ...(await run()) };
-  } catch (error) {
-    if (!(error instanceof AppError) || error.code === "stopped") throw error;
-    return { what, state: "fail", text: errorText(error) };
+  if (key.state === "fail") return findings;
+  for (const rotation of config.rotations.filter((one) => one.project.id === project.id)) {
+    await check(`rotation ${rotation.name}`, () => checkRotation(probe, rotation));
   }
+  for (const source of sources) {
+    await checkSource(
+      probe,
+      check,
+      source,
+      jobs.filter((job) => job.source === source),
+    );
+  }
+  return findings;
 }
 
 type CheckedSeries = { readonly series: Series; readonly windowed: boolean; readonly strictness: Strictness };
 
-/** The checks for the exports of one source. Each grouping and each filter is checked once, even if several exports have it. */
-function sourceChecks(probe: Probe, source: Source, jobs: readonly ExportJob[]): Check[] {
-  const all = jobs
-    .filter((job) => job.source === source)
-    .flatMap((job) =>
-      seriesOf({ ...job, seen: new Map() }, { projects: [probe.project.name] }).map(
-        (series): CheckedSeries => ({ series, windowed: job.window !== undefined, strictness: job.checkFeatures }),
-      ),
-    );
-  const filters = [...new Map(all.map((one) => [filterKey(one.series.filter), one])).values()];
-  const groupings = [...new Map(all.map((one) => [one.series.grouping, one])).values()];
+/** `jobs` are the exports of the source. Each grouping and each filter is checked once, even if several exports have it. */
+async function checkSource(probe: Probe, check: Check, source: Source, jobs: readonly ExportJob[]): Promise<void> {
+  const prefix = source === "billing" ? "billing " : "";
+  const all = jobs.flatMap((job) =>
+    seriesOf({ ...job, seen: new Map() }, { projects: [probe.project.name] }).map(
+      (series): CheckedSeries => ({ series, windowed: job.window !== undefined, strictness: job.checkFeatures }),
+    ),
+  );
   const dependent = all.find(({ series }) => dependsOnDialect(series));
-  const total = { ...TOTAL, project: probe.project, source };
-  const checks: Check[] = [
-    ...groupings.map(({ series, windowed }) => ({
-      what: `grouping ${series.grouping}`,
-      run: () => checkGrouping(probe, { ...series, filter: ALL_USAGE }, windowed),
-    })),
-    ...(all.some(({ windowed }) => windowed) ? [{ what: "window", run: () => checkWindow(probe, total) }] : []),
-    ...filters
-      .filter(({ series }) => filterKey(series.filter) !== NO_CONDITIONS)
-      .map((one) => ({ what: `filter ${one.series.filter.name}`, run: () => checkFilter(probe, one) })),
-  ];
-  if (source === "billing") return checks.map(({ what, run }) => ({ what: `billing ${what}`, run }));
-  const isUnknown = dependent !== undefined && probe.service.dialect === "auto";
-  return isUnknown ? [{ what: "dialect", run: () => checkDialect(probe, dependent.windowed) }, ...checks] : checks;
+  if (dependent && source === "usage" && probe.service.dialect === "auto") {
+    await check("dialect", () => checkDialect(probe, dependent.windowed));
+  }
+  for (const { series, windowed } of new Map(all.map((one) => [one.series.grouping, one])).values()) {
+    const unfiltered = { ...series, filter: ALL_USAGE };
+    await check(`${prefix}grouping ${series.grouping}`, () => checkGrouping(probe, unfiltered, windowed));
+  }
+  if (all.some(({ windowed }) => windowed)) {
+    const series = { grouping: "none", filter: ALL_USAGE, project: probe.project, source } as const;
+    await check(`${prefix}window`, async () => {
+      // Reading throws if the answer is for another window.
+      await read(probe, { series, window: lastDays(probe, 1) });
+      return ok("start and end are honoured");
+    });
+  }
+  for (const [key, one] of new Map(all.map((one) => [filterKey(one.series.filter), one]))) {
+    if (key === NO_CONDITIONS) continue;
+    await check(`${prefix}filter ${one.series.filter.name}`, () => checkFilter(probe, one));
+  }
 }
 
 /** Fails if the key may read none of the `sources` that exports read. The checks of each source find what it may not read. */
@@ -143,12 +147,6 @@ async function checkGrouping(probe: Probe, series: Series, windowed: boolean): P
   return ok(`${rows} ${rows === 1 ? "row" : "rows"}${windowed ? " yesterday" : ""}`);
 }
 
-/** Reading throws if the answer is for another window. */
-async function checkWindow(probe: Probe, total: Series): Promise<CheckResult> {
-  await read(probe, { series: total, window: lastDays(probe, 1) });
-  return ok("start and end are honoured");
-}
-
 /** The numbers of several days are compared, because a feature may not be used every day. */
 const RECENT_DAYS = 7;
 
@@ -169,8 +167,6 @@ async function checkFilter(probe: Probe, { series, windowed, strictness }: Check
 }
 
 // The usage requests of the checks.
-
-const TOTAL = { grouping: "none", filter: ALL_USAGE } as const;
 
 /** The last complete days. */
 function lastDays({ today }: Probe, count: number): Window {

@@ -37,19 +37,17 @@ export type ExportContext = ServiceContext<Database> & {
 
 type ServiceOptions = Pick<ServiceDeps, "onAttempt" | "waitMsMax">;
 
-/** The service is opened last: a failure of the database before leaves nothing open. */
+/** The service connects at its first call. Throws `config` if a key is missing. */
 export async function openServiceContext<Db extends Database | undefined>(
   app: App,
   config: Config,
   db: Db,
-  keys?: KeyRing,
   options: ServiceOptions = {},
 ): Promise<ServiceContext<Db> & AsyncDisposable> {
-  const keyRing = keys ?? (await openKeyRing(app, config, db));
+  const keys = await openKeyRing(app, config, db);
   const service = await openServiceFor(app, config, db, options);
-  const dialects = new Dialects({ app, db, service, keys: keyRing });
-  const close = () => service.close();
-  return { app, config, db, service, keys: keyRing, dialects, [Symbol.asyncDispose]: close };
+  const dialects = new Dialects({ app, db, service, keys });
+  return { app, config, db, service, keys, dialects, [Symbol.asyncDispose]: () => service.close() };
 }
 
 /** Registers the series of the configuration and stores its prices and budgets. */
@@ -67,17 +65,13 @@ export async function openExportContext(
   await raiseSequences(db, app.log);
   // A command for certain days has already set `seen`: the fan-out values of those days.
   const config = configured.exports.some(({ seen }) => seen) ? configured : await withSeenValues(configured, db);
-  const keys = await openKeyRing(app, config, db);
+  const context = await openServiceContext(app, config, db, options);
   const ids = await registerSeries(db, configuredSeries(config.exports));
   await makeFirstDaysDue(db, config, ids);
   const { prices, budgets } = config;
-  if (await storePrices(db, prices)) app.log[levelOf(prices)]({ prices: prices.length }, "prices changed");
-  if (await storeBudgets(db, budgets)) app.log[levelOf(budgets)]({ budgets: budgets.length }, "budgets changed");
-  const context = await openServiceContext(app, config, db, keys, options);
+  const [arePricesNew, areBudgetsNew] = [await storePrices(db, prices), await storeBudgets(db, budgets)];
+  // An empty list, as at the first start, is not worth a line.
+  if (arePricesNew && prices.length > 0) app.log.info({ prices: prices.length }, "prices changed");
+  if (areBudgetsNew && budgets.length > 0) app.log.info({ budgets: budgets.length }, "budgets changed");
   return { ...context, ids, fetchNumbers: openFetchNumbers(db), writer: openRunWriter(db) };
-}
-
-/** An empty list, as at the first start or when the last entry was removed, is not worth an info line. */
-function levelOf(stored: readonly unknown[]): "info" | "debug" {
-  return stored.length > 0 ? "info" : "debug";
 }

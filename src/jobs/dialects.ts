@@ -62,7 +62,7 @@ export class Dialects {
     return DEFAULT_DIALECT;
   }
 
-  /** The other dialect, if a probe finds that the service speaks it. Called if an answer in dialect `used` does not fit or is in doubt. */
+  /** The dialect to ask again in, if the answer in dialect `used` does not fit or is in doubt. Usage is probed; billing tries the other one. */
   async alternative({ series, window }: UsageRequest, used: Dialect): Promise<Dialect | undefined> {
     if (this.#deps.service.dialect !== "auto" || !dependsOnDialect(series)) return undefined;
     if (series.source === "billing") return used === "2026" ? "interface" : "2026";

@@ -195,7 +195,7 @@ async function readSeen(
     const [recent, onAskedDays] = [await read(window), await read(asked)];
     for (const id of ids) {
       // The values with the most requests come first.
-      const usable = (values: readonly StoredValue[] = []) => values.filter(isFit).slice(0, atMost);
+      const mostUsed = (values: readonly StoredValue[] = []) => values.filter(isUsable).slice(0, atMost);
       const values = new Map<string, SeenValue>();
       const add = (value: string, days: Window | undefined) => {
         const filter = seenFilter(dimension, value);
@@ -203,9 +203,9 @@ async function readSeen(
         // A configured filter with the same condition keeps its name.
         if (!filtersOfJob.has(key) && !values.has(key)) values.set(key, { filter: named.get(key) ?? filter, days });
       };
-      const seenInWindow = usable(recent.get(id));
+      const seenInWindow = mostUsed(recent.get(id));
       for (const { value, firstDay, lastRead } of seenInWindow) add(value, { start: firstDay, end: lastRead });
-      for (const { value } of usable(onAskedDays.get(id))) add(value, undefined); // Not seen in the window, so without days.
+      for (const { value } of mostUsed(onAskedDays.get(id))) add(value, undefined); // Not seen in the window, so without days.
       const leftOut = (recent.get(id)?.[0]?.count ?? 0) - seenInWindow.length;
       seen.set(id, [...(seen.get(id) ?? []), { dimension, values: [...values.values()], leftOut }]);
     }
@@ -214,6 +214,6 @@ async function readSeen(
 }
 
 /** Whether a configured filter could have the value: people type it, and read it in logs. */
-function isFit({ value }: StoredValue): boolean {
+function isUsable({ value }: StoredValue): boolean {
   return value !== "" && toPrintableLine(value) === value && value.length <= VALUE_LENGTH_MAX;
 }

@@ -244,15 +244,14 @@ export async function readUsage(
     const sent = await check.withModelId(request, dialect);
     const options = { dialect, beforeAttempt: onPermit };
     const answer = await keys.use(series.project, (key) => fetchBreakdown(service, sent, key, app.signal, options));
-    const other = async () => (mayBeOther ? dialects.alternative(request, dialect) : undefined);
-    const better = fitsDialect(request, answer) ? undefined : await other();
-    if (better) return read(better, false);
+    const otherDialect = async () => (mayBeOther ? dialects.alternative(request, dialect) : undefined);
+    const fitting = fitsDialect(request, answer) ? undefined : await otherDialect();
+    if (fitting) return read(fitting, false);
 
     const readOn = undated === "snapshot" ? runDay : dayOf(service.serviceTime() ?? new Date());
-    const asked = groupingName(series.grouping, dialect);
-    const slices = normalise(request, answer, dayOfUndated(readOn, undated), asked);
+    const slices = normalise(request, answer, dayOfUndated(readOn, undated), groupingName(series.grouping, dialect));
     const doubt = await check.doubtOf(request, slices, dialect, checkFeatures, stored);
-    const undoubted = doubt && (await other());
+    const undoubted = doubt && (await otherDialect());
     if (undoubted) return read(undoubted, false);
 
     await check.requireThatServiceGroups(request, answer);

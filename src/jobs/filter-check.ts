@@ -136,8 +136,8 @@ export class FilterCheck {
       (one) => dimension(one).alwaysFilledIn?.includes(source) && !dimensions.includes(one),
     );
     if (witness === undefined) return;
-    const asked = { series: { ...series, grouping: witness, filter: ALL_USAGE }, window };
-    const hasGroups = async () => groupingEvidence(witness, await this.#fetchUnfiltered(asked)) === "value";
+    const byWitness = { series: { ...series, grouping: witness, filter: ALL_USAGE }, window };
+    const hasGroups = async () => groupingEvidence(witness, await this.#fetchUnfiltered(byWitness)) === "value";
     if (await this.#groups(JSON.stringify([source, project.id]), hasGroups)) return;
     throw badAnswer(
       `no row has a value of "${grouping}", and none has one by ${witness} either: the service seems to answer the total whatever "grouping" asks for; export "none" alone, or ask the vendor`,

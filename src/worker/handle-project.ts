@@ -3,7 +3,7 @@
 
 import { jobNameOf, type RotationConfig } from "../config/rotations.ts";
 import type { ClaimedJob } from "../db/jobs/queue.ts";
-import { type OpenProject, openProject, recordAttempt } from "../db/jobs/runs.ts";
+import { type OpenProject, openProject, type ProjectEnd, type RunEnd, recordAttempt } from "../db/jobs/runs.ts";
 import { hasVanished } from "../db/projects.ts";
 import { settledSlices } from "../db/usage/due-slices.ts";
 import { seriesIdOf } from "../db/usage/stored-series.ts";
@@ -11,13 +11,13 @@ import { AppError, errorCode, errorText } from "../errors.ts";
 import { daysToReread, exportProject } from "../jobs/export.ts";
 import { readProjectFacts } from "../jobs/project-facts.ts";
 import { rotateKey, withRotationLease } from "../jobs/rotation.ts";
+import { counted, durationText, instantText } from "../show/format.ts";
 import { isDueInRun, RETRIED_CODES } from "../usage/backfill.ts";
 import { addCounts, NO_COUNTS, type RunCounts } from "../usage/counts.ts";
 import { type Day, dayOf } from "../usage/days.ts";
 import { describeRequest, type ExportJob, planRun, seriesOf, windowOf } from "../usage/plan.ts";
 import type { Series } from "../usage/series.ts";
 import type { WorkerContext } from "./context.ts";
-import { endProject, reportRunEnd } from "./runs.ts";
 
 /** What the planning worker puts into the queue job. */
 export type ProjectJob = { readonly runId: string; readonly projectId: string };
@@ -155,4 +155,35 @@ async function planOf({ db, ids }: WorkerContext, job: ExportJob, { scheduledFor
     [status === "missing" ? "failed" : status]: 1,
   }));
   return { requests, runDay, settled: counts.reduce<RunCounts>(addCounts, NO_COUNTS) };
+}
+
+/** Ends the project and, with its last project, the run, which is then reported. */
+async function endProject(context: WorkerContext, { error, ...project }: ProjectEnd): Promise<void> {
+  const run = await context.writer.endProject({ ...project, error: error && context.app.scrubber.scrub(error) });
+  // Each project of a rotation was reported with its actions.
+  if (run?.kind === "export") reportRunEnd(context, run);
+}
+
+/** A rotation has no counts; `did` are its actions, in order. */
+export type EndedRun = Pick<RunEnd, "kind" | "job" | "trigger" | "status"> &
+  Partial<RunEnd> & { readonly did?: readonly string[] };
+
+export function reportRunEnd({ app }: Pick<WorkerContext, "app">, run: EndedRun): void {
+  const { counts, error, ...rest } = run;
+  const facts = { ...rest, ...counts, ...(error != null && { error }) };
+  if (app.terminal) app.write(`${runLine(run, new Date())}\n`);
+  else app.log[run.status === "ok" ? "info" : "warn"](facts, "run finished");
+}
+
+export function runLine({ kind, job, trigger, status, seconds, error, counts, did = [] }: EndedRun, at: Date): string {
+  const results = counts
+    ? [
+        counted(counts.requests, "request"),
+        `${counts.complete} of ${counts.planned} slices complete`,
+        `${counted(counts.rowsChanged, "row")} changed`,
+      ]
+    : did;
+  const time = seconds === undefined ? [] : [durationText(seconds)];
+  const reason = error == null ? "" : `: ${error}`;
+  return `${instantText(at)} ${kind} ${job} (${trigger}) ${[status, ...results, ...time].join(", ")}${reason}`;
 }

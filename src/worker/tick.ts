@@ -28,8 +28,7 @@ import { isDueForRetry } from "../usage/backfill.ts";
 import { addDays, dayOf } from "../usage/days.ts";
 import { configuredSeries, dueDays, type ExportJob, seriesOf, sliceCount, windowOf } from "../usage/plan.ts";
 import type { WorkerContext } from "./context.ts";
-import type { ProjectJob } from "./handle-project.ts";
-import { reportRunEnd } from "./runs.ts";
+import { type ProjectJob, reportRunEnd } from "./handle-project.ts";
 
 /** Returns the ids of the series that have fewer good slices than due days. */
 type ReadIncomplete = (tx: Tx) => Promise<readonly number[]>;

@@ -4,7 +4,7 @@
 import os from "node:os";
 import { sql } from "kysely";
 import { expect } from "vitest";
-import { runLine } from "../../../src/worker/runs.ts";
+import { runLine } from "../../../src/worker/handle-project.ts";
 import { ageStoredData } from "../age-stored-data.ts";
 import { breakdowns, coverage, holdAnswersFrom, runs, waitForRuns, workOnce } from "../evidence.ts";
 import { lastDays, servedNumbers, storedNumbers } from "../numbers.ts";
