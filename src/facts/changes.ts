@@ -47,11 +47,12 @@ export type ChangePart = ChangeAmounts & {
   readonly groups: number;
 };
 
-const EVERYTHING = { currency: undefined, filter: undefined, group: undefined, sort: "change" } as const;
+/** What every question about a change asks, whatever else the question has that it is made from. */
+const LARGEST_CHANGES = { filter: undefined, group: undefined, sort: "change" } as const;
 
 /** Throws InvalidQuestion if there is no such project. */
 export async function changes(query: Query, { groupings, ...asked }: ChangeQuestion): Promise<Change> {
-  const question = { ...EVERYTHING, ...asked };
+  const question = { currency: undefined, ...asked, ...LARGEST_CHANGES };
   const { totalSplit, available, basis } = await readTotalSplit(query, { ...question, grouping: "none" });
   const total = await amounts(query, { ...question, grouping: totalSplit }, basis);
   const splits: ChangeSplit[] = [];
@@ -105,8 +106,8 @@ export function isKnown({ answer: { total } }: Change): boolean {
  * If the charges can't be compared yet, as in the first weeks of billing, all projects are estimated.
  */
 export async function costChanges(query: Query, question: Omit<ChangeQuestion, "metric" | "currency">) {
-  const estimated = { ...EVERYTHING, ...question, metric: "estimated_cost", grouping: "none" } as const;
-  const { scope } = await readBasis(query, estimated);
+  const fixed = { ...LARGEST_CHANGES, metric: "estimated_cost", grouping: "none", currency: undefined } as const;
+  const { scope } = await readBasis(query, { ...question, ...fixed });
   const known = await query<{ id: string; isBilled: boolean }>(`
 select project_id as id, bool_or(source = 'billing' and unfiltered and active) as "isBilled" from bi.series
 where ${projectConditions(scope)[0] ?? "true"} group by project_id order by 1`);

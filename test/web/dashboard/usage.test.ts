@@ -141,6 +141,12 @@ test("a heading lists what changed the most, other opens, and the choices keep t
   expect(sorted).toContain('<input type="hidden" name="sort" value="change">');
 });
 
+test("a small group is named among the reasons if it changed the most", async () => {
+  const steady = Array.from({ length: 6 }, (_, i) => [`steady-${i}`, ["100", "100"] as const] as const);
+  await storeModels({ ...Object.fromEntries(steady), small: ["1", "50"] });
+  expect(await open(DAYS)).toContain("<li>By model: small -49 hours.</li>");
+});
+
 test("what is missing is said above the numbers, and marked on its days", async () => {
   await forgetAll(db);
   const [one, other] = [newProject(), newProject()];
