@@ -68,12 +68,15 @@ export function withEnds<T extends PricedUsage & ValidDays>(prices: readonly T[]
   });
 }
 
-/** Finds each price that would price the same usage of the same day as an earlier one. Returns the indexes of both. */
+/**
+ * Finds each price that would price the same usage of the same day as an earlier one. Returns the indexes of both. A price whose last day is
+ * before its first shares no day, not even with itself.
+ */
 export function overlappingPrices(prices: readonly (PricedUsage & ValidDays)[]) {
   const ended = withEnds(prices);
   return ended.flatMap((price, index) => {
     const earlier = ended.findIndex((other) => coversSameUsage(price, other) && sharesDays(price, other));
-    return earlier < index ? [{ index, earlier }] : [];
+    return earlier !== -1 && earlier < index ? [{ index, earlier }] : [];
   });
 }
 

@@ -42,6 +42,10 @@ test("a price without an end ends before the next of the same usage; two that be
   expect(overlap({ until: "2026-06-01" }, { from: "2026-06-01" })).toBe(true);
 });
 
+test("a price whose last day is before its first is not said to overlap", () => {
+  expect(overlappingPrices([priced({ until: "2025-12-31" })])).toEqual([]);
+});
+
 test("a price ends on the day before the next one for the same usage, whatever other prices there are", () => {
   const from = (month: string, part: Partial<Price> = {}) => priced({ from: `2026-${month}-01`, ...part });
   const ended = withEnds([
