@@ -166,7 +166,7 @@ function driversText({ splits }: Overview, metric: string, change: string): stri
 function driverOf({ groups, question }: Answer, change: number) {
   const ofChange = groups.map((group) => ({ group, share: Number(group.change ?? "0") / change }));
   const [top] = ofChange.sort((a, b) => b.share - a.share);
-  if (!top) return undefined;
+  if (!top || top.share <= 0) return undefined;
   return { grouping: question.grouping, share: top.share, name: nameOf(question.grouping, top.group, groups) };
 }
 

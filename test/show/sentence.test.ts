@@ -149,6 +149,12 @@ test.each<[string, Answer, readonly Answer[], said: string]>([
   ["a split that is not compared", DOUBLED, [{ ...BY_MODEL, compared: false }], "100% more."],
   ["a split of another metric", DOUBLED, [makeAnswer({ groups: [{ group: "a" }] })], "100% more."],
   ["a key with half of its project", DOUBLED, OF_A_KEY, "100% more: US caused most of the rise."],
+  [
+    "a split whose groups fell",
+    DOUBLED,
+    [splitOf("project", { US: "-5" }), BY_MODEL],
+    "100% more: a caused most of the rise.",
+  ],
   ["keys", DOUBLED, [splitOf("accessor", { k: "100" })], "100% more: k caused nearly all of the rise."],
   ["3 %", rise("103", "100", "3"), [], "3% more."],
 ])("of %s it is said what changed, and who caused it", (_, cost, splits, said) => {
