@@ -4,7 +4,7 @@ import { plainDecimal } from "../decimal.ts";
 import { addDays, type Window } from "../usage/days.ts";
 import { TOTAL_GROUPINGS } from "../usage/dimensions.ts";
 import { METRICS } from "../usage/metrics.ts";
-import { type Answer, answerOf, type Basis, DRAWN_MAX, type UsageRow } from "./answer.ts";
+import { type Answer, answerOf, type Basis, DRAWN_MAX, type Label, type UsageRow } from "./answer.ts";
 import { isCost, type Question, type Split } from "./question.ts";
 import { type Query, readBasis, readUnpriced } from "./scope.ts";
 import { literal, type Scope, sourceOf, within } from "./sql.ts";
@@ -125,10 +125,12 @@ from day_amount`;
 /** What API keys, projects and line items are called on pages, by their identifiers. */
 async function readLabels(query: Query, { grouping }: Question, rows: readonly UsageRow[]) {
   const ids = rows.flatMap(({ part, group }) => (part === "group" && group !== null ? [literal(group)] : []));
-  const labels = labelsSql(grouping, ids.join(", "));
-  if (labels === undefined || ids.length === 0) return new Map<string | null, string>();
-  const named = await query<{ id: string; label: string }>(labels);
-  return new Map<string | null, string>(named.map(({ id, label }) => [id, label]));
+  const statement = labelsSql(grouping, ids.join(", "));
+  const labels = new Map<string | null, Label>();
+  if (statement === undefined || ids.length === 0) return labels;
+  for (const { id, label, project } of await query<{ id: string; label: string; project?: string | null }>(statement))
+    labels.set(id, { label, ...(project && { projectInLabel: project }) });
+  return labels;
 }
 
 /** The label of a key is its comment. Keys of several projects with the same comment also have the name of their project. */
@@ -149,11 +151,12 @@ with key as (
   select comment from bi.listed_keys
   where comment in (select comment from key) group by comment having min(project_id) <> max(project_id)
 )
-select api_key_id as id, case when comment not in (select comment from shared) then comment else comment || ' (' || (
+select api_key_id as id, comment || coalesce(' (' || named.project || ')', '') as label, named.project
+from key left join lateral (
   select project from bi.series s
-  where s.source in ('usage', 'billing') and s.project_id = key.project_id order by active desc, project limit 1
-) || ')' end as label
-from key`;
+  where comment in (select comment from shared) and s.source in ('usage', 'billing') and s.project_id = key.project_id
+  order by active desc, project limit 1
+) named on true`;
     default:
       return undefined;
   }

@@ -83,6 +83,10 @@ export const Answer = z.object({
         rank: z.int().describe("1 for the largest"),
         group: z.string().nullable().describe("The value of the dimension; null for no value"),
         label: z.string().nullable().describe("The comment of an API key, or the name of a project or line item"),
+        projectInLabel: z
+          .string()
+          .optional()
+          .describe("The project that the label ends with; only of an API key whose comment keys of other projects have, too"),
         ...amounts,
         byDay: byDay.optional().describe(`Only of the ${DRAWN_MAX} largest`),
       }),
@@ -126,6 +130,8 @@ export type Unpriced = Pick<Lacking, "unpricedModels" | "unpricedMetrics">;
 
 export type DayWithState = Answer["days"][number];
 
+export type Label = { readonly label: string; readonly projectInLabel?: string };
+
 /** What is known of the series of a question before their amounts are read. It is the same for every metric of usage. */
 export type Basis = {
   readonly scope: Scope & Pick<Answer, "projects" | "projectCount" | "available">;
@@ -158,8 +164,8 @@ export function isWhole({ lacking }: Pick<Basis, "lacking">): boolean {
 type Known = Basis & {
   readonly question: Question;
   readonly rows: readonly UsageRow[];
-  /** The comment of an API key or the name of a project, by its identifier. */
-  readonly labels: ReadonlyMap<string | null, string>;
+  /** By the identifiers of API keys, projects or line items. */
+  readonly labels: ReadonlyMap<string | null, Label>;
   readonly unpriced: Unpriced;
   readonly sql: string;
 };
@@ -194,7 +200,7 @@ export function answerOf(known: Known): Answer {
     },
     ...{ projects: scope.projects, projectCount: scope.projectCount, available: scope.available, days },
     groups: groups.map((row) => ({
-      ...{ rank: Number(row.rank), group: row.group, label: labels.get(row.group) ?? null, ...amountsOf(row) },
+      ...{ rank: Number(row.rank), group: row.group, label: null, ...labels.get(row.group), ...amountsOf(row) },
       ...(Number(row.rank) <= DRAWN_MAX && { byDay: amountsByDay(drawn.get(row.rank), days) }),
     })),
     other: other

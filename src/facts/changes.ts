@@ -39,8 +39,9 @@ export type ChangePart = ChangeAmounts & {
   readonly part: "group" | "others" | "not attributed";
   /** Null for no value, and if it is no group. */
   readonly group: string | null;
-  /** An API key's comment or a project's name. */
+  /** The same as in an answer. */
   readonly label: string | null;
+  readonly projectInLabel?: string | undefined;
   /** Null if it is no group. */
   readonly status: "new" | "vanished" | "changed" | "same" | null;
   /** How many groups the part has. */
@@ -70,7 +71,8 @@ function partsOf({ question: { grouping }, groups, other }: Answer, { total }: A
   const none = { group: null, label: null, status: null };
   const parts = groups.map((one): ChangePart => {
     const sums = changeAmounts(one);
-    return { part: "group", group: one.group, label: one.label, status: statusOf(sums), groups: 1, ...sums };
+    const { group, label, projectInLabel } = one;
+    return { part: "group", group, label, projectInLabel, status: statusOf(sums), groups: 1, ...sums };
   });
   if (other && addsUp(grouping)) parts.push({ part: "others", ...none, groups: other.groups, ...changeAmounts(other) });
   const rest = unattributed(changeAmounts(total ?? { amount: null, before: null }), parts);

@@ -52,7 +52,7 @@ export type ChartSeries = {
 
 // The names of groups.
 
-type Group = Pick<Answer["groups"][number], "group" | "label">;
+type Group = Pick<Answer["groups"][number], "group" | "label" | "projectInLabel">;
 
 /** An API key by its comment and a project by its name, if no other of the groups has the same. */
 export function nameOf(grouping: string, { group, label }: Group, among: readonly Group[]): string {
@@ -63,34 +63,34 @@ export function nameOf(grouping: string, { group, label }: Group, among: readonl
 function groupCell(grouping: string, one: Group, among: readonly Group[]): Html {
   if (one.label === null) return groupHtml(grouping, one.group);
   const name = nameOf(grouping, one, among);
-  const short = shortName(name, namesOf(among));
+  const short = shortGroupName(name, one, among);
   return html`<bdi title="${short === name ? (one.group ?? "") : name}">${short}</bdi>`;
 }
 
-function namesOf(groups: readonly Group[]): readonly string[] {
-  return groups.map(({ label, group }) => label ?? group ?? "");
+/** Shortens the project behind a key's comment, "batch (… (region 1))"; otherwise the name itself. */
+export function shortGroupName(name: string, { projectInLabel }: Group, among: readonly Group[]): string {
+  if (projectInLabel !== undefined) {
+    const projects = among.flatMap((one) => one.projectInLabel ?? []);
+    const short = shortName(projectInLabel, projects);
+    if (short !== projectInLabel) return name.replace(`(${projectInLabel})`, () => `(${short})`);
+  }
+  const names = among.flatMap(({ label, group }) => label ?? group ?? []);
+  return shortName(name, names);
 }
 
 const COMMON_START_MIN = 20;
-/** A key with its project, as "batch (Call Centre)". */
-const KEY_OF_PROJECT = /^(.+?) \((.+)\)$/;
 
-/** Where all names, or the projects of all keys, begin with the same words, only the rest is shown: "… (region 1)", "batch (… (region 1))". */
+/**
+ * Where all names begin with the same words, returns the rest: "… (region 1)". The name may have been made from one of `names`, such as the
+ * text of a set of tags; then it stays as it is.
+ */
 export function shortName(name: string, names: readonly string[]): string {
-  const short = withoutCommonStart(name, names);
-  const [, key, project = ""] = KEY_OF_PROJECT.exec(name) ?? [];
-  if (short !== name || key === undefined) return short;
-  const projects = names.flatMap((one) => KEY_OF_PROJECT.exec(one)?.[2] ?? []);
-  return `${key} (${withoutCommonStart(project, projects)})`;
-}
-
-function withoutCommonStart(name: string, names: readonly string[]): string {
   const [first = ""] = names;
   let length = 0;
   while (length < first.length && names.every((one) => one[length] === first[length])) length++;
   const common = first.slice(0, length);
-  const words = Math.max(common.lastIndexOf(" ("), common.includes(" (") ? -1 : common.lastIndexOf(" "));
-  return names.length > 1 && words >= COMMON_START_MIN ? `…${name.slice(words)}` : name;
+  const end = Math.max(common.lastIndexOf(" ("), common.includes(" (") ? -1 : common.lastIndexOf(" "));
+  return names.length > 1 && end >= COMMON_START_MIN && name.startsWith(common) ? `…${name.slice(end)}` : name;
 }
 
 // The chart.
@@ -156,7 +156,7 @@ function seriesOf(answer: Answer, bars: readonly Bar[], { hrefOf, othersHref }: 
     const name = grouping === "none" ? metricName(metric) : nameOf(grouping, group, groups);
     const hint = group.label === null ? undefined : name;
     return {
-      name: shortName(name, namesOf(groups)),
+      name: shortGroupName(name, group, groups),
       hint,
       look: i,
       values: sums(group.byDay ?? []),

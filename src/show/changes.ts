@@ -4,7 +4,7 @@ import type { Answer } from "../facts/answer.ts";
 import type { Change, ChangePart, ChangeSplit } from "../facts/changes.ts";
 import type { Day, Window } from "../usage/days.ts";
 import { groupingNoun } from "../usage/dimensions.ts";
-import { shortName } from "./answer-chart.ts";
+import { shortGroupName } from "./answer-chart.ts";
 import {
   changeText,
   counted,
@@ -144,9 +144,9 @@ const NAMED_MAX = 3;
 function contributors(measure: Measure, { grouping, parts }: ChangeSplit): readonly string[] {
   const largest = parts.filter((one) => one.part === "group" && !isZero(one.change)).slice(0, NAMED_MAX);
   if (largest.length === 0) return [];
-  const names = parts.flatMap(({ group, label }) => label ?? group ?? []);
-  const named = largest.map(({ group, label, change, status }) => {
-    const name = group === null ? "(no value)" : namesText([shortName(label ?? group, names)], 1);
+  const named = largest.map((part) => {
+    const { group, label, change, status } = part;
+    const name = group === null ? "(no value)" : namesText([shortGroupName(label ?? group, part, parts)], 1);
     return `${name} ${signedText(change, measure)}${status === "new" || status === "vanished" ? ` (${status})` : ""}`;
   });
   return [`By ${groupingNoun(grouping)}: ${named.join(", ")}.`];

@@ -130,6 +130,12 @@ test("the table of groups has a link and a bar for each, as long as its share of
   );
 });
 
+test("sets of tags that begin alike stay whole in the chart", () => {
+  const groups = GROUPS.map((one, i) => ({ ...one, label: null, group: `["customer support in europe","${i}"]` }));
+  const { series } = chartOf({ ...ANSWER, question: { ...ANSWER.question, grouping: "tags" }, groups });
+  expect(series[0]?.name).toBe("customer support in europe, 1");
+});
+
 test("a group in the table has its name as its title, and what a short name stands for", () => {
   const label = (n: number) => `worker in production (region ${n})`;
   const [one] = GROUPS;

@@ -246,6 +246,28 @@ test("API keys of several projects with the same comment are told apart by their
   expect(rowsOf(page).map(([name]) => name)).toEqual([...projects.map(({ name }) => `batch (${name})`), "Total"]);
 });
 
+test("of API keys with one comment, the long names of their projects are shortened, and nothing else in brackets", async () => {
+  await forgetAll(db);
+  const region = (n: number) => `Customer Experience Analytics (region ${n})`;
+  for (const n of [1, 2]) {
+    const project = { ...newProject(), name: region(n) };
+    const usage = { [back(1)]: [[`key-${n}`, { hours: "1" }] as const], [back(2)]: [] };
+    await storeSeries(db, [{ project, grouping: "accessor", usage, due: DUE }]);
+    await storeListedKeys(db, project.id, [{ apiKeyId: `key-${n}`, comment: "batch", scopes: [] }]);
+  }
+  const names = async () => rowsOf(await open(`${DAYS}&grouping=accessor&compare=none`)).map(([name]) => name);
+  expect(await names()).toEqual(["batch (… (region 1))", "batch (… (region 2))", "Total"]);
+
+  await forgetAll(db);
+  const project = newProject();
+  const usage = { [back(1)]: [1, 2].map((n) => [`key-${n}`, { hours: "1" }] as const), [back(2)]: [] };
+  await storeSeries(db, [{ project, grouping: "accessor", usage, due: DUE }]);
+  const comments = ["batch (customers in the north east)", "live (customers in the north west)"];
+  const keys = comments.map((comment, i) => ({ apiKeyId: `key-${i + 1}`, comment, scopes: [] }));
+  await storeListedKeys(db, project.id, keys);
+  expect(await names()).toEqual([...comments, "Total"]);
+});
+
 test("hostile names are text", async () => {
   const names = STORABLE_NAMES;
   await storeModels(Object.fromEntries(names.map((name) => [name, ["1", "0"]])));
