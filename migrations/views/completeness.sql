@@ -1,9 +1,9 @@
 -- How complete the due slices of each project and source are. Every replica reads this at each scrape, so each slice is read once, where other
 -- views take several passes.
 --
--- A slice is missing if its day is due and was not read since it was over ("unclosed"). A series is fresh through the last day before its first
--- missing day. If as many slices were read as there are days from the first due one to the newest one read, no day between them is missing.
--- Otherwise the first missing day is searched for, which is rare and slow.
+-- A due day is missing if it has no slice, or one whose answer was read before the day was over ("unclosed"). A series is fresh through the
+-- last day before its first missing day. If as many slices were read as there are days from the first due one to the newest one read, no day
+-- between them is missing. Otherwise the first missing day is searched for, which is rare and slow.
 create or replace view usage_export.completeness as
 with known as materialized (
   select s.series_id, s.project_id, s.project, s.source, s.retired_at is null as is_active, d.due_from, d.due_until, stored.days,

@@ -35,9 +35,9 @@ export type JobHealth = {
 export type LastRun = Pick<RecentRun, "trigger" | "status" | "startedAt" | "finishedAt" | "error" | "suspect">;
 
 /**
- * The newest run that failed, while a later run has not ended well with each of its projects that are still configured. A scheduled run that
- * ends well is of all projects, so no failure before it counts. A stopped run says nothing about the job. Nor does a backfill that failed
- * or was interrupted: a person chose its days.
+ * The newest run that failed or was interrupted, until later runs have ended well with each of its projects that is still configured. A
+ * scheduled run that ends well is of all projects, so it ends every failure before it. Backfills do not count, as a person chose their days.
+ * Nor do stopped runs, which say nothing about the job.
  */
 export type FailedRun = {
   readonly status: "failed" | "interrupted";
@@ -93,13 +93,14 @@ function failedRun(run: LastRun | undefined, hasFailedSlices: boolean): FailedRu
   return { status, trigger, startedAt, error, isExplained: hasFailedSlices || (suspect > 0 && error === null) };
 }
 
-/** "last": the newest; "failed": see FailedRun; "success": see `lastSuccess`. */
+/** "last" is the newest run, "failed" that of `failedRun`, and "success" that of `lastSuccess` in JobHealth. */
 type NewestRuns = { readonly [What in "last" | "failed" | "success"]?: LastRun };
 
 /** Older failed runs are not read: a job that fails every night, and is caught up every day, has very many. */
 const FAILED_RUNS_READ_MAX = 5;
 
-function lastSuccess(condition: RawBuilder<unknown>) {
+/** The start of the job's newest run that ended well; before all times if there is none. */
+function newestOkStart(condition: RawBuilder<unknown>) {
   return sql`coalesce((
     select max(started_at) from usage_export.run where kind = c.kind and job = c.name and status = 'ok' ${condition}
   ), '-infinity')`;
@@ -127,7 +128,7 @@ async function newestRuns(tx: Tx, jobs: readonly ConfiguredJob[]): Promise<Reado
         where kind = c.kind and job = c.name order by started_at desc limit 1
       )
       union all
-      select 'failed', *, case when started_at <= ${lastSuccess(sql``)} then array(
+      select 'failed', *, case when started_at <= ${newestOkStart(sql``)} then array(
         select project_id from usage_export.run_project where run_id = r.run_id and not (${endedWell})
         except
         -- As an array: for a join Postgres would read the projects of all runs that there ever were.
@@ -138,7 +139,7 @@ async function newestRuns(tx: Tx, jobs: readonly ConfiguredJob[]): Promise<Reado
       from (
         select * from bi.runs
         where kind = c.kind and job = c.name and status in ('failed', 'interrupted') and trigger <> 'backfill'
-          and started_at > ${lastSuccess(sql`and scheduled_for is not null`)}
+          and started_at > ${newestOkStart(sql`and scheduled_for is not null`)}
         order by started_at desc limit ${FAILED_RUNS_READ_MAX}
       ) r
       union all

@@ -24,7 +24,10 @@ export type KeyStatus = {
   readonly note: string | null;
 };
 
-/** Every key that may still exist, by rotation, the newest first. The last use is found without reading all usage, as bi.api_keys does. */
+/**
+ * Every key that may still exist, by rotation, the newest first. The last use of each is looked up in its own rows, while bi.api_keys reads the
+ * usage of all keys.
+ */
 export async function keyStatuses(db: Database, keysMax: number | null = null): Promise<readonly KeyStatus[]> {
   const { rows } = await sql<KeyStatus>`
     select k.rotation as "ledgerName", coalesce(k.job_name, k.rotation) as rotation, k.job_name is not null as "isOfMany",

@@ -69,7 +69,10 @@ function groupOfRow(row: JsonObject, dimensions: readonly Dimension[], rowNo: nu
   return groups.length > 1 ? combinedGroup(dimensions, groups) : first;
 }
 
-/** The views show amounts of billing as US dollars. A charge may lack its amount. If no row has any, the service has renamed "dollars". */
+/**
+ * The views show amounts of billing as US dollars. A single charge may lack its amount. If no row has a member "dollars", the service has
+ * probably renamed it.
+ */
 function requireDollars(answer: JsonObject, results: readonly JsonObject[]): void {
   for (const holder of [answer, ...results]) {
     for (const name of ["currency", "units"]) {
