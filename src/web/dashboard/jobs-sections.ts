@@ -91,7 +91,7 @@ const RUN_COLUMNS = [
 const RUNS_SHOWN = 10;
 const READING = "A reading is one day of one project, in total or by one dimension.";
 
-/** The newest runs, and those before them that did not end well. */
+/** The newest runs, and those before them that failed, were stopped or interrupted. */
 export function runsSection(runs: readonly RecentRun[], view: View): readonly Section[] {
   if (runs.length === 0) return [];
   const shown = runs.filter(({ status }, i) => i < RUNS_SHOWN || (status !== "ok" && status !== "running"));
@@ -99,7 +99,7 @@ export function runsSection(runs: readonly RecentRun[], view: View): readonly Se
     const href = `${pageHref("run")}${viewQuery(view, { more: [["id", run.runId]] })}`;
     return runCells(run, html`<a href="${href}">${instantHtml(run.startedAt)}</a>`);
   });
-  const caption = `The newest ${RUNS_SHOWN}, and earlier ones that failed. Times in UTC. ${READING}`;
+  const caption = `The newest ${RUNS_SHOWN}, and earlier ones that did not end well. Times in UTC. ${READING}`;
   return [{ id: "runs", title: "Runs", body: table(caption, RUN_COLUMNS, rows) }];
 }
 
@@ -153,7 +153,7 @@ export function runSections({ run, found, projects }: RunDetails): readonly Sect
     ...readingCells(one),
   ]);
   const more = found - projects.length;
-  const caption = "Failed ones first, then the newest. Times in UTC";
+  const caption = "Failed ones first, then those that are not done yet. Times in UTC";
   const ofProjects = html`${table(caption, PROJECT_COLUMNS, rows)}${
     more > 0
       ? html`<p class="note">${counted(more, "project")} not shown, with the same outcome or a better one.</p>`
