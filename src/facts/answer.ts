@@ -86,7 +86,9 @@ export const Answer = z.object({
         projectInLabel: z
           .string()
           .optional()
-          .describe("The project that the label ends with; only of an API key whose comment keys of other projects have, too"),
+          .describe(
+            "The project that the label ends with; only of an API key whose comment keys of other projects have, too",
+          ),
         ...amounts,
         byDay: byDay.optional().describe(`Only of the ${DRAWN_MAX} largest`),
       }),
@@ -109,6 +111,16 @@ export const Answer = z.object({
   sql: z.string().describe("A statement that gives the amounts of every group by day, to be run as usage_reader"),
 });
 export type Answer = z.output<typeof Answer>;
+
+/** The days that were asked for, and those that they were to be compared with. */
+export function askedPeriods({ question: { from, to, before } }: Pick<Answer, "question">) {
+  return { period: { start: from, end: to }, before: before ? { start: before.from, end: before.to } : undefined };
+}
+
+/** The period that the amounts are compared with; undefined if they are not. */
+export function comparedWindow(answer: Answer): Window | undefined {
+  return answer.compared ? askedPeriods(answer).before : undefined;
+}
 
 /**
  * A row of usageSql: the sums of a group, of a group on a day, of a day, or of all. A group with the rank 0 is not shown, as its amounts are all

@@ -1,7 +1,7 @@
 // A chart of amounts by day, week or month, which the browser draws, above the table of its exact numbers; and the table of the groups. Pure.
 
 import { sumOf } from "../decimal.ts";
-import type { Answer } from "../facts/answer.ts";
+import { type Answer, comparedWindow } from "../facts/answer.ts";
 import { addDays, type Day, dayCount, startOfDay } from "../usage/days.ts";
 import { addsUp, groupingNoun } from "../usage/dimensions.ts";
 import { capitalized, counted, dayLabel, exactText, metricName, metricUnit, periodText } from "./format.ts";
@@ -148,8 +148,8 @@ ${folded(`Table: ${caption}`, html`${shown}${below}`)}</figure>
 }
 
 function seriesOf(answer: Answer, bars: readonly Bar[], { hrefOf, othersHref }: ChartOptions): readonly ChartSeries[] {
-  const { question, groups, other, otherByDay, beforeByDay, compared } = answer;
-  const { grouping, before, metric } = question;
+  const { question, groups, other, otherByDay, beforeByDay } = answer;
+  const { grouping, metric } = question;
   const sums = (amounts: readonly (string | null)[]) => bars.map(({ at }) => sumAt(amounts, at));
   const drawn = groups.filter(({ byDay }) => byDay).sort((a, b) => a.rank - b.rank);
   const series: ChartSeries[] = drawn.map((group, i) => {
@@ -167,9 +167,10 @@ function seriesOf(answer: Answer, bars: readonly Bar[], { hrefOf, othersHref }: 
     const name = counted(groups.length - drawn.length + (other?.groups ?? 0), "other");
     series.push({ name, look: "rest", values: sums(otherByDay), href: othersHref });
   }
-  if (compared && before && beforeByDay) {
+  const before = comparedWindow(answer);
+  if (before && beforeByDay) {
     const values = sums(beforeByDay.map(({ amount }) => amount));
-    series.push({ name: `Total ${periodText({ start: before.from, end: before.to })}`, look: "before", values });
+    series.push({ name: `Total ${periodText(before)}`, look: "before", values });
   }
   return series;
 }

@@ -1,8 +1,8 @@
 // Why usage or cost rose or fell, and what amounts lack, in plain words. Pure.
 
-import type { Answer } from "../facts/answer.ts";
+import { type Answer, askedPeriods } from "../facts/answer.ts";
 import type { Change, ChangePart, ChangeSplit } from "../facts/changes.ts";
-import type { Day, Window } from "../usage/days.ts";
+import type { Day } from "../usage/days.ts";
 import { groupingNoun } from "../usage/dimensions.ts";
 import { shortGroupName } from "./answer-chart.ts";
 import {
@@ -18,11 +18,6 @@ import {
   signedText,
 } from "./format.ts";
 import { truncatedName } from "./html.ts";
-
-/** The period that the amounts are compared with; undefined if they are not. */
-export function comparedWindow({ compared, question: { before } }: Answer): Window | undefined {
-  return compared && before ? { start: before.from, end: before.to } : undefined;
-}
 
 /** Everything worth knowing of one metric, the most important first. */
 export function changeSentences(change: Change): readonly string[] {
@@ -90,17 +85,16 @@ export function namesText(names: readonly string[], count: number): string {
   return `${shown}${count > names.length ? ` and ${count - names.length} more` : ""}`;
 }
 
-function headline({ question, total, lacking }: Answer): string {
-  const { from, to, before } = question;
+function headline(answer: Answer): string {
+  const { question, total } = answer;
+  const { period, before } = askedPeriods(answer);
   const title = metricName(question.metric);
-  const nowText = periodText({ start: from, end: to });
-  const periodBefore = { start: before?.from ?? from, end: before?.to ?? to };
-  const beforeText = periodText(periodBefore);
-  const why = whyNotCompared(lacking, periodBefore);
+  const nowText = periodText(period);
+  const beforeText = periodText(before ?? period);
   const amount = total?.amount ?? null;
   if (!total || total.change === null || amount === null || total.before === null) {
     const known = amount === null ? "" : `${title} in ${nowText}: ${quantityText(amount, question)}. `;
-    return `${known}${why ?? `Nothing is known of ${beforeText}.`}`;
+    return `${known}${whyNotCompared(answer) ?? `Nothing is known of ${beforeText}.`}`;
   }
   if (isZero(total.change))
     return `${title} did not change: ${quantityText(amount, question)} in ${nowText} as in ${beforeText}.`;
@@ -111,17 +105,21 @@ function headline({ question, total, lacking }: Answer): string {
 }
 
 /**
- * Why a period has no change; undefined if every day of both was read. The difference between a whole and a partial period would look like a
- * change of usage.
+ * Why there is no change; undefined if every day of both periods was read, or none was to be compared. The difference between a whole and a
+ * partial period would look like a change of usage.
  */
-export function whyNotCompared(lacking: Answer["lacking"], before: Window): string | undefined {
+export function whyNotCompared(answer: Pick<Answer, "lacking" | "question">): string | undefined {
+  const { lacking } = answer;
+  const { before } = askedPeriods(answer);
   const { projectsEnded, projectsEndedCount } = lacking;
   const reasons = [
     ...lackText("this period", lacking.incompleteDays, lacking.unreadDays),
     ...lackText("the period before", lacking.incompleteDaysBefore, lacking.unreadDaysBefore),
     ...(projectsEndedCount > 0 ? [`no longer read: ${namesText(projectsEnded, projectsEndedCount)}`] : []),
   ];
-  return reasons.length === 0 ? undefined : `Not compared with ${periodText(before)}: ${reasons.join("; ")}.`;
+  return before === undefined || reasons.length === 0
+    ? undefined
+    : `Not compared with ${periodText(before)}: ${reasons.join("; ")}.`;
 }
 
 function lackText(period: string, incomplete: readonly Day[], unread: readonly Day[]): string[] {

@@ -1,13 +1,12 @@
 // What matters most, in one or two sentences made from facts: the beginning of the overview, of the report file and of a notification. Pure.
 
-import type { Answer } from "../facts/answer.ts";
+import { type Answer, comparedWindow } from "../facts/answer.ts";
 import type { Forecast, Overview } from "../facts/overview.ts";
 import type { BudgetUse } from "../usage/budgets.ts";
 import { addDays, dayCount } from "../usage/days.ts";
 import { groupingNoun } from "../usage/dimensions.ts";
 import { nameOf } from "./answer-chart.ts";
 import { wholePercent } from "./budget-text.ts";
-import { comparedWindow } from "./changes.ts";
 import {
   changeText,
   dayLabel,

@@ -4,7 +4,16 @@
 import { z } from "zod";
 import { ASKED_METRICS, InvalidQuestion, type Question, SORTS, SPLITS } from "../facts/question.ts";
 import { GRAINS } from "../show/answer-chart.ts";
-import { addDays, comparedPeriod, DAYS_DEFAULT, DAYS_MAX, type Day, periodError, type Window } from "../usage/days.ts";
+import {
+  addDays,
+  comparedPeriod,
+  DAYS_DEFAULT,
+  DAYS_MAX,
+  type Day,
+  monthBefore,
+  periodError,
+  type Window,
+} from "../usage/days.ts";
 
 /** The periods to choose by one click, by the value of the parameter `period`. */
 export const PERIOD_TITLES = {
@@ -125,11 +134,9 @@ export function questionOf(asked: z.output<typeof QuestionParameters>, today: Da
 /** The days of a month; of the current one the whole days so far. Throws InvalidQuestion. */
 export function monthOf(month: string | undefined, today: Day): Window {
   if (month === undefined) return namedPeriod("last-month", today);
-  const start = `${month}-01`;
-  const end = addDays(`${addDays(start, 31).slice(0, 7)}-01`, -1);
   if (month === today.slice(0, 7)) return namedPeriod("this-month", today);
-  if (end > today) throw new InvalidQuestion(`month: expected ${today.slice(0, 7)} or before; got ${month}`);
-  return { start, end };
+  if (month > today) throw new InvalidQuestion(`month: expected ${today.slice(0, 7)} or before; got ${month}`);
+  return monthBefore({ start: `${addDays(`${month}-01`, 31).slice(0, 7)}-01` });
 }
 
 // The days and the project that a page shows.
@@ -187,10 +194,7 @@ function namedPeriod(name: string, today: Day): Period {
   const monthStart = `${today.slice(0, 7)}-01`;
   const yesterday = addDays(today, -1);
   if (name === "this-month") return { start: monthStart, end: yesterday < monthStart ? today : yesterday, name };
-  if (name === "last-month") {
-    const end = addDays(monthStart, -1);
-    return { start: `${end.slice(0, 7)}-01`, end, name };
-  }
+  if (name === "last-month") return { ...monthBefore({ start: monthStart }), name };
   return { start: addDays(today, -Number.parseInt(name, 10)), end: yesterday, name };
 }
 

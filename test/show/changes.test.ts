@@ -121,11 +121,12 @@ test("all that two periods lack is said at once", () => {
     incompleteDays: ["2026-02-12"],
     unreadDaysBefore: ["2026-01-20"],
   };
-  const before = { start: "2026-01-13", end: "2026-02-09" };
-  expect(whyNotCompared({ ...lacking, projectsEnded: ["old"], projectsEndedCount: 1 }, before)).toBe(
+  const all = { ...lacking, projectsEnded: ["old"], projectsEndedCount: 1 };
+  expect(whyNotCompared(makeAnswer({ lacking: all }))).toBe(
     `Not compared with ${PERIODS.before}: in this period 1 day was not read (Feb 11, 2026) and 1 day is not complete (Feb 12, 2026); in the period before 1 day was not read (Jan 20, 2026); no longer read: old.`,
   );
-  expect(whyNotCompared(NOTHING_LACKING, before)).toBe(undefined);
+  expect(whyNotCompared(makeAnswer())).toBe(undefined);
+  expect(whyNotCompared(makeAnswer({ lacking: all, question: { before: null } }))).toBe(undefined);
 });
 
 test("days that may still change are named, and the projects of a cost", () => {

@@ -61,7 +61,7 @@ export function overviewSections(
 // The figures.
 
 function summaryHtml(data: Overview, budgets: readonly BudgetUse[], view: LinkedView): Html {
-  const { figures, total, cost, before } = data;
+  const { figures, total, cost } = data;
   const totalFrom = total.question.grouping;
   const main = cost ?? total;
   const figure = (measure: Measure, amount: string, earlier: string | null | undefined, days: string | null) => {
@@ -89,7 +89,7 @@ ${change}</dd></div>
     ...(totalFrom === "none" ? [] : [`The total is the sum of the usage by ${groupingNoun(totalFrom)}.`]),
     ...(main.projectCount === 0 ? ["The total of all usage is not exported."] : []),
     ...lackingSentences(main.lacking),
-    ...(before && main.total?.amount ? [whyNotCompared(main.lacking, before)] : []),
+    ...(main.total?.amount ? [whyNotCompared(main)] : []),
   ].filter((note) => note !== undefined);
   return html`<div class="summary">${monthSoFarHtml(data, budgets, view)}<dl class="figures">${shown}</dl></div>
 ${notes.length > 0 ? html`<p class="note">${notes.join(" ")}</p>` : undefined}`;

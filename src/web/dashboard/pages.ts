@@ -1,11 +1,11 @@
 // The sections of each page of the dashboard, the pages that say why there are none, and the report file.
 
+import { comparedWindow } from "../../facts/answer.ts";
 import { causeTitle } from "../../facts/conditions.ts";
 import type { HealthState } from "../../facts/health.ts";
 import type { Overview } from "../../facts/overview.ts";
 import { InvalidQuestion } from "../../facts/question.ts";
 import type { RunDetails } from "../../facts/runs.ts";
-import { comparedWindow } from "../../show/changes.ts";
 import { capitalized, counted, dayLabel, instantText, periodText } from "../../show/format.ts";
 import { type Html, html, nameHtml } from "../../show/html.ts";
 import { isNew, sentences } from "../../show/sentence.ts";

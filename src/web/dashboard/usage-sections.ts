@@ -1,10 +1,10 @@
 // The page Usage & cost: the answer to a question as a chart with its tables, why it changed, and the links that change the question. Pure.
 
-import type { Answer } from "../../facts/answer.ts";
+import { type Answer, askedPeriods, comparedWindow } from "../../facts/answer.ts";
 import type { Change } from "../../facts/changes.ts";
 import { COSTS, isCost, SPLITS } from "../../facts/question.ts";
 import { type Amounts, answerChart, GRAINS, type Grain, groupTable } from "../../show/answer-chart.ts";
-import { comparedWindow, lackingSentences, reasonSentences, whyNotCompared } from "../../show/changes.ts";
+import { lackingSentences, reasonSentences, whyNotCompared } from "../../show/changes.ts";
 import {
   amountHtml,
   capitalized,
@@ -144,28 +144,30 @@ export function groupParameters(grouping: string, group: string | null): Readonl
 
 // The amounts.
 
-function totalHtml({ total, groups, question }: Answer): Html | undefined {
+function totalHtml(answer: Answer): Html | undefined {
+  const { total, groups, question } = answer;
   // A single group is its own total, also where groups do not add up.
   const sum = total ?? (question.group === null ? undefined : groups[0]);
   if (!sum || sum.amount === null) return undefined;
-  const { before, from, to } = question;
+  const before = comparedWindow(answer);
   const figure = (title: string, shown: HtmlValue, more: string) =>
     html`<div><dt>${title}</dt><dd><span class="figure">${shown}</span><span class="change">${more}</span></dd></div>
 `;
   const compared =
     before && sum.before !== null && sum.change !== null
-      ? html`${figure("Before", amountHtml(sum.before, question), periodText({ start: before.from, end: before.to }))}${figure("Change", changeText(sum.amount, sum.before), signedText(sum.change, question))}`
+      ? html`${figure("Before", amountHtml(sum.before, question), periodText(before))}${figure("Change", changeText(sum.amount, sum.before), signedText(sum.change, question))}`
       : undefined;
-  return html`<dl class="figures few">${figure(metricName(question.metric), amountHtml(sum.amount, question), periodText({ start: from, end: to }))}${compared}</dl>
+  return html`<dl class="figures few">${figure(metricName(question.metric), amountHtml(sum.amount, question), periodText(askedPeriods(answer).period))}${compared}</dl>
 `;
 }
 
 /** It is said above the numbers, because one that is too low looks like any other. */
-function lackingHtml({ complete, lacking, days, question: { before }, groups, total }: Answer, view: View): Html {
+function lackingHtml(answer: Answer, view: View): Html {
+  const { complete, lacking, days, groups, total } = answer;
   const { incompleteDays, unreadDays } = lacking;
   const settling = days.filter(({ state }) => state === "settling").map(({ day }) => day);
   const hasAmounts = groups.length > 0 || total?.amount;
-  const why = before && hasAmounts ? whyNotCompared(lacking, { start: before.from, end: before.to }) : undefined;
+  const why = hasAmounts ? whyNotCompared(answer) : undefined;
   const [title, reason] =
     groups.length > 0
       ? ["Too low:", " (hatched), which could not be read in full."]
