@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import { difference, plainDecimal } from "../decimal.ts";
-import type { Day } from "../usage/days.ts";
+import type { Day, Window } from "../usage/days.ts";
 import { addsUp } from "../usage/dimensions.ts";
 import { METRICS } from "../usage/metrics.ts";
 import { ASKED_METRICS, isCost, type Question, SORTS, SPLITS } from "./question.ts";

@@ -53,7 +53,7 @@ const LARGEST_CHANGES = { filter: undefined, group: undefined, sort: "change" } 
 
 /** Throws InvalidQuestion if there is no such project. */
 export async function changes(query: Query, { groupings, ...asked }: ChangeQuestion): Promise<Change> {
-  const question = { currency: undefined, ...asked, ...LARGEST_CHANGES };
+  const question = { ...asked, ...LARGEST_CHANGES };
   const { totalSplit, available, basis } = await readTotalSplit(query, { ...question, grouping: "none" });
   const total = await amounts(query, { ...question, grouping: totalSplit }, basis);
   const splits: ChangeSplit[] = [];
@@ -108,7 +108,7 @@ export function isKnown({ answer: { total } }: Change): boolean {
  * If the charges can't be compared yet, as in the first weeks of billing, all projects are estimated.
  */
 export async function costChanges(query: Query, question: Omit<ChangeQuestion, "metric" | "currency">) {
-  const fixed = { ...LARGEST_CHANGES, metric: "estimated_cost", grouping: "none", currency: undefined } as const;
+  const fixed = { ...LARGEST_CHANGES, metric: "estimated_cost", grouping: "none" } as const;
   const { scope } = await readBasis(query, { ...question, ...fixed });
   const known = await query<{ id: string; isBilled: boolean }>(`
 select project_id as id, bool_or(source = 'billing' and unfiltered and active) as "isBilled" from bi.series
