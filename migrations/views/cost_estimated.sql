@@ -3,30 +3,32 @@ select c.project_id, c.project, c.usage_date, c.model, c.endpoint, c.method, c.d
   c.metric, c.status, c.currency, c.quantity, c.price, c.quantity * c.price as amount, c.tier_above, c.price_id, c."grouping", c.finality,
   c.month
 from (
-  -- Prices with tiers need sums over a month, which only conditions on the month limit. All other rows are limited by conditions on the day.
-  select u.project_id, u.project, u.usage_date, u.group_value as model, p.endpoint, p.method, p.deployment, m.metric,
+  -- What a condition on the currency or the status leaves out is not read.
+  select u.project_id, u.project, u.usage_date, u.model, u.endpoint, u.method, u.deployment, u.metric, 'priced' as status,
+    u.currency, u.quantity, u.unit_price as price, 0::numeric as tier_above, u.price_id, 'model' as "grouping", u.finality, u.month
+  from usage_export.priced_usage u
+  where not u.has_tiers
+  union all
+  select u.project_id, u.project, u.usage_date, u.group_value, null, null, null, m.metric,
     -- The three kinds of hours measure the same time, and all usage has requests. Tokens and characters are paid for separately.
     case
-      when m.price_id is not null then 'priced'
       when m.metric = 'requests' and ({{metric " or ": d.$m is not null and u.$m > 0}}) then 'other_metric'
       when m.metric in ('hours', 'total_hours', 'agent_hours')
         and (d.hours is not null and u.hours > 0 or d.total_hours is not null and u.total_hours > 0 or d.agent_hours is not null and u.agent_hours > 0) then 'other_metric'
       else 'unpriced'
-    end as status,
-    p.currency, m.quantity, p.unit_price as price, case when m.price_id is not null then 0::numeric end as tier_above,
-    m.price_id, 'model' as "grouping", u.finality, date_trunc('month', u.usage_date::timestamp)::date as month
+    end,
+    null, m.quantity, null, null, null, 'model', u.finality, date_trunc('month', u.usage_date::timestamp)::date
   from usage_export.visible_row u
   left join usage_export.price_period d
     on d.group_id = u.group_id and d.filter_key = u.filter_key and u.usage_date between d.first_day and d.last_day
   cross join lateral (values
-    {{metric: ('$m', u.$m, d.$m)}}
-  ) as m (metric, quantity, price_id)
-  left join usage_export.unit_price p using (price_id)
-  where u."grouping" = 'model' and (u.filter_key = '{}' or u.filter_key in (select filter_key from usage_export.price))
-    and (u.filter_key = '{}' or d.group_id is not null) and m.quantity > 0
-    and case when m.price_id is null then u.filter_key = '{}' and d.has_conditions is not true else not p.has_tiers end
-    and exists (select from usage_export.price)
+    {{metric: ('$m', case when d.$m is null then u.$m end)}}
+  ) as m (metric, quantity)
+  -- Nothing without any price. As a condition by itself that would make the planner read the slice of each row.
+  where u."grouping" = 'model' and u.filter_key = (select '{}' from usage_export.price limit 1) and d.has_conditions is not true
+    and m.quantity > 0
   union all
+  -- Prices with tiers need sums over a month, which only conditions on the month limit. All other rows are limited by conditions on the day.
   select u.project_id, u.project, u.usage_date, u.model, u.endpoint, u.method, u.deployment, u.metric, 'priced', u.currency,
     least(u.through, t.below) - greatest(u.through - u.quantity, t.above), t.unit_price, t.above, u.price_id, 'model', u.finality, u.month
   from (

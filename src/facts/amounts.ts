@@ -21,7 +21,7 @@ export async function readTotalSplit(query: Query, question: Question) {
   return { totalSplit: replacement, available, basis: await readBasis(query, { ...question, grouping: replacement }) };
 }
 
-/** `countsUnpriced` is false if another answer, the total, already says how many models have no price. Throws InvalidQuestion as readBasis does. */
+/** `countsUnpriced` is false if another answer says how many models have no price. Throws InvalidQuestion as readBasis does. */
 export async function amounts(query: Query, question: Question, known?: Basis, countsUnpriced = true): Promise<Answer> {
   const basis = known ?? (await readBasis(query, question));
   const { scope } = basis;

@@ -95,7 +95,7 @@ async function readMonthSoFar(query: Query, asked: Question, today: Day): Promis
   const period = { start, end: end < start ? today : end };
   const question = { ...asked, period, before: monthBefore(period), limit: 1 };
   const basis = await readBasis(query, question);
-  const answer = await amounts(query, question, basis);
+  const answer = await amounts(query, question, basis, false);
   return { period, answer, forecast: await readForecast(query, question, basis.scope, today) };
 }
 

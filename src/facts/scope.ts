@@ -97,10 +97,11 @@ export async function readUnpriced(query: Query, question: Question, scope: Scop
     ...projectConditions(scope),
     ...(question.grouping === "model" ? groupConditions(question, "model") : []),
   ];
+  // Without the inner statement all rows would be sorted, by each of both columns.
   const [unpriced] = await query<Unpriced>(`
 select count(distinct coalesce(model, ''))::integer as "unpricedModels",
   coalesce(array_agg(distinct metric order by metric), '{}') as "unpricedMetrics"
-from bi.cost_estimated where ${conditions.join(" and ")}`);
+from (select distinct model, metric from bi.cost_estimated where ${conditions.join(" and ")}) found`);
   return unpriced ?? { unpricedModels: 0, unpricedMetrics: [] };
 }
 
