@@ -6,10 +6,10 @@ import { requireKnown } from "../config/messages.ts";
 import { matchesPattern } from "../config/projects.ts";
 import type { CallPause } from "../db/calling-processes.ts";
 import { queryOn } from "../db/connection/transaction.ts";
+import type { StoredWorker } from "../db/jobs/jobs.ts";
 import type { Condition } from "../facts/conditions.ts";
 import { type Gaps, newestGaps, type ProjectHealth, undatedSeries, worstProjects } from "../facts/coverage.ts";
 import { type HealthState, isWell, health as readHealth } from "../facts/health.ts";
-import type { WorkerHealth } from "../facts/health-facts.ts";
 import type { JobHealth, LastRun } from "../facts/job-health.ts";
 import { withKnownProjects } from "../jobs/discovery.ts";
 import { withDatabase } from "../open-database.ts";
@@ -128,7 +128,7 @@ function jobLines({ nextRun, lastRun, paused, overdueSince, ...job }: JobHealth)
 }
 
 /** Stopped workers are shown only if no worker runs. */
-function workerLines(workers: readonly WorkerHealth[]): readonly string[] {
+function workerLines(workers: readonly StoredWorker[]): readonly string[] {
   const shown = workers.filter(({ state }) => state !== "stopped");
   if (shown.length === 0) {
     const [last] = workers;
@@ -142,7 +142,7 @@ function workerLines(workers: readonly WorkerHealth[]): readonly string[] {
   ];
 }
 
-function renderWorker({ host, pid, version, startedAt, lastSeenAt, state }: WorkerHealth): string {
+function renderWorker({ host, pid, version, startedAt, lastSeenAt, state }: StoredWorker): string {
   const since = { live: "last seen", silent: "silent since", stopped: "stopped" }[state];
   return `${host} pid ${pid}, version ${version}, started ${instantText(startedAt)}, ${since} ${instantText(lastSeenAt)}`;
 }

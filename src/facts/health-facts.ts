@@ -24,7 +24,7 @@ export type HealthFacts = {
   /** The exports first. */
   readonly jobs: readonly JobHealth[];
   /** The worker seen last comes first. */
-  readonly workers: readonly WorkerHealth[];
+  readonly workers: readonly StoredWorker[];
   /** One for each project and source. */
   readonly projects: readonly ProjectHealth[];
   readonly slices: SliceCounts;
@@ -41,11 +41,6 @@ export type HealthFacts = {
   readonly notRead?: string;
 };
 
-export type WorkerHealth = Omit<StoredWorker, "workerId" | "stoppedAt"> & {
-  /** "silent": the worker was not told to stop, but is no longer seen. */
-  readonly state: "live" | "silent" | "stopped";
-};
-
 /** `tx` is a snapshot of `db`. */
 export async function healthFacts(db: Database, tx: Tx, config: Config): Promise<HealthFacts> {
   const now = await databaseNow(tx);
@@ -59,11 +54,7 @@ export async function healthFacts(db: Database, tx: Tx, config: Config): Promise
     readAt: now,
     callPauses: await storedPauses(tx),
     jobs: await jobHealth(tx, config, projects, now),
-    workers: workers.map(({ workerId: _, stoppedAt, ...worker }) => ({
-      ...worker,
-      state: stoppedAt ? "stopped" : worker.recent ? "live" : "silent",
-    })),
-    ...{ projects, slices },
+    ...{ workers, projects, slices },
     causes: causes.map((cause) => ({ ...cause, isRetried: isRetried && cause.isRetried })),
     rotations: await rotationHealth(tx, config.rotations),
     lists: await configuredLists(tx, config),

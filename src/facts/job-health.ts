@@ -7,7 +7,7 @@ import { type Pause, type StoredJob, storedJobs } from "../db/jobs/jobs.ts";
 import { nextOccurrence, type Schedule } from "../schedule/cron.ts";
 import { overdueSince, waitingSince } from "../schedule/due.ts";
 import type { ProjectHealth } from "./coverage.ts";
-import type { RecentRun } from "./runs.ts";
+import type { StoredRun } from "./runs.ts";
 
 export type JobHealth = {
   readonly kind: "export" | "rotation";
@@ -32,7 +32,7 @@ export type JobHealth = {
   readonly lastSuccess: number | null;
 };
 
-export type LastRun = Pick<RecentRun, "trigger" | "status" | "startedAt" | "finishedAt" | "error" | "suspect">;
+export type LastRun = Pick<StoredRun, "trigger" | "status" | "startedAt" | "finishedAt" | "error" | "suspect">;
 
 /**
  * The newest run that failed or was interrupted, until later runs have ended well with each of its projects that is still configured. A

@@ -3,31 +3,16 @@
 import { sql } from "kysely";
 import type { Database } from "../db/connection/database.ts";
 import { BRIEF_SNAPSHOT_SECONDS, readSnapshot, type Tx } from "../db/connection/transaction.ts";
+import { outcomeColumns, runColumns, type StoredRun } from "../db/jobs/runs.ts";
 import type { RunCounts } from "../usage/counts.ts";
 
-export type RecentRun = RunCounts & {
-  readonly runId: string;
-  readonly job: string;
-  readonly kind: string;
-  readonly trigger: string;
-  readonly status: string;
-  readonly startedAt: Date;
-  readonly finishedAt: Date | null;
-  /** The first error of the run. */
-  readonly error: string | null;
-};
-
-const outcomeColumns = sql`
-  finished_at as "finishedAt", error, requests, slices_planned as planned, slices_complete as complete, slices_suspect as suspect,
-  slices_failed as failed, slices_undated as undated, slices_stale as stale, rows_changed::double precision as "rowsChanged"
-`;
-const recentRunColumns = sql`run_id as "runId", job, kind, trigger, status, started_at as "startedAt", ${outcomeColumns}`;
+export type { StoredRun } from "../db/jobs/runs.ts";
 
 const RUNS_READ_MAX = 100;
 
 /** The newest first; enough to show how long each job took lately. */
-export async function readRuns(db: Database, max = RUNS_READ_MAX): Promise<readonly RecentRun[]> {
-  const query = sql<RecentRun>`select ${recentRunColumns} from bi.runs order by started_at desc, run_id limit ${max}`;
+export async function readRuns(db: Database, max = RUNS_READ_MAX): Promise<readonly StoredRun[]> {
+  const query = sql<StoredRun>`select ${runColumns} from bi.runs order by started_at desc, run_id limit ${max}`;
   return (await readSnapshot(db, (tx) => query.execute(tx), BRIEF_SNAPSHOT_SECONDS)).rows;
 }
 
@@ -40,7 +25,7 @@ type ProjectOfRun = RunCounts & {
 };
 
 export type RunDetails = {
-  readonly run: RecentRun;
+  readonly run: StoredRun;
   /** How many projects it has read, or should have. */
   readonly found: number;
   /** At most 100 projects: the ones that went wrong first, then the newest. */
@@ -55,8 +40,8 @@ export async function readRun(db: Database, runId: string): Promise<RunDetails |
 }
 
 async function runDetails(db: Tx, runId: string): Promise<RunDetails | undefined> {
-  const { rows: runs } = await sql<RecentRun>`
-    select ${recentRunColumns} from bi.runs where run_id::text = ${runId}
+  const { rows: runs } = await sql<StoredRun>`
+    select ${runColumns} from bi.runs where run_id::text = ${runId}
   `.execute(db);
   const [run] = runs;
   if (!run) return undefined;

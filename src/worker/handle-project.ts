@@ -3,7 +3,7 @@
 
 import { jobNameOf, type RotationConfig } from "../config/rotations.ts";
 import type { ClaimedJob } from "../db/jobs/queue.ts";
-import { type OpenProject, openProject, type ProjectEnd, type RunEnd, recordAttempt } from "../db/jobs/runs.ts";
+import { type OpenProject, openProject, type ProjectEnd, recordAttempt, type StoredRun } from "../db/jobs/runs.ts";
 import { hasVanished } from "../db/projects.ts";
 import { settledSlices } from "../db/usage/due-slices.ts";
 import { seriesIdOf } from "../db/usage/stored-series.ts";
@@ -165,25 +165,32 @@ async function endProject(context: WorkerContext, { error, ...project }: Project
 }
 
 /** A rotation has no counts; `did` are its actions, in order. */
-export type EndedRun = Pick<RunEnd, "kind" | "job" | "trigger" | "status"> &
-  Partial<RunEnd> & { readonly did?: readonly string[] };
+export type EndedRun = Pick<StoredRun, "kind" | "job" | "trigger" | "status"> &
+  Partial<StoredRun> & { readonly did?: readonly string[] };
 
 export function reportRunEnd({ app }: Pick<WorkerContext, "app">, run: EndedRun): void {
-  const { counts, error, ...rest } = run;
-  const facts = { ...rest, ...counts, ...(error != null && { error }) };
+  const { startedAt: _, finishedAt: _end, error, ...rest } = run;
+  const facts = { ...rest, seconds: secondsOf(run), ...(error != null && { error }) };
   if (app.terminal) app.write(`${runLine(run, new Date())}\n`);
   else app.log[run.status === "ok" ? "info" : "warn"](facts, "run finished");
 }
 
-export function runLine({ kind, job, trigger, status, seconds, error, counts, did = [] }: EndedRun, at: Date): string {
-  const results = counts
-    ? [
-        counted(counts.requests, "request"),
-        `${counts.complete} of ${counts.planned} slices complete`,
-        `${counted(counts.rowsChanged, "row")} changed`,
-      ]
-    : did;
+export function runLine(run: EndedRun, at: Date): string {
+  const { kind, job, trigger, status, requests, complete, planned, rowsChanged = 0, error, did = [] } = run;
+  const actions =
+    requests === undefined
+      ? did
+      : [
+          counted(requests, "request"),
+          `${complete} of ${planned} slices complete`,
+          `${counted(rowsChanged, "row")} changed`,
+        ];
+  const seconds = secondsOf(run);
   const time = seconds === undefined ? [] : [durationText(seconds)];
   const reason = error == null ? "" : `: ${error}`;
-  return `${instantText(at)} ${kind} ${job} (${trigger}) ${[status, ...results, ...time].join(", ")}${reason}`;
+  return `${instantText(at)} ${kind} ${job} (${trigger}) ${[status, ...actions, ...time].join(", ")}${reason}`;
+}
+
+function secondsOf({ startedAt, finishedAt }: EndedRun): number | undefined {
+  return startedAt && finishedAt ? Math.round((finishedAt.getTime() - startedAt.getTime()) / 1000) : undefined;
 }

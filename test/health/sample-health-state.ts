@@ -1,11 +1,12 @@
 // Health states in which all is well, except for the parts that a test sets.
 
+import type { StoredWorker } from "../../src/db/jobs/jobs.ts";
 import type { ProjectHealth } from "../../src/facts/coverage.ts";
 import { type HealthState, healthOf } from "../../src/facts/health.ts";
-import type { HealthFacts, WorkerHealth } from "../../src/facts/health-facts.ts";
+import type { HealthFacts } from "../../src/facts/health-facts.ts";
 import type { FailedRun, JobHealth } from "../../src/facts/job-health.ts";
 import type { RotationHealth } from "../../src/facts/keys.ts";
-import type { RecentRun } from "../../src/facts/runs.ts";
+import type { StoredRun } from "../../src/facts/runs.ts";
 import type { BudgetUse } from "../../src/usage/budgets.ts";
 import { DAY_SECONDS } from "../../src/usage/days.ts";
 
@@ -36,7 +37,7 @@ export const FAILED_RUN: FailedRun = {
   ...{ status: "failed", trigger: "manual", startedAt: NOW, error: "no", isExplained: false },
 };
 
-export function runLine(part: Partial<RecentRun> = {}): RecentRun {
+export function runLine(part: Partial<StoredRun> = {}): StoredRun {
   return {
     runId: "00000000-1111-2222-3333-444444444444",
     ...{ requests: 12, kind: "export", job: "nightly", trigger: "schedule", status: "ok" },
@@ -47,7 +48,7 @@ export function runLine(part: Partial<RecentRun> = {}): RecentRun {
   };
 }
 
-export function worker(part: Partial<WorkerHealth> = {}): WorkerHealth {
+export function worker(part: Partial<StoredWorker> = {}): StoredWorker {
   return {
     ...{ host: "node-1", pid: 41, version: "1.2.3", state: "live", recent: true, refusal: undefined },
     ...{ startedAt: new Date("2026-03-01T12:00:00Z"), lastSeenAt: new Date("2026-03-10T06:00:02Z") },

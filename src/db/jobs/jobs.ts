@@ -91,11 +91,11 @@ export type NewWorker = {
 /** Why a worker does not use the newest version of its configuration. */
 export type ConfigRefusal = { readonly reason: string; readonly at: Date };
 
-export type StoredWorker = NewWorker & {
+export type StoredWorker = Omit<NewWorker, "workerId"> & {
   readonly startedAt: Date;
   readonly lastSeenAt: Date;
-  /** Undefined while the worker runs, and if it was killed. */
-  readonly stoppedAt: Date | undefined;
+  /** "silent": the worker was not told to stop, but is no longer seen. */
+  readonly state: "live" | "silent" | "stopped";
   /** Whether it was seen in the last two minutes. It ticks every 10 s, and a tick may wait for a busy database. */
   readonly recent: boolean;
   /** Undefined while the worker uses the newest version of its configuration. */
@@ -129,6 +129,9 @@ export async function markWorkerStopped(db: Database, workerId: string): Promise
 const isRecent = sql<boolean>`
   last_seen_at between clock_timestamp() - interval '2 minutes' and clock_timestamp() + interval '30 seconds'
 `;
+const workerState = sql<StoredWorker["state"]>`
+  case when stopped_at is not null then 'stopped' when ${isRecent} then 'live' else 'silent' end
+`;
 
 /** A worker that fails and is restarted every few seconds leaves many rows. */
 const WORKERS_MAX = 100;
@@ -137,15 +140,14 @@ const WORKERS_MAX = 100;
 export async function storedWorkers(tx: Database | Tx): Promise<readonly StoredWorker[]> {
   const rows = await tx
     .selectFrom("usage_export.worker")
-    .selectAll()
-    .select(isRecent.as("recent"))
+    .select(["host", "pid", "version", "started_at as startedAt", "last_seen_at as lastSeenAt"])
+    .select(["config_refused as reason", "config_refused_at as at", workerState.as("state"), isRecent.as("recent")])
     .orderBy("last_seen_at", "desc")
     .orderBy("worker_id")
     .limit(WORKERS_MAX)
     .execute();
-  return rows.map(({ host, pid, version, recent, config_refused: reason, config_refused_at: at, ...row }) => ({
-    ...{ workerId: row.worker_id, host, pid, version, recent },
-    ...{ startedAt: row.started_at, lastSeenAt: row.last_seen_at, stoppedAt: row.stopped_at ?? undefined },
+  return rows.map(({ reason, at, ...worker }) => ({
+    ...worker,
     refusal: reason !== null && at !== null ? { reason, at } : undefined,
   }));
 }

@@ -121,13 +121,22 @@ export async function openProject(db: Database, runId: string, projectId: string
   return rows[0];
 }
 
-export type RunEnd = Pick<NewRun, "runId" | "kind" | "job" | "trigger"> & {
-  readonly status: string;
-  readonly seconds: number;
-  /** The first error of the run. */
-  readonly error: string | null;
-  readonly counts: RunCounts;
-};
+export type StoredRun = RunCounts &
+  Pick<NewRun, "runId" | "kind" | "job" | "trigger"> & {
+    readonly status: string;
+    readonly startedAt: Date;
+    readonly finishedAt: Date | null;
+    /** The first error of the run. */
+    readonly error: string | null;
+  };
+
+/** How a run or a project of it ended. */
+export const outcomeColumns = sql`
+  finished_at as "finishedAt", error, requests, slices_planned as planned, slices_complete as complete, slices_suspect as suspect,
+  slices_failed as failed, slices_undated as undated, slices_stale as stale, rows_changed::double precision as "rowsChanged"
+`;
+/** The columns of bi.runs for a StoredRun. */
+export const runColumns = sql`run_id as "runId", job, kind, trigger, status, started_at as "startedAt", ${outcomeColumns}`;
 
 /** Counts what an attempt did that is to be repeated. */
 export async function recordAttempt(db: Database, runId: string, projectId: string, counts: RunCounts): Promise<void> {
@@ -153,7 +162,10 @@ export type ProjectEnd = {
  * Ends projects, each once, and each run with its last project. Returns, for one of the projects that ended a run together, that run. One
  * statement ends all of them: every end writes the row of its run, so single ends would wait for each other.
  */
-export async function endProjects(db: Database, ends: readonly ProjectEnd[]): Promise<readonly (RunEnd | undefined)[]> {
+export async function endProjects(
+  db: Database,
+  ends: readonly ProjectEnd[],
+): Promise<readonly (StoredRun | undefined)[]> {
   const column = (name: keyof RunCounts) => sql`${ends.map(({ counts }) => counts[name])}::bigint[]`;
   const errors = ends.map(({ error }) => (error === undefined ? null : storableText(error)));
   const bad = ends.map(({ error, counts }) => error !== undefined || counts.suspect + counts.failed > 0);
@@ -193,22 +205,15 @@ export async function endProjects(db: Database, ends: readonly ProjectEnd[]): Pr
     returning r.run_id as "runId", projects_open as open
   `;
   const over = (await execute(db, end)).rows.flatMap(({ runId, open }) => (open === 0 ? [runId] : []));
-  const runs = over.length > 0 ? await runEnds(db, over) : [];
+  const runs = await storedRuns(db, over);
   const lastOf = new Map(ends.map(({ runId }, i) => [runId, i]));
   return ends.map(({ runId }, i) => (lastOf.get(runId) === i ? runs.find((run) => run.runId === runId) : undefined));
 }
 
-async function runEnds(db: Database, runIds: readonly string[]): Promise<readonly RunEnd[]> {
-  const { rows } = await sql<RunEnd>`
-    select run_id as "runId", kind, job, trigger, status, error,
-      round(extract(epoch from finished_at - started_at))::double precision as seconds,
-      json_build_object(
-        'requests', requests, 'planned', slices_planned, 'complete', slices_complete, 'suspect', slices_suspect,
-        'failed', slices_failed, 'undated', slices_undated, 'stale', slices_stale, 'rowsChanged', rows_changed
-      ) as counts
-    from bi.runs where run_id = any(${runIds}::uuid[])
-  `.execute(db);
-  return rows;
+async function storedRuns(db: Database, runIds: readonly string[]): Promise<readonly StoredRun[]> {
+  if (runIds.length === 0) return [];
+  return (await sql<StoredRun>`select ${runColumns} from bi.runs where run_id = any(${runIds}::uuid[])`.execute(db))
+    .rows;
 }
 
 /** A queued run that has not ended, or a run of a single process with a recent heartbeat. */
@@ -242,7 +247,7 @@ export async function projectsHeldBack(tx: Tx, { kind, name }: JobId): Promise<R
  * Ends queued runs that have no job left in the queue, because a project was given up after its last attempt, or somebody emptied the
  * queue: otherwise they would block every later run. What they did not read is missing in coverage. Returns the ended runs.
  */
-export async function endRunsWithoutJobs(db: Database): Promise<readonly RunEnd[]> {
+export async function endRunsWithoutJobs(db: Database): Promise<readonly StoredRun[]> {
   const end = sql<{ readonly runId: string }>`
     update usage_export.run r
     set status = 'failed', finished_at = now(), error = coalesce(error, 'projects were given up: their work is not in the queue any more')
@@ -257,8 +262,11 @@ export async function endRunsWithoutJobs(db: Database): Promise<readonly RunEnd[
     )
     returning run_id as "runId"
   `;
-  const ended = (await execute(db, end)).rows.map(({ runId }) => runId);
-  return ended.length > 0 ? runEnds(db, ended) : [];
+  const { rows } = await execute(db, end);
+  return storedRuns(
+    db,
+    rows.map(({ runId }) => runId),
+  );
 }
 
 /** The time of an attempt long ago, after which a failed day is due at once. */

@@ -23,7 +23,7 @@ import {
 import { type Database, databaseNow } from "../connection/database.ts";
 import { isDatabaseFailure } from "../connection/errors.ts";
 import { inTransaction, type Tx } from "../connection/transaction.ts";
-import { endProjects, type ProjectEnd, type RunEnd } from "../jobs/runs.ts";
+import { endProjects, type ProjectEnd, type StoredRun } from "../jobs/runs.ts";
 import { internGroups, mergeRows } from "./merge-rows.ts";
 import { extendDueByAnswer } from "./stored-series.ts";
 import {
@@ -91,7 +91,7 @@ export function openRunWriter(db: Database) {
       concurrency: BATCHES_AT_ONCE,
     }),
     /** Returns the run if this project ended it. If projects of one batch ended it together, only one of them gets it. */
-    endProject: batched<ProjectEnd, RunEnd | undefined>((batch) => endProjects(db, batch), {
+    endProject: batched<ProjectEnd, StoredRun | undefined>((batch) => endProjects(db, batch), {
       weightMax: BATCH_PROJECTS_MAX,
       weightOf: () => 1,
       beforeBatch,

@@ -11,7 +11,7 @@ import {
 } from "../../facts/coverage.ts";
 import type { HealthState } from "../../facts/health.ts";
 import { KEYS_PER_PAGE, type KeyStatus, type KeysData, type RotationKeys } from "../../facts/keys.ts";
-import type { RecentRun } from "../../facts/runs.ts";
+import type { StoredRun } from "../../facts/runs.ts";
 import { shortName } from "../../show/answer-chart.ts";
 import { capitalized, counted, instantText, periodText, roundedText } from "../../show/format.ts";
 import {
@@ -37,7 +37,7 @@ import { jobsSection, runsSection } from "./jobs-sections.ts";
 export type DataHealth = {
   readonly coverage: Coverage;
   /** The newest first. */
-  readonly runs: readonly RecentRun[];
+  readonly runs: readonly StoredRun[];
   readonly keys: KeysData;
 };
 

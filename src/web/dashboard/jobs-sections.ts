@@ -2,7 +2,7 @@
 
 import type { HealthState } from "../../facts/health.ts";
 import type { JobHealth } from "../../facts/job-health.ts";
-import type { RecentRun, RunDetails } from "../../facts/runs.ts";
+import type { RunDetails, StoredRun } from "../../facts/runs.ts";
 import { counted, durationText, exactText } from "../../show/format.ts";
 import {
   columns,
@@ -24,7 +24,7 @@ import { pageHref } from "./frame.ts";
 // Jobs.
 
 /** None if no job is configured. */
-export function jobsSection({ jobs, workers }: HealthState, runs: readonly RecentRun[]): readonly Section[] {
+export function jobsSection({ jobs, workers }: HealthState, runs: readonly StoredRun[]): readonly Section[] {
   if (jobs.length === 0) return [];
   const live = workers.filter(({ state }) => state === "live").length;
   const works =
@@ -58,7 +58,7 @@ export function scheduleText(schedule: string): string {
 }
 
 /** The duration of the newest run beside the usual one, so that people see a job that takes longer than it did. */
-function durationsText(runs: readonly RecentRun[]): string {
+function durationsText(runs: readonly StoredRun[]): string {
   const ended = runs.flatMap(({ startedAt, finishedAt }) =>
     finishedAt ? [secondsBetween(startedAt, finishedAt)] : [],
   );
@@ -92,7 +92,7 @@ const RUNS_SHOWN = 10;
 const READING = "A reading is one day of one project, in total or by one dimension.";
 
 /** The newest runs, and those before them that failed, were stopped or interrupted. */
-export function runsSection(runs: readonly RecentRun[], view: View): readonly Section[] {
+export function runsSection(runs: readonly StoredRun[], view: View): readonly Section[] {
   if (runs.length === 0) return [];
   const shown = runs.filter(({ status }, i) => i < RUNS_SHOWN || (status !== "ok" && status !== "running"));
   const rows = shown.map((run) => {
@@ -110,7 +110,7 @@ const TRIGGERS: Readonly<Record<string, string>> = {
 };
 
 /** A rotation reads no usage. */
-function runCells(run: RecentRun, started: Html): readonly HtmlValue[] {
+function runCells(run: StoredRun, started: Html): readonly HtmlValue[] {
   const { startedAt, finishedAt } = run;
   return [
     started,
