@@ -32,7 +32,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | "all">> = {
     // The texts of conditions and warnings are facts, too.
     ...["show/budget-text.ts", "show/format.ts", "show/keys.ts"],
   ],
-  db: ["db/connection", "db/jobs", "keys", "usage"],
+  db: ["config/money.ts", "db/connection", "db/jobs", "keys", "usage"],
   schedule: ["db/jobs", "db/usage", "usage"],
   web: ["facts", "show", "usage"],
   // Runs in the browser: nothing of Node.

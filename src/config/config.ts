@@ -4,14 +4,13 @@ import { isUtf8 } from "node:buffer";
 import path from "node:path";
 import { AppError, systemCode } from "../errors.ts";
 import { readRegularFile } from "../files.ts";
-import type { Budget } from "../usage/budgets.ts";
 import type { ExportJob } from "../usage/plan.ts";
 import type { KnownProject } from "../usage/series.ts";
 import { crossFieldIssues } from "./checks.ts";
 import { withRules } from "./fields.ts";
 import { parseJson } from "./json.ts";
 import { configError, defaultExpectation, fileReadProblem, toConfigIssues } from "./messages.ts";
-import { resolveBudgets, unreadIssues } from "./money.ts";
+import { type Budget, resolveBudgets, unreadIssues } from "./money.ts";
 import {
   type Discovery,
   keyName,

@@ -1,11 +1,11 @@
 // The schemas of prices and budgets, and the rules for their fields. Pure.
 
 import { z } from "zod";
-import { BUDGET_PERIODS, BUDGET_SCOPES, type Budget, SCOPE_GROUPINGS } from "../usage/budgets.ts";
+import { BUDGET_PERIODS, BUDGET_SCOPES, type BudgetScope, SCOPE_GROUPINGS } from "../usage/budgets.ts";
 import type { Source } from "../usage/dimensions.ts";
 import { METRICS } from "../usage/metrics.ts";
 import type { ExportJob } from "../usage/plan.ts";
-import { PRICED_TIMES, type Price } from "../usage/prices.ts";
+import { PRICED_TIMES } from "../usage/prices.ts";
 import { filterKey, type Grouping, NO_CONDITIONS, type Project } from "../usage/series.ts";
 import { Currency, Day, Decimal, Name, object, text, withRules } from "./fields.ts";
 import type { ConfigIssue, Path } from "./json.ts";
@@ -43,16 +43,10 @@ const WrittenPrice = object({
   tiers: z.array(Tier).prefault([]).describe("Other prices for what a calendar month has above a quantity."),
 });
 
-type WrittenPrice = z.output<typeof WrittenPrice>;
+/** Decimal numbers are exact text. */
+export type Price = Readonly<z.output<typeof WrittenPrice>>;
 
-const PriceEntry = withRules(WrittenPrice, priceProblems).transform(
-  ({ endpoint, method, deployment, ...price }): Price => {
-    const conditions = { ...(endpoint && { endpoint }), ...(method && { method }), ...(deployment && { deployment }) };
-    return { ...price, conditions };
-  },
-);
-
-function priceProblems({ metric, per, price, from, until, tiers }: WrittenPrice): ConfigIssue[] {
+function priceProblems({ metric, per, price, from, until, tiers }: Price): ConfigIssue[] {
   const bounds = tiers.map(({ above }, i) => ({ amount: above, path: ["tiers", i, "above"] }));
   const issues = risingIssues(bounds, "tier");
   const add = (field: string, message: string) => void issues.push({ path: [field], message });
@@ -74,7 +68,7 @@ function risingIssues(amounts: readonly { amount: string; path: Path }[], each: 
   });
 }
 
-export const PriceList = z.array(PriceEntry);
+export const PriceList = z.array(withRules(WrittenPrice, priceProblems));
 
 /** The currency of billing. */
 const BILLED = "USD";
@@ -99,7 +93,7 @@ const WrittenBudget = object({
   from: Day.exactOptional().describe("The first day it is for. Left out: the period that is current then."),
 });
 
-export type WrittenBudget = z.output<typeof WrittenBudget>;
+type WrittenBudget = z.output<typeof WrittenBudget>;
 
 export const BudgetList = z.array(withRules(WrittenBudget, budgetProblems));
 
@@ -121,19 +115,26 @@ function budgetProblems(budget: WrittenBudget): ConfigIssue[] {
   return issues;
 }
 
-/** The budgets as the program uses them. */
+/** A budget as the program uses it. Decimal numbers are exact text. */
+export type Budget = Readonly<Omit<WrittenBudget, (typeof SCOPED)[number]>> & {
+  readonly scope: BudgetScope;
+  /** Undefined for "all". */
+  readonly scopeValue: string | undefined;
+  readonly projects: readonly Project[];
+};
+
 export function resolveBudgets(
   written: readonly WrittenBudget[],
   { projects, exports }: { readonly projects: readonly Project[]; readonly exports: readonly ExportJob[] },
 ): readonly Budget[] {
   const exported = new Set(exports.flatMap((job) => job.projects.map(({ id }) => id)));
-  return written.map(({ key, tag, model, project, currency, from, ...rest }): Budget => {
+  return written.map(({ key, tag, model, ...rest }): Budget => {
     const values = { all: undefined, key, tag, model };
     const scope = SCOPED.find((one) => values[one] !== undefined) ?? "all";
     const counted = projects
-      .filter(({ id, name }) => (project === undefined ? exported.has(id) : name === project))
+      .filter(({ id, name }) => (rest.project === undefined ? exported.has(id) : name === rest.project))
       .map(({ id, name }) => ({ id, name }));
-    return { ...rest, project, currency, from, scope, scopeValue: values[scope], projects: counted };
+    return { ...rest, scope, scopeValue: values[scope], projects: counted };
   });
 }
 

@@ -1,9 +1,10 @@
 // Stores the configured prices and budgets, and reads how much of the budgets is used.
 
 import { type RawBuilder, sql } from "kysely";
-import type { Budget, BudgetUse } from "../usage/budgets.ts";
+import type { Budget, Price } from "../config/money.ts";
+import type { BudgetUse } from "../usage/budgets.ts";
 import type { Window } from "../usage/days.ts";
-import { type Price, priceFilterKey, unitFactor, withEnds } from "../usage/prices.ts";
+import { priceFilterKey, unitFactor, withEnds } from "../usage/prices.ts";
 import type { Database } from "./connection/database.ts";
 import { storeConfigured, type Tx } from "./connection/transaction.ts";
 

@@ -1,8 +1,7 @@
 // A budget as it is configured, and how much of it is used.
 
 import type { Day } from "./days.ts";
-import type { Metric } from "./metrics.ts";
-import type { Grouping, Project } from "./series.ts";
+import type { Grouping } from "./series.ts";
 
 export const BUDGET_PERIODS = ["month", "day"] as const;
 
@@ -18,26 +17,6 @@ export const SCOPE_GROUPINGS: Readonly<Record<BudgetScope, Grouping>> = {
   model: "model",
 };
 
-/** Decimal numbers are exact text. */
-export type Budget = {
-  readonly name: string;
-  /** Undefined for all projects that an export reads. */
-  readonly project: string | undefined;
-  readonly projects: readonly Project[];
-  readonly scope: BudgetScope;
-  /** Undefined for "all". */
-  readonly scopeValue: string | undefined;
-  readonly metric: Metric | "cost";
-  /** The ISO 4217 code of a cost. */
-  readonly currency: string | undefined;
-  readonly amount: string;
-  readonly period: (typeof BUDGET_PERIODS)[number];
-  /** In percent of the amount, in rising order. */
-  readonly thresholds: readonly string[];
-  /** The first day that the budget is for; undefined: the day on which it is first stored. */
-  readonly from: Day | undefined;
-};
-
 /** A budget in one period. Amounts and percentages are decimal text. */
 export type BudgetUse = {
   readonly name: string;
@@ -46,11 +25,11 @@ export type BudgetUse = {
   readonly currency: string | null;
   /** "billed", "estimated", or "billed and estimated" if projects differ; null if the budget is for no cost. */
   readonly costSource: string | null;
-  readonly period: Budget["period"];
+  readonly period: (typeof BUDGET_PERIODS)[number];
   readonly start: Day;
   readonly end: Day;
   readonly amount: string;
-  readonly scope: Budget["scope"];
+  readonly scope: BudgetScope;
   /** Null for all usage. */
   readonly scopeValue: string | null;
   /** Null if no day of the period was read. */

@@ -15,31 +15,13 @@ const PRICE_DIMENSIONS = ["endpoint", "method", "deployment"] as const satisfies
 const HOUR_PARTS: Readonly<Record<string, string>> = { hour: "1", minute: "60", second: "3600" };
 export const PRICED_TIMES = Object.keys(HOUR_PARTS);
 
-/** Decimal numbers are exact text, as from `decimalText`. */
-type Tier = { readonly above: string; readonly price: string };
-
-/** The usage that a price is for. */
-type PricedUsage = {
-  readonly metric: Metric;
-  /** A name, the beginning of names followed by `*`, or `*` alone for any usage. */
-  readonly model: string;
-  readonly conditions: Readonly<Partial<Record<(typeof PRICE_DIMENSIONS)[number], string>>>;
+/** The usage that a price is for. `model` is a name, the beginning of names followed by `*`, or `*` alone for any usage. */
+type PricedUsage = { readonly metric: Metric; readonly model: string } & {
+  readonly [Name in (typeof PRICE_DIMENSIONS)[number]]?: string;
 };
 
 /** `until` is the last day; without it the price has no end. */
 type ValidDays = { readonly from: Day; readonly until?: Day | undefined };
-
-type PriceTerms = {
-  /** An ISO 4217 code. */
-  readonly currency: string;
-  /** A power of ten, or one of PRICED_TIMES. */
-  readonly per: string;
-  /** The price up to the first tier; null if these days have no price. */
-  readonly price: string | null;
-  readonly tiers: readonly Tier[];
-};
-
-export type Price = PricedUsage & ValidDays & PriceTerms;
 
 /** What the written price is multiplied with to get the price of one unit of the metric, as exact text: no price is ever divided. */
 export function unitFactor(per: string): string {
@@ -50,8 +32,9 @@ export function unitFactor(per: string): string {
 }
 
 /** The `filterKey` of the series by model whose rows a price is for. */
-export function priceFilterKey({ conditions }: Pick<PricedUsage, "conditions">): string {
-  return filterKey({ name: "", features: {}, dimensions: conditions });
+export function priceFilterKey(price: PricedUsage): string {
+  const conditions = PRICE_DIMENSIONS.flatMap((one) => (price[one] === undefined ? [] : [[one, price[one]]]));
+  return filterKey({ name: "", features: {}, dimensions: Object.fromEntries(conditions) });
 }
 
 function usageKey(price: PricedUsage): string {
@@ -82,7 +65,7 @@ export function overlappingPrices(prices: readonly (PricedUsage & ValidDays)[]) 
 
 function coversSameUsage(a: PricedUsage, b: PricedUsage): boolean {
   const isCompatible = PRICE_DIMENSIONS.every((dimension) => {
-    const [one, other] = [a.conditions[dimension], b.conditions[dimension]];
+    const [one, other] = [a[dimension], b[dimension]];
     return one === undefined || other === undefined || one === other;
   });
   return a.metric === b.metric && isCompatible && sharesModels(a.model, b.model);

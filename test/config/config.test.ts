@@ -79,11 +79,11 @@ test("a configuration with every field is parsed into the form that the program 
     prices: [
       {
         ...{ metric: "hours", model: "nova-*", currency: "USD", price: "0.0077", per: "minute" },
-        conditions: { endpoint: "listen", method: "streaming", deployment: "hosted" },
+        ...{ endpoint: "listen", method: "streaming", deployment: "hosted" },
         ...{ from: "2026-01-01", until: "2026-12-31", tiers: [{ above: "10000", price: "0.0065" }] },
       },
       {
-        ...{ metric: "requests", model: "*", conditions: {}, currency: "EUR", price: null, per: "1" },
+        ...{ metric: "requests", model: "*", currency: "EUR", price: null, per: "1" },
         ...{ from: "2026-02-01", tiers: [] },
       },
     ],

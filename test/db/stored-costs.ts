@@ -2,9 +2,9 @@
 
 import { sql } from "kysely";
 import { parseConfig } from "../../src/config/config.ts";
+import type { Price } from "../../src/config/money.ts";
 import type { Database } from "../../src/db/connection/database.ts";
 import { storePrices } from "../../src/db/prices-and-budgets.ts";
-import type { Price } from "../../src/usage/prices.ts";
 import type { Cost } from "../usage/expected-costs.ts";
 
 /** Reads prices as a configuration has them. */

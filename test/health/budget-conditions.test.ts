@@ -2,9 +2,9 @@
 
 import { sql } from "kysely";
 import { beforeEach, expect, test } from "vitest";
+import type { Budget } from "../../src/config/money.ts";
 import { databaseNow } from "../../src/db/connection/database.ts";
 import { storeBudgets } from "../../src/db/prices-and-budgets.ts";
-import type { Budget } from "../../src/usage/budgets.ts";
 import { addDays, type Day, dayOf } from "../../src/usage/days.ts";
 import { store, total } from "../db/stored-usage.ts";
 import { testDatabase } from "../support/database.ts";
@@ -24,8 +24,8 @@ async function setBudget({ seriesId }: NotifierFixture, part: Partial<Budget> = 
     select project_id as id from usage_export.series where series_id = ${seriesId}
   `.execute(db);
   const budget: Budget = {
-    ...{ name: "limit", project: undefined, projects: rows.map(({ id }) => ({ id, name: id })), scope: "all" },
-    ...{ scopeValue: undefined, metric: "hours", currency: undefined, amount: "100", period: "month" },
+    ...{ name: "limit", projects: rows.map(({ id }) => ({ id, name: id })), scope: "all" },
+    ...{ scopeValue: undefined, metric: "hours", amount: "100", period: "month" },
     ...{ thresholds: ["80", "100"], from: MONTH },
     ...part,
   };

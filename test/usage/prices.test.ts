@@ -1,10 +1,11 @@
 // The price book: which prices overlap.
 
 import { expect, test } from "vitest";
-import { overlappingPrices, type Price, unitFactor, withEnds } from "../../src/usage/prices.ts";
+import type { Price } from "../../src/config/money.ts";
+import { overlappingPrices, unitFactor, withEnds } from "../../src/usage/prices.ts";
 
 const NOVA: Price = {
-  ...{ metric: "hours", model: "nova-3", conditions: {}, currency: "USD" },
+  ...{ metric: "hours", model: "nova-3", currency: "USD" },
   ...{ per: "1", price: "1", tiers: [], from: "2026-01-01" },
 };
 const priced = (part: Partial<Price>): Price => ({ ...NOVA, ...part });
@@ -15,10 +16,10 @@ const overlap = (a: Partial<Price>, b: Partial<Price>) => overlappingPrices([pri
 test("prices overlap if a model, the conditions and a day fit both", () => {
   expect(overlap({}, { model: "nova-*" })).toBe(true);
   expect(overlap({ model: "nova-*" }, { model: "nova-3-*" })).toBe(true);
-  expect(overlap({}, { conditions: { endpoint: "listen" } })).toBe(true);
-  expect(overlap({ conditions: { endpoint: "listen" } }, { conditions: { method: "sync" } })).toBe(true);
+  expect(overlap({}, { endpoint: "listen" })).toBe(true);
+  expect(overlap({ endpoint: "listen" }, { method: "sync" })).toBe(true);
   expect(overlap({ model: "nova-3-*" }, { model: "nova-*" })).toBe(true);
-  expect(overlap({ conditions: { method: "sync" } }, { model: "*", conditions: { method: "sync" } })).toBe(true);
+  expect(overlap({ method: "sync" }, { model: "*", method: "sync" })).toBe(true);
   expect(overlap({ until: "2026-03-31" }, { model: "*", from: "2026-03-31" })).toBe(true);
   expect(overlap({ from: "2026-03-31" }, { model: "*", until: "2026-03-31" })).toBe(true);
 });
@@ -28,9 +29,7 @@ test("prices do not overlap if no model, no condition, no metric or no day fits 
   expect(overlap({ model: "nova-*" }, { model: "aura-*" })).toBe(false);
   expect(overlap({ model: "nano-*" }, { model: "nova-*" })).toBe(false);
   expect(overlap({}, { metric: "requests" })).toBe(false);
-  expect(overlap({ conditions: { endpoint: "listen" } }, { conditions: { endpoint: "speak", method: "sync" } })).toBe(
-    false,
-  );
+  expect(overlap({ endpoint: "listen" }, { endpoint: "speak", method: "sync" })).toBe(false);
   expect(overlap({ until: "2026-03-31" }, { model: "*", from: "2026-04-01" })).toBe(false);
   expect(overlap({ from: "2026-04-01" }, { model: "*", until: "2026-03-31" })).toBe(false);
 });
@@ -52,7 +51,7 @@ test("a price ends on the day before the next one for the same usage, whatever o
     from("01"),
     from("09"),
     from("05"),
-    from("02", { conditions: { endpoint: "listen" } }),
+    from("02", { endpoint: "listen" }),
     from("03", { model: "nova-*" }),
     from("04", { metric: "requests" }),
   ]);
