@@ -120,7 +120,7 @@ function defineWork(program: Command, run: Run): void {
     .option("--project <name...>", "only the keys of these projects, by name or id")
     .option("--now", "makes a fresh key, due or not")
     .option("--dry-run", "prints what would be done and why, and calls nothing")
-    .option("--rollback", "puts the previous key back")
+    .option("--rollback", "rolls back to the previous key")
     .action(run(async () => (await import("./rotate.ts")).runRotate));
 
   const ledger = "lists the API keys with state, age and last use; never a secret";

@@ -20,7 +20,7 @@ import { checkOutputPath, writeFileAtomically, writeStandardOutput } from "./out
 
 type RowChoice = DayChoice & { readonly view: string };
 
-/** Without a format, the ending of `out` decides. "-" is standard output. */
+/** If no format is given, the ending of `out` decides. An `out` of "-" is standard output. */
 export type DumpOptions = RowChoice & { readonly format?: string | undefined; readonly out: string };
 
 export async function runDump(app: App, options: DumpOptions): Promise<number> {

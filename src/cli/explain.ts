@@ -33,7 +33,7 @@ export type ExplainOptions = {
 
 /** Exit status 0 also if days are missing: the answer says so, and the exit status of `status` does. */
 export async function runExplain(app: App, options: ExplainOptions): Promise<number> {
-  // By this machine's clock, so that a mistake is reported before the database is opened.
+  // This machine's clock decides here, so that a mistake is reported before the database is opened.
   explainedPeriod(options, dayOf(new Date()));
   const found = await withDatabase(app, async (db) => {
     const period = explainedPeriod(options, dayOf(await databaseNow(db)));

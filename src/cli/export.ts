@@ -25,7 +25,7 @@ export async function runExport(app: App, options: ExportOptions): Promise<numbe
   const written = await loadConfig(app.configPath);
   // The discovered projects are known only below.
   if (written.discovery.length === 0) chooseJobs(written, options, dayOf(new Date()));
-  // Before the first call, so that a missing variable does not end a run halfway.
+  // A missing variable must not end a run halfway.
   await requireStaticKeys(app, written);
   const results: JobResult[] = [];
   await withDatabase(app, async (db) => {
@@ -55,7 +55,7 @@ export async function runExportNow(
   { trigger, selection, label = job.name }: { trigger: RunTrigger; selection: Selection; label?: string },
 ): Promise<ExportResult> {
   warnOfLeftOut(context.app.log, job);
-  // By the database's clock, which all replicas share.
+  // All replicas share the database's clock.
   const today = dayOf(await databaseNow(context.db));
   const plan = planRun(job, today, selection, { toReread: await daysToReread(context, job) });
   const progress = progressBar(label, totalSliceCount(plan.requests), process.stderr);

@@ -32,7 +32,7 @@ export async function listJobs(db: Database, config: Config): Promise<readonly L
   });
 }
 
-/** By this machine's clock, so that it works without a database. */
+/** This machine's clock decides, so that no database is needed. */
 export async function runJobsNext(app: App, name: string, options: JobsOptions & { count: number }): Promise<number> {
   const job = await chooseJob(app, name);
   const moments = nextOccurrences(job, new Date(), options.count);

@@ -24,7 +24,7 @@ export const STATEMENT_SECONDS_MAX = 120;
 /** Exit status 0 also if days are missing: the report says so, and the exit status of `status` does. */
 export async function runReport(app: App, options: ReportOptions): Promise<number> {
   const { out } = options;
-  // By this machine's clock, so that a mistake is reported before the database is opened.
+  // This machine's clock decides here, so that a mistake is reported before the database is opened.
   choosePeriod(options, dayOf(new Date()));
   if (out !== "-") await checkOutputPath(out, "--out");
   const { data, page } = await withDatabase(app, (db) => readReport(app, db, options));

@@ -102,7 +102,7 @@ function lines(texts: readonly string[]): string {
   return `${texts.join("\n")}\n`;
 }
 
-/** Without a worker, another scheduler may run the jobs. If a job has never run, probably nothing does. */
+/** Another scheduler may run the jobs if no worker does. If a job has never run, probably nothing runs it. */
 function wellText({ jobs, workers }: HealthState): string {
   const isIdle = workers.length === 0 && jobs.some(({ paused, lastRun }) => !paused && !lastRun);
   return isIdle ? "all is well so far, but nothing will run: no worker was ever started" : "all is well";

@@ -184,7 +184,7 @@ declare global {
   }
 }
 
-/** Written with all its digits, which a double may not have. */
+/** The number with all its digits, which a double may not have. */
 function jsonNumber(amount: bigint): object {
   return JSON.rawJSON(decimal(amount));
 }

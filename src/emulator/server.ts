@@ -11,7 +11,7 @@ import { type ConsoleKey, KeyStore } from "./keys.ts";
 import { type Answer, answerTo, type IncomingRequest, type Service } from "./routes.ts";
 import { madeUpUsage } from "./usage.ts";
 
-/** Left out, `usage` is made up, and `countsFrom` is 30 days before the emulator starts. */
+/** If `usage` is left out, it is made up. If `countsFrom` is left out, it is 30 days before the emulator starts. */
 export type EmulatorOptions = Partial<Omit<Service, "keys">> & {
   /** Left out or 0: any free port. */
   readonly port?: number;

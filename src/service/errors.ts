@@ -158,7 +158,7 @@ export function redactorFor(key: Secret, scrub: Redact): Redact {
   };
 }
 
-/** For an answer that may contain, anywhere, a secret that the scrubber does not know yet. */
+/** Hides a whole answer: anywhere in it there may be a secret that the scrubber does not know yet. */
 export const REDACT_ALL: Redact = () => "";
 
 const HOST_LENGTH_MAX = 100;

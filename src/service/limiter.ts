@@ -33,7 +33,7 @@ export class Limiter {
   readonly #now: () => number;
   readonly #sleep: Sleep;
   #share: Share = { slots: 0, untilMs: Number.NEGATIVE_INFINITY, number: 0 };
-  /** Until then the rate lets no call start. */
+  /** The earliest time at which the rate lets a call start. */
   #nextStartMs = 0;
   /** The projects of the calls that have a slot. */
   readonly #inFlight: string[] = [];
@@ -48,7 +48,7 @@ export class Limiter {
     this.#sleep = sleep;
   }
 
-  /** Called when a call asks for a slot. */
+  /** A subclass learns here that a call asks for a slot. */
   protected onDemand(): void {}
 
   /** 0 if the share was not renewed in time. */
@@ -74,7 +74,7 @@ export class Limiter {
     this.#pauses.set(key, Math.max(this.#pauses.get(key) ?? 0, this.#now() + ms));
   }
 
-  /** With `startsLater`, another process may just have used an added slot: the next call waits for an interval. */
+  /** `startsLater` says that another process may just have used an added slot: the next call then waits for an interval. */
   setShare(slots: number, untilMs: number, startsLater: boolean): void {
     const isAdded = slots > this.slots;
     const number = this.#share.number + (this.#now() < this.#share.untilMs ? 0 : 1);

@@ -15,7 +15,7 @@ import { BREAKDOWN_SCOPES } from "./usage.ts";
 
 const NAME_LENGTH_MAX = 100;
 
-/** With the waits for the rate and for pauses: no command waits longer for a list. */
+/** No command waits longer for a list. This includes the waits for the rate and for pauses. */
 const LIST_SECONDS_MAX = 60;
 
 /** `limit` is the size of a page, if the service answers in pages. */
@@ -85,7 +85,7 @@ const BillingFieldsAnswer = z
     tags: Names,
   })
   .transform(({ accessors: accessor, deployments: deployment, line_items: lineItems, tags }) => {
-    /** By line item, its name for people. */
+    /** The name of each line item for people. */
     const labels = Object.entries(lineItems ?? {}).filter((entry): entry is [string, string] => {
       return typeof entry[1] === "string" && entry[1] !== "";
     });
@@ -97,7 +97,7 @@ function present<T>(entries: readonly (T | undefined)[] | null | undefined): rea
 }
 
 export type ListedFields = Readonly<z.output<typeof FieldsAnswer>>;
-/** By dimension, the values that amounts have; undefined if the service does not list them. */
+/** The values that amounts have, by dimension; undefined if the service does not list them. */
 export type BilledFields = Readonly<z.output<typeof BillingFieldsAnswer>>;
 
 type Asking = readonly [service: Service, projectId: string, key: Secret, signal: AbortSignal];

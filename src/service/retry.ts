@@ -16,7 +16,7 @@ export type Attempt = Pick<AttemptReport, "operation"> & {
   /** The name of its key. */
   readonly key: string;
   readonly project: string;
-  /** Awaited before each attempt, after its permit is given. An error that it throws ends the call. */
+  /** It is awaited before each attempt, after the permit is given. An error that it throws ends the call. */
   readonly prepare: () => Promise<void>;
   /** Returns an answer, or a failure of the service or the connection. Throws if aborted. */
   readonly send: () => Promise<Outcome>;

@@ -18,7 +18,7 @@ export type ServiceSettings = RateCaps & {
   readonly authScheme: AuthScheme;
   /** With "auto" a probe finds the dialect: see jobs/dialects.ts. */
   readonly dialect: Dialect | "auto";
-  /** For one attempt: connection, headers and the whole body. */
+  /** The time limit of one attempt: connection, headers and the whole body. */
   readonly timeoutSeconds: number;
 };
 
@@ -47,7 +47,7 @@ export type ServiceCall = Pick<AttemptReport, "operation"> & {
   readonly body?: unknown;
   /** False means one attempt, and an abort does not interrupt it once it is sent: its effect could not be undone, and its answer would be lost. */
   readonly retry: boolean;
-  /** Awaited before each attempt, after its permit is given. An error that it throws ends the call. */
+  /** It is awaited before each attempt, after the permit is given. An error that it throws ends the call. */
   readonly beforeAttempt?: (() => Promise<void>) | undefined;
   /** The answer may contain a secret that the scrubber does not know yet, so no part of the answer is quoted. */
   readonly secretAnswer?: boolean;
@@ -62,7 +62,7 @@ export type ServiceAnswer = {
 };
 
 export type Service = Pick<ServiceSettings, "baseUrl" | "dialect"> & {
-  /** For anything but a 2xx throws an AppError, with `sent: "no"` if certainly nothing was sent. Throws the reason of an aborted signal as it is. */
+  /** Throws an AppError for anything but a 2xx, with `sent: "no"` if certainly nothing was sent. Throws the reason of an aborted signal as it is. */
   readonly call: (call: ServiceCall, key: Secret, signal: AbortSignal) => Promise<ServiceAnswer>;
   /** Forgets the refusals of one key, or of all: the key may have got the missing scope, or more servers may know a new key by now. */
   readonly forgetRefusals: (key?: Secret) => void;

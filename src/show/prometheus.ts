@@ -50,7 +50,7 @@ const GAUGES: Readonly<Record<string, HealthGauge>> = {
     samples: ({ jobs }) => jobs.map(({ kind, job, lastSuccess }) => [kind, job, lastSuccess]),
   },
   api_key_age_seconds: {
-    help: "How long ago the key in use was requested, or put back by a person",
+    help: "How long ago the key in use was requested, or rolled back to by a person",
     labels: ["rotation"],
     samples: ({ rotations }) => rotations.map(({ rotation, ageSeconds }) => [rotation, ageSeconds]),
   },
