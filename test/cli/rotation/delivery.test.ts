@@ -1,4 +1,4 @@
-// How keys get to their sinks and stay there: a new one, one whose file is lost, and a previous one that is put back. A key in use that
+// How keys get to their sinks and stay there: a new one, one whose file is lost, and one that a person rolled back to. A key in use that
 // the service refuses is replaced.
 
 import { chmod, readFile, rm, writeFile } from "node:fs/promises";
@@ -128,7 +128,7 @@ test("--rollback verifies the previous key, delivers it and makes it active", as
   expect((await context.events()).slice(-3)).toEqual(["rollback", "delivered", "active"]);
 });
 
-test("a previous key that does not work any more is not put back", async ({ context }) => {
+test("a rollback to a key that does not work any more fails", async ({ context }) => {
   const [, second] = await makeKeys(context, 2);
   await context.deleteKey(context.createdKeys()[0]);
   expect(await context.run(["rotate", "--rollback"])).toMatchObject({
