@@ -16,7 +16,7 @@ const COMMON = ["async", "command", "decimal", "errors", "files", "heap", "packa
 const MAY_IMPORT: Readonly<Record<string, readonly string[] | "all">> = {
   ...{ ".": "all", cli: "all", worker: "all" },
   jobs: [
-    ...["app.ts", "open-service.ts", "worker/webhook.ts", "web/access.ts"],
+    ...["app.ts", "open-service.ts"],
     ...["config", "db", "db/connection", "db/jobs", "db/keys", "db/usage", "keys", "schedule", "service", "usage"],
   ],
   usage: [],

@@ -13,13 +13,13 @@ import { shortWindows } from "../facts/coverage.ts";
 import { checkProject, type Finding, type SubjectFindings } from "../jobs/check.ts";
 import { openServiceContext } from "../jobs/context.ts";
 import { type ReadList, readLists, withKnownProjects } from "../jobs/discovery.ts";
-import { requireSecrets } from "../jobs/monitor-secrets.ts";
 import { databaseUrlOf, withDatabase } from "../open-database.ts";
 import { nextOccurrences } from "../schedule/cron.ts";
 import { counted, durationText } from "../show/format.ts";
 import { firstNames } from "../text.ts";
 import { dayOf } from "../usage/days.ts";
 import { planRun } from "../usage/plan.ts";
+import { requireSecrets } from "../worker/monitor-secrets.ts";
 import { writeAnswer } from "./output.ts";
 
 type CheckOptions = {

@@ -6,7 +6,7 @@ import { AppError, errorText } from "../errors.ts";
 import { holdsScope } from "../keys/scopes.ts";
 import { testSink } from "../keys/sinks.ts";
 import { fetchToken } from "../service/keys.ts";
-import { BREAKDOWN_SCOPES, dependsOnDialect } from "../service/usage.ts";
+import { BREAKDOWN_SCOPES, DEFAULT_DIALECT, dependsOnDialect } from "../service/usage.ts";
 import { toPrintableLine } from "../text.ts";
 import { rowCount } from "../usage/answer-rows.ts";
 import { addDays, type Day, dayOf, type Window } from "../usage/days.ts";
@@ -14,7 +14,6 @@ import { SOURCES, type Source } from "../usage/dimensions.ts";
 import { type ExportJob, seriesOf, type UsageRequest } from "../usage/plan.ts";
 import { ALL_USAGE, filterKey, NO_CONDITIONS, type Project, type Series } from "../usage/series.ts";
 import type { ServiceContext } from "./context.ts";
-import { DEFAULT_DIALECT } from "./dialects.ts";
 import { readUsage } from "./export.ts";
 import { FilterCheck, type Strictness } from "./filter-check.ts";
 

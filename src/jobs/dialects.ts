@@ -9,7 +9,7 @@ import { storeDialect, storedDialect } from "../db/project-facts.ts";
 import type { Secret } from "../secret.ts";
 import { hasStatus } from "../service/answer.ts";
 import type { Service } from "../service/service.ts";
-import { dependsOnDialect, fetchBreakdown } from "../service/usage.ts";
+import { DEFAULT_DIALECT, dependsOnDialect, fetchBreakdown } from "../service/usage.ts";
 import { addDays, dayOf, type Window } from "../usage/days.ts";
 import type { Dialect } from "../usage/dimensions.ts";
 import { groupingEvidence } from "../usage/normalise.ts";
@@ -19,9 +19,6 @@ import type { KeyRing } from "./key-ring.ts";
 
 /** The order of the probes. The public service speaks "2026", so a service that knows both dialects is asked in that one. */
 const PROBED_DIALECTS: readonly Dialect[] = ["2026", "interface"];
-
-/** Used while no usage shows the dialect. The public service speaks this one today. */
-export const DEFAULT_DIALECT: Dialect = "2026";
 
 /** Pause after a probe. Without it each of the many requests of a run would probe while no usage shows the dialect. */
 const PROBE_PAUSE_MS = 60_000;

@@ -154,12 +154,12 @@ const VALUE_LENGTH_MAX = 256;
  * The configuration with the values that were seen on the days of each job's window, by the database's clock, and on the
  * days that a person asks for. Without fan-outs the database is not asked.
  */
-export async function withSeenValues(config: Config, db: Database, asked?: Window): Promise<Config> {
+export async function withSeenValues(config: Config, db: Database, askedDays?: Window): Promise<Config> {
   if (config.exports.every(({ fanOuts = [] }) => fanOuts.length === 0)) return config;
   const today = dayOf(await databaseNow(db));
   const named = new Map(config.exports.flatMap(({ filters }) => filters).map((one) => [filterKey(one), one]));
   const exports: ExportJob[] = [];
-  for (const job of config.exports) exports.push({ ...job, seen: await readSeen(db, job, named, today, asked) });
+  for (const job of config.exports) exports.push({ ...job, seen: await readSeen(db, job, named, today, askedDays) });
   return { ...config, exports };
 }
 
@@ -181,7 +181,7 @@ async function readSeen(
   job: ExportJob,
   named: ReadonlyMap<string, Filter>,
   today: Day,
-  asked: Window | undefined,
+  askedDays: Window | undefined,
 ): Promise<Seen> {
   const seen = new Map<string, readonly SeenValues[]>();
   const window = windowOf(job, today);
@@ -192,7 +192,7 @@ async function readSeen(
     const { dimension, atMost } = fanOut;
     const read = async (days: Window | undefined) =>
       Map.groupBy(days ? await storedValues(db, ids, fanOut, days) : [], ({ projectId }) => projectId);
-    const [recent, onAskedDays] = [await read(window), await read(asked)];
+    const [recent, onAskedDays] = [await read(window), await read(askedDays)];
     for (const id of ids) {
       // The values with the most requests come first.
       const mostUsed = (values: readonly StoredValue[] = []) => values.filter(isUsable).slice(0, atMost);

@@ -88,16 +88,16 @@ export class FilterCheck {
     if (source === "billing") {
       const dimension = BILLING_DIMENSIONS.find((one) => one === kind);
       const ask = () => keys.use(project, (key) => fetchBilledFields(service, project.id, key, app.signal));
-      return dimension && namesOf((await this.#billed(project.id, ask))?.[dimension], documented);
+      return dimension && knownNames((await this.#billed(project.id, ask))?.[dimension], documented);
     }
     if (kind !== "feature" && kind !== "model" && kind !== "tags") {
-      return documented.length > 0 ? namesOf([], documented) : undefined;
+      return documented.length > 0 ? knownNames([], documented) : undefined;
     }
     const fields = await this.#fieldsOf(project);
-    if (kind === "feature") return namesOf(fields?.features, documented);
+    if (kind === "feature") return knownNames(fields?.features, documented);
     // The service's own example lists the tag "dev" as "tag=dev".
-    if (kind === "tags") return namesOf(fields?.tags?.flatMap((tag) => [tag, tag.replace(/^tag=/, "")]));
-    return namesOf(fields?.models?.flatMap(({ name, id = name }) => [name, id]));
+    if (kind === "tags") return knownNames(fields?.tags?.flatMap((tag) => [tag, tag.replace(/^tag=/, "")]));
+    return knownNames(fields?.models?.flatMap(({ name, id = name }) => [name, id]));
   }
 
   #fieldsOf(project: Project): Promise<ListedFields | undefined> {
@@ -178,37 +178,37 @@ export class FilterCheck {
     const { project, source, filter } = request.series;
     // An answer that names no day can't be compared with the total of a day.
     if (!isCompared(filter, strictness) || slices.some(({ undated }) => undated)) return undefined;
-    const shown = await this.effectOf(request, slices);
+    const effect = await this.effectOf(request, slices);
     const conditions = conditionsOf(filter);
     const unknown = await this.unknownNames(request.series);
     // Only a filter that the service applies makes the numbers smaller. With several conditions, another one may still be ignored.
-    const isProved = shown === "narrower" && conditions.length === 1;
+    const isProved = effect === "narrower" && conditions.length === 1;
     for (const { condition, isListed, text } of unknown) {
       if (isProved && isListed && strictness === "error") continue;
       this.#deps.app.log.warn({ project: project.name, filter: filter.name, [condition.kind]: condition.name }, text);
     }
-    if (isProved || shown === "no usage") return undefined;
+    if (isProved || effect === "no usage") return undefined;
     const isMisnamed = conditions.some(hasOtherDialectName);
-    if (shown === "empty") {
+    if (effect === "empty") {
       // Stored usage shows on which days a seen value has none, though not whether this dialect has a filter for it.
       if (filter.isSeen && !isMisnamed) return undefined;
       const days = (await this.#totalOf(request.series, request.window)).size;
       const { hasRows, isNewestEmpty } = await stored();
-      const name = hasRows ? undefined : unknown[0];
+      const unproved = hasRows ? undefined : unknown[0];
       // On a single day it is plausible that nothing fits a filter by known names.
-      if (!name && days === 1) return undefined;
+      if (!unproved && days === 1) return undefined;
       const what = source === "billing" ? "amount" : "usage";
       const empty = `no ${what} with the filter on any of ${days} days on which there is some`;
-      const doubt = filterDoubt(true, empty, source, name, strictness);
+      const doubt = filterDoubt(true, empty, source, unproved, strictness);
       // An earlier run may have confirmed already that the days before have no usage.
       return isNewestEmpty && doubt.isConfirmable ? undefined : doubt;
     }
-    const [name] = unknown;
-    if (!name && (shown === "narrower" || !isMisnamed || (await this.#deps.dialects.isProved(request, dialect)))) {
+    const [unproved] = unknown;
+    if (!unproved && (effect === "narrower" || !isMisnamed || (await this.#deps.dialects.isProved(request, dialect)))) {
       return undefined;
     }
-    const ignored = `the service seems to ignore the ${(name?.condition ?? conditions.find(hasOtherDialectName))?.text}`;
-    const doubt = filterDoubt(false, name ? ignored : ignored + SAME_NUMBERS, source, name, strictness);
+    const ignored = `the service seems to ignore the ${(unproved?.condition ?? conditions.find(hasOtherDialectName))?.text}`;
+    const doubt = filterDoubt(false, unproved ? ignored : ignored + SAME_NUMBERS, source, unproved, strictness);
     return doubt.isConfirmable && (await stored()).hasRows ? undefined : doubt;
   }
 
@@ -229,7 +229,7 @@ const SAME_NUMBERS =
   ': without the filter the numbers are the same; it may know the filter by another name, which "auto" as service.dialect finds out, or all usage meets it, which "checkFeatures": "warn" believes';
 
 /** `listed` is undefined if the service does not list names of the kind. */
-function namesOf(listed: readonly string[] | undefined, documented: readonly string[] = []) {
+function knownNames(listed: readonly string[] | undefined, documented: readonly string[] = []) {
   return { known: documented.concat(listed ?? []), isListed: listed !== undefined };
 }
 

@@ -126,7 +126,7 @@ export async function lastUse(context: RotationContext, job: RotationConfig, key
   const { signal } = app;
   const series = { project, source: "usage", grouping: "accessor", filter: ALL_USAGE } as const;
   try {
-    const listed = await keys.useToRotate(job, (caller) => listKeys(service, project.id, caller, signal));
+    const listed = await keys.useToRotate(job, (secret) => listKeys(service, project.id, secret, signal));
     const clocks = await readClocks(context);
     const [earliest, today] = [dayOf(min(clocks)), dayOf(max(clocks))];
     // Days by a wrong clock are other days than those of the grace period. Around midnight right clocks are a day apart, too.
@@ -138,7 +138,7 @@ export async function lastUse(context: RotationContext, job: RotationConfig, key
     const used: KeyUsage[] = [];
     for (const window of splitWindow({ start, end: today })) {
       const request: UsageRequest = { series, window };
-      const answer = await keys.use(project, (caller) => fetchBreakdown(service, request, caller, signal));
+      const answer = await keys.use(project, (secret) => fetchBreakdown(service, request, secret, signal));
       used.push(...keyUsageIn(normalise(request, answer, today)));
     }
     return lastUseVerdict(key, used, new Set(listed?.map(({ apiKeyId }) => apiKeyId)), start, today);

@@ -35,7 +35,7 @@ type KeyRingDeps = {
   readonly db: Database | undefined;
   /** Undefined without a database, and if no key is rotated. */
   readonly masterKeys: MasterKeys | undefined;
-  readonly statics: ReturnType<typeof openStaticKeys>;
+  readonly staticKeys: ReturnType<typeof openStaticKeys>;
   /** When each fallback was reported last, by its reason. */
   readonly reportedMs: Map<string, number>;
 };
@@ -48,13 +48,13 @@ export async function openKeyRing(app: App, config: Config, db: Database | undef
   const { projects, rotations } = config;
   await requireReadable(neededKeys(config, db ? await rotationsWithKey(db) : new Set()), app.env);
   const projectKeys = new Map(projects.map(({ id, key }) => [id, key]));
-  const creators = new Map(rotations.map(({ name, createWith }) => [name, createWith]));
+  const creatorKeys = new Map(rotations.map(({ name, createWith }) => [name, createWith]));
   const masterKeys = db && rotations.length > 0 ? await openMasterKeys(app, db) : undefined;
-  const deps: KeyRingDeps = { app, db, masterKeys, statics: openStaticKeys(app), reportedMs: new Map() };
+  const deps: KeyRingDeps = { app, db, masterKeys, staticKeys: openStaticKeys(app), reportedMs: new Map() };
   return {
     use: (project, call) => callWithKey(deps, project, projectKeys.get(project.id), call),
     useToRotate: ({ name, project }, call) =>
-      callWithKey(deps, project, creators.get(name) ?? projectKeys.get(project.id), call),
+      callWithKey(deps, project, creatorKeys.get(name) ?? projectKeys.get(project.id), call),
   };
 }
 
@@ -83,7 +83,7 @@ async function callWithKey<T>(
     } catch (error) {
       if (!(error instanceof AppError) || !isKeyRejected(error)) throw error;
       refused.push({ key, error });
-      deps.statics.reportRefusal(key);
+      deps.staticKeys.reportRefusal(key);
       if (refused.length >= KEYS_TRIED_MAX) throw error;
     }
   }
@@ -94,7 +94,7 @@ type FoundKey = { readonly key: Secret; readonly id: string; readonly trouble?: 
 
 /** Finds the newest key that was not refused yet. Throws the last refusal if there is none. */
 async function findKey(
-  { app, db, masterKeys, statics }: KeyRingDeps,
+  { app, db, masterKeys, staticKeys }: KeyRingDeps,
   project: Project,
   reference: KeyReference,
   refused: readonly RefusedKey[],
@@ -117,7 +117,7 @@ async function findKey(
     }
   }
   // Once a rotation has made a key, its `first` key may be gone from the environment.
-  const key = await statics.read(isRotated ? reference.first : reference).catch((error: unknown) => {
+  const key = await staticKeys.read(isRotated ? reference.first : reference).catch((error: unknown) => {
     throw refused.at(-1)?.error ?? damage ?? error;
   });
   if (wasRefused(key)) throw refused.at(-1)?.error;

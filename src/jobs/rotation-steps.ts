@@ -86,7 +86,7 @@ async function createNewKey({ context, job, ledger }: Rotation, reason: string):
   const { app, service, keys } = context;
   for (const sink of job.deliver) await testSink(sink);
   // The key to create with is found by harmless calls: they may be repeated with another key, a create may not.
-  const caller = await keys.useToRotate(job, async (key) => {
+  const creatorKey = await keys.useToRotate(job, async (key) => {
     await fetchToken(service, key, app.signal);
     return key;
   });
@@ -106,7 +106,7 @@ async function createNewKey({ context, job, ledger }: Rotation, reason: string):
       ...{ comment, scopes, tags: makesSelfHosted(scopes) ? [] : job.tags },
       expiresInSeconds: expiresInDays === undefined ? undefined : expiresInDays * DAY_SECONDS,
     };
-    created = await createKey(service, job.project.id, request, caller, app.signal, beforeCreate);
+    created = await createKey(service, job.project.id, request, creatorKey, app.signal, beforeCreate);
   } catch (error) {
     // The reason of an abort shows that nothing was sent: an abort does not interrupt a create that is being sent.
     const isUnsent = !mayBeSent || error === app.signal.reason;
@@ -197,14 +197,14 @@ async function deleteUnused(rotation: Rotation, key: LedgerKey, reason: string):
     if (key.note !== kept) await ledger.write({ kind: "kept", intentId }, kept);
     return keepKey(rotation, key, kept);
   }
-  const askWhose = (caller: Secret) => fetchToken(service, caller, app.signal);
-  const callers = [await keys.useToRotate(job, askWhose), await keys.use(job.project, askWhose)];
-  if (callers.some((caller) => caller?.apiKeyId === apiKeyId)) {
+  const readToken = (secret: Secret) => fetchToken(service, secret, app.signal);
+  const tokens = [await keys.useToRotate(job, readToken), await keys.use(job.project, readToken)];
+  if (tokens.some((token) => token?.apiKeyId === apiKeyId)) {
     return keepKey(rotation, key, "key not deleted: it is the one this rotation calls with");
   }
   await ledger.confirmLease();
-  const isDeleted = await keys.useToRotate(job, (caller) =>
-    deleteKey(service, job.project.id, apiKeyId, caller, app.signal),
+  const isDeleted = await keys.useToRotate(job, (secret) =>
+    deleteKey(service, job.project.id, apiKeyId, secret, app.signal),
   );
   const result = isDeleted ? "deleted at the service" : "the service no longer had it";
   await ledger.write({ kind: "retired", intentId }, `${reason}; ${text}; ${result}`);

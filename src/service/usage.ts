@@ -50,6 +50,9 @@ export function breakdownQuery({ series, window }: UsageRequest, dialect: Dialec
   return query;
 }
 
+/** Used while no usage shows which dialect the service speaks. The public service speaks this one today. */
+export const DEFAULT_DIALECT: Dialect = "2026";
+
 /** `dialect` may only be left out for a request that is the same in both dialects. */
 type BreakdownOptions = Pick<ServiceCall, "beforeAttempt"> & { readonly dialect?: Dialect };
 
@@ -59,7 +62,7 @@ export async function fetchBreakdown(
   request: UsageRequest,
   key: Secret,
   signal: AbortSignal,
-  { dialect = service.dialect === "auto" ? "2026" : service.dialect, beforeAttempt }: BreakdownOptions = {},
+  { dialect = service.dialect === "auto" ? DEFAULT_DIALECT : service.dialect, beforeAttempt }: BreakdownOptions = {},
 ): Promise<unknown> {
   const { project, source } = request.series;
   const call: ServiceCall = {

@@ -10,10 +10,10 @@ import type { ConfigRefusal, NewWorker } from "../db/jobs/jobs.ts";
 import { openQueue, type Queue } from "../db/jobs/queue.ts";
 import { type ExportContext, openExportContext } from "../jobs/context.ts";
 import { openKeyRing } from "../jobs/key-ring.ts";
-import { requireSecrets } from "../jobs/monitor-secrets.ts";
 import { databaseUnreachable } from "../open-database.ts";
 import type { ProcessMetrics } from "../show/prometheus.ts";
 import type { Liveness } from "./liveness.ts";
+import { requireSecrets } from "./monitor-secrets.ts";
 
 /** `app.signal` aborts the claimed jobs. Another signal, which comes earlier, stops the worker from claiming more. */
 export type WorkerContext = ExportContext & { readonly queue: Queue };

@@ -8,7 +8,7 @@ import { type Config, loadConfig } from "../config/config.ts";
 import { isTransient } from "../db/connection/errors.ts";
 import type { ConfigRefusal } from "../db/jobs/jobs.ts";
 import { AppError, errorText } from "../errors.ts";
-import { areSameSecrets, type MonitorSecrets, readMonitorSecrets } from "../jobs/monitor-secrets.ts";
+import { areSameSecrets, type MonitorSecrets, readMonitorSecrets } from "./monitor-secrets.ts";
 
 /** A valid configuration with the secrets that the monitor needs. */
 export type Loaded = MonitorSecrets & { readonly config: Config };

@@ -7,7 +7,7 @@ import path from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { openApp } from "../../src/app.ts";
 import { neededKeys, readSecret, requireReadable, secretOf } from "../../src/config/secrets.ts";
-import { readMonitorSecrets } from "../../src/jobs/monitor-secrets.ts";
+import { readMonitorSecrets } from "../../src/worker/monitor-secrets.ts";
 import { parseText, SAMPLE } from "./sample-config.ts";
 
 const VARIABLE = { env: "SECRET" } as const;

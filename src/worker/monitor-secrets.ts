@@ -8,7 +8,7 @@ import { readMasterKeys } from "../keys/seal.ts";
 import { proxyOf } from "../proxy.ts";
 import { Secret } from "../secret.ts";
 import type { Access } from "../web/access.ts";
-import type { Receiver, Receivers } from "../worker/webhook.ts";
+import type { Receiver, Receivers } from "./webhook.ts";
 
 export type MonitorSecrets = { readonly receivers: Receivers; readonly access: Access | undefined };
 
@@ -55,12 +55,12 @@ async function readAccess(app: App, access: Config["monitor"]["access"]): Promis
 }
 
 export function areSameSecrets(a: MonitorSecrets, b: MonitorSecrets): boolean {
+  const others = secretsIn(b);
   const isSame = (one: Secret | undefined, other: Secret | undefined) =>
     one === undefined || other === undefined ? one === other : one.equals(other);
-  return (
-    isSame(a.receivers.webhook?.address, b.receivers.webhook?.address) &&
-    isSame(a.receivers.deadMan?.address, b.receivers.deadMan?.address) &&
-    isSame(a.access?.credentials, b.access?.credentials) &&
-    a.access?.scheme === b.access?.scheme
-  );
+  return a.access?.scheme === b.access?.scheme && secretsIn(a).every((one, i) => isSame(one, others[i]));
+}
+
+function secretsIn({ receivers: { webhook, deadMan }, access }: MonitorSecrets) {
+  return [webhook?.address, deadMan?.address, access?.credentials];
 }
