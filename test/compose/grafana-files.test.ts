@@ -14,20 +14,6 @@ const ABOUT_SERIES = ["coverage", "coverage_gaps", "freshness", "reconciliation"
 
 const read = (file: string) => fs.readFileSync(path.join(COMPOSE, file), "utf8");
 
-test("the dashboards keep their uids, can't be edited in Grafana, use UTC, and only the variable project may have several values", () => {
-  expect(DASHBOARDS.map(({ uid }) => uid)).toEqual(["usage-export-trust", "usage-export-usage"]);
-  for (const { editable, timezone, time } of DASHBOARDS) {
-    expect({ editable, timezone, time }).toEqual({
-      editable: false,
-      timezone: "utc",
-      time: { from: "now-30d/d", to: "now" },
-    });
-  }
-  const variables = DASHBOARDS.flatMap(({ templating }) => templating.list);
-  const several = variables.filter(({ multi, includeAll }) => multi || includeAll);
-  expect(new Set(several.map(({ name }) => name))).toEqual(new Set(["project"]));
-});
-
 test("panels, variables and annotations read the provisioned data source", () => {
   const provisioned = read("grafana/provisioning/datasources/usage-export.yml");
   const sources = DASHBOARDS.flatMap(({ panels, templating, annotations }) => [

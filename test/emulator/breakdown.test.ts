@@ -83,24 +83,6 @@ test.each([
   expect(await breakdown(emulator, `${WEEK}&grouping=${grouping}`)).toEqual(await breakdown(emulator, WEEK));
 });
 
-test("in dialect interface a model is a text, or a list if a request used several", async () => {
-  await using emulator = await start({ usage });
-  expect(await requestsBy(emulator, "model", `${DAY}&grouping=model`)).toEqual([
-    ["nova-3", 3],
-    [["nova-3", "aura"], 4],
-    [null, 8],
-  ]);
-});
-
-test("the same tags in another order are one group, and usage without tags is a group", async () => {
-  await using emulator = await start({ usage });
-  expect(await requestsBy(emulator, "tags", `${DAY}&grouping=tags`)).toEqual([
-    [["b", "a"], 3],
-    [["a"], 4],
-    [null, 8],
-  ]);
-});
-
 test("a project may have the name of another part of a path", async () => {
   const key = { ...CONSOLE_KEY, projectId: "billing" };
   await using emulator = await start({ usage, consoleKeys: [key] });

@@ -19,15 +19,3 @@ test("the numbers of a day stay the same during the next day, and change in most
   const restated = next.filter((row, i) => row.requests !== early[i]?.requests);
   expect(restated.length).toBeGreaterThan(next.length / 2);
 });
-
-test("no number of a day falls as the day gets older", async () => {
-  await using emulator = await start();
-  const early = await rowsAt(emulator, "2026-03-11T02:00:00Z", "tags");
-  const late = await rowsAt(emulator, "2026-03-14T02:00:00Z", "tags");
-  const keyOf = ({ grouping }: Row) => JSON.stringify([grouping.tags].flat().toSorted());
-  const lateByKey = new Map(late.map((row) => [keyOf(row), row]));
-  for (const row of early) {
-    expect(lateByKey.get(keyOf(row))?.hours).toBeGreaterThanOrEqual(row.hours);
-    expect(lateByKey.get(keyOf(row))?.requests).toBeGreaterThanOrEqual(row.requests);
-  }
-});

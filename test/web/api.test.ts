@@ -167,58 +167,6 @@ test("a project that is no longer exported is named, unless it was read on all o
   });
 });
 
-test("there is no change unless every day of both periods was read", async () => {
-  await forgetAll(db);
-  const project = newProject();
-  const usage = usageOn("1.5");
-  const series = { project, grouping: "model", windowDays: 1 } as const;
-  await storeSeries(db, [{ ...series, usage: usage([1, 2]), due: { start: back(2), end: back(1) } }]);
-  const query = `from=${back(2)}&to=${back(1)}`;
-  const linesOf = async (more = "") => {
-    const { body } = await get("usage.csv", query + more);
-    return body.trimEnd().split("\r\n").slice(1);
-  };
-  const amounts = { amount: "3", before: null, change: null };
-  expect(described((await ask(query)).answer)).toMatchObject({
-    ...{ groups: [amounts], total: amounts },
-    compared: false,
-    lacking: { unreadDaysBefore: [back(9), back(8)] },
-  });
-  expect(await linesOf()).toEqual(['"group","nova-3",3,,,"true",', '"total",,3,,,"true",']);
-
-  // Days that are due and were not read are no usage of 0, either.
-  await storeSeries(db, [{ ...series, due: { start: back(9), end: back(1) } }]);
-  expect(described((await ask(query)).answer)).toMatchObject({ total: amounts });
-
-  // One day was read, and had no usage.
-  await storeSeries(db, [{ ...series, usage: { [back(9)]: [] } }]);
-  expect(described((await ask(query)).answer)).toMatchObject({
-    ...{ compared: false, total: amounts, lacking: { incompleteDaysBefore: [back(8)], unreadDaysBefore: [] } },
-  });
-  await storeSeries(db, [{ ...series, usage: { [back(8)]: [] } }]);
-  const { answer } = await ask(`${query}&sort=change`);
-  expect(answer).toMatchObject({ question: { sort: "change" } });
-  const changed = { amount: "3", before: null, change: "3" };
-  expect(described(answer)).toMatchObject({ compared: true, groups: [changed], total: changed });
-  const [first] = await linesOf();
-  expect(first).toBe('"group","nova-3",3,,3,"true",');
-});
-
-test("each row of the CSV by day says that the whole answer is not complete", async () => {
-  await forgetAll(db);
-  const usage = { [back(1)]: [["listen", { hours: "1" }] as const], [back(2)]: [] };
-  const due = { start: back(2), end: back(1) };
-  await storeSeries(db, [
-    { project: newProject(), grouping: "endpoint", usage, due, windowDays: 1 },
-    { project: newProject(), grouping: "model" },
-  ]);
-  const { body } = await get("usage.csv", `from=${back(2)}&to=${back(1)}&grouping=endpoint&rows=days`);
-  expect(body.trimEnd().split("\r\n").slice(1)).toEqual([
-    `${back(2)},"final","group","listen",0,"false",`,
-    expect.stringMatching(/,"group","listen",1,"false",$/),
-  ]);
-});
-
 test.each([
   ["metric=hour", /^metric: Invalid option: expected one of "hours"\|"total_hours"/],
   ["grouping=day", /^grouping: Invalid option: expected one of "none"\|"accessor"/],

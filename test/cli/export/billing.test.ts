@@ -53,25 +53,6 @@ async function newestCost(): Promise<readonly unknown[]> {
   return newest.map(({ line_item, tags, dollars }) => [line_item, tags, dollars]);
 }
 
-test("amounts by two dimensions are stored with every digit, and a second run writes no row", async ({ context }) => {
-  const emulator = await setUp(context, { groupings: ["none", ["tags", "line_item"]] });
-  expect(await context.run(["export"])).toMatchObject(OK);
-  expect(await newestCost()).toEqual([
-    ["streaming::nova-3", '["a","b"]', "0.3000000000000000000000000001"],
-    ["sync::aura-2", null, "12.25"],
-    [null, null, "12.5500000000000000000000000001"],
-  ]);
-  const asked = emulator.requests.map(({ path }) => new URL(path, emulator.url));
-  const grouped = asked.filter(({ searchParams }) => searchParams.has("grouping"));
-  expect(grouped.map(({ searchParams }) => searchParams.getAll("grouping"))).toEqual([["line_item", "tags"]]);
-  expect(asked.filter(({ pathname }) => pathname.includes("/usage/"))).toEqual([]);
-  expect(await coverage()).toEqual([
-    { source: "billing", grouping: "line_item,tags", filter: "all", status: "complete", error: null },
-    { source: "billing", grouping: "none", filter: "all", status: "complete", error: null },
-  ]);
-  expect((await context.run(["export", "--json"])).stdout).toContain('"rowsChanged":0');
-});
-
 test("every view of every grouping and filter shows the service's amounts", async ({ context }) => {
   const window = lastDays(4);
   const groupings = BILLING_GROUPINGS.map((grouping) => (grouping === "none" ? grouping : grouping.split(",")));
@@ -121,16 +102,6 @@ test("a value that the service does not list, and no amount has, stays in doubt"
   expect(await coverage()).toMatchObject([{ filter: "typo", status: "suspect", error }]);
 });
 
-test("a filter that leaves no amount is doubted until a later run confirms it", async ({ context }) => {
-  const usage: UsageSource = (...day) => BILLED(...day).map((row) => (row.tags ? row : { ...row, dollars: "0" }));
-  await setUp(context, { filters: [{ name: "free", dimensions: { line_item: "sync::aura-2" } }] }, { usage });
-  expect(await context.run(["export"])).toMatchObject(FAILED);
-  const error = expect.stringContaining("no amount with the filter on any of 2 days on which there is some");
-  expect(await coverage()).toMatchObject([{ filter: "free", status: "suspect", error }]);
-  await makeDoubtsAnHourOlder(db);
-  expect(await context.run(["export"])).toMatchObject(OK);
-});
-
 test("a key without the scope is told which one it needs", async ({ context }) => {
   const emulator = await setUp(context, {}, { scopes: ["member"] });
   const { status, stderr } = await context.run(["export"]);
@@ -163,31 +134,6 @@ test("check names what works", async ({ context }) => {
   expect(stdout).toMatch(/ok {3}billing grouping line_item,tags: 2 rows yesterday/);
   expect(stdout).toMatch(/ok {3}billing filter tagged: the filter narrows the numbers/);
   expect(status).toBe(0);
-});
-
-test("a credit, null amounts and null dimensions are stored, a repeated row once", async ({ context }) => {
-  const emulator = await setUp(context, { window: { days: 1 } });
-  const { end } = lastDays(1);
-  const rows = [
-    { dollars: 1, line_item: "a" },
-    { dollars: 1, line_item: "a" },
-    { dollars: null, line_item: "b" },
-    { dollars: -0.5, line_item: "c" },
-    { dollars: 2, line_item: null },
-  ];
-  const results = rows.map(({ dollars, line_item }) => ({
-    dollars,
-    grouping: { start: end, end, line_item, tags: ["t"] },
-  }));
-  emulator.fault = ({ path }) =>
-    path.includes("/billing/breakdown") ? { kind: "body", change: (json) => ({ ...json, results }) } : undefined;
-  expect(await context.run(["export"])).toMatchObject(OK);
-  expect(await newestCost()).toEqual([
-    ["a", '["t"]', "1"],
-    ["b", '["t"]', null],
-    ["c", '["t"]', "-0.5"],
-    [null, '["t"]', "2"],
-  ]);
 });
 
 const isBalances = ({ path }: Pick<SeenRequest, "path">) => path.endsWith("/balances");

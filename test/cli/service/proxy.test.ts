@@ -36,16 +36,3 @@ test("an export and a check go through the proxy, which sees neither key nor pat
   expect(proxy.requests).toEqual([]);
   for (const text of [context.key, "/v1/", "Token "]) expect(proxy.seen()).not.toContain(text);
 });
-
-test("a proxy that refuses the credentials is named, and the password is printed nowhere", async ({ context }) => {
-  const { front, env } = await httpsContext(context);
-  await using _front = front;
-  await using proxy = await connectProxy({ credentials: "someone:else" });
-  const HTTPS_PROXY = `http://me:${context.newSecret()}@127.0.0.1:${proxy.port}`;
-
-  expect(await context.run(["export"], { ...env, HTTPS_PROXY })).toMatchObject({
-    status: 1,
-    // After the test, its context searches all output for each `newSecret`.
-    stdout: expect.stringContaining("it answered 407: it needs a user name and password"),
-  });
-});
