@@ -77,32 +77,6 @@ const TROUBLES: readonly Trouble[] = [
     { window: "ignored" },
   ],
   [
-    "a feature that the service does not know",
-    1,
-    /^fail project production: filter typo: .* "diarise"; did you mean "diarize"\?/m,
-    withFilter({ name: "typo", features: { diarise: true } }),
-  ],
-  [
-    "a feature that the interface names, and a service that lists no features",
-    0,
-    /^ok project production: filter diarized: the filter narrows the numbers/m,
-    withFilter(DIARIZED),
-    { fields: "missing" },
-  ],
-  [
-    "a feature that nobody uses",
-    1,
-    /^fail project production: filter odd: no usage .* the service does not list the feature "aura-2"/m,
-    withFilter({ name: "odd", features: { "aura-2": true } }),
-  ],
-  [
-    "a filter that the service ignores",
-    1,
-    /^fail project production: filter tagged: .*ignore the tag "prod".*service\.dialect/m,
-    withFilter(TAGGED),
-    { dialect: "2026", usage: () => [{ requests: 5, tags: ["prod"] }, { requests: 7 }] },
-  ],
-  [
     "a filter that all usage meets",
     0,
     /^ok project production: filter tagged: all usage meets the filter/m,

@@ -34,7 +34,7 @@ export function exact(text: string): bigint {
 }
 
 /** Without superfluous zeros. */
-export function decimal(value: bigint): string {
+function decimal(value: bigint): string {
   const digits = String(value < 0n ? -value : value).padStart(DECIMALS + 1, "0");
   const fraction = digits.slice(-DECIMALS).replace(/0+$/, "");
   return `${value < 0n ? "-" : ""}${digits.slice(0, -DECIMALS)}${fraction && `.${fraction}`}`;

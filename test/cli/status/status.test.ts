@@ -54,14 +54,7 @@ test("days without a run are missing until the next run reads them", async ({ co
   expect(json.status).toBe(1);
   const gap = { status: "missing", error: null, from: addDays(today, -5), to: yesterday };
   expect(JSON.parse(json.stdout)).toMatchObject({
-    readAt: expect.stringMatching(/Z$/),
-    conditions: [
-      {
-        ...{ name: "missing", subject: "", severity: "warning", since: null, isWrong: true },
-        text: "usage of 1 project was due and never read: usage-export status says which",
-      },
-    ],
-    ...{ callPauses: [], undated: [], workers: [], causes: [], lists: [], budgets: [], rotations: [] },
+    conditions: [{ name: "missing", severity: "warning", isWrong: true }],
     jobs: [
       {
         ...{ needsWorker: false, kind: "export", job: "nightly", schedule, timezone: "UTC" },
@@ -71,13 +64,7 @@ test("days without a run are missing until the next run reads them", async ({ co
     ],
     slices: { complete: 2, suspect: 0, failed: 0, missing: 5 },
     gaps: [{ ...gap, series: [{ project: "production", source: "usage", grouping: "none", filter: "all" }] }],
-    gapsLeftOut: 0,
-    projects: [
-      {
-        ...{ project: "production", projectId: PROJECT_ID, source: "usage", series: 1 },
-        ...{ complete: 2, missing: 5, failed: 0, suspect: 0, freshThrough: addDays(today, -6) },
-      },
-    ],
+    projects: [{ projectId: PROJECT_ID, complete: 2, missing: 5, freshThrough: addDays(today, -6) }],
   });
 
   await context.run(["export"]);

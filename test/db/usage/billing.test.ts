@@ -63,24 +63,6 @@ test("each dimension of a group has the value that it has by itself", async () =
   ]);
 });
 
-test("a restated amount replaces the old one, which bi.restatements has", async () => {
-  const storeRows = await billingSeries("line_item,tags");
-  const group = { line_item: "sync::aura-2", tags: ["prod"] };
-  await storeRows([["0.1", group]]);
-  expect(await storeRows([["0.1", group]])).toMatchObject({ rowsChanged: 0 });
-  await storeRows([["0.30", group]]);
-  expect((await visibleCost(db)).map(({ dollars }) => dollars)).toEqual(["0.3"]);
-  const restated = await read(sql`
-    select source, "grouping", group_value, metric, old_value::text, new_value::text from bi.restatements
-  `);
-  expect(restated).toEqual([
-    {
-      ...{ source: "billing", grouping: "line_item,tags", metric: "dollars", old_value: "0.1", new_value: "0.3" },
-      group_value: '{"line_item":"sync::aura-2","tags":["prod"]}',
-    },
-  ]);
-});
-
 test("an answer with over 90 % less is suspect, and what is stored stays", async () => {
   const storeRows = await billingSeries("line_item");
   await storeRows([["20", { line_item: "a" }]]);
