@@ -26,12 +26,12 @@ const SECRET_VARIABLES = ["DATABASE_URL", "USAGE_EXPORT_MASTER_KEY", "USAGE_EXPO
 export async function openApp(env: Environment, configPath: string, signal: AbortSignal): Promise<App> {
   requireVerifiedTls(env);
   const scrubber = new Scrubber();
-  for (const name of SECRET_VARIABLES) if (env[name]) scrubber.add(new Secret(env[name]));
+  const variables = SECRET_VARIABLES.flatMap((name) => env[name] ?? []);
   const database = env.DATABASE_URL ?? "";
   // A database's user alone is no secret. A proxy's may be a token.
-  for (const url of [URL.parse(database)?.password ? database : "", proxyAddress(env)]) {
-    for (const secret of urlSecrets(url)) scrubber.add(secret);
-  }
+  const urls = [URL.parse(database)?.password ? database : "", proxyAddress(env)];
+  for (const secret of [...variables.map((value) => new Secret(value)), ...urls.flatMap(urlSecrets)])
+    scrubber.add(secret);
   const terminal = process.stderr.isTTY === true;
   const log = await openLog(env.LOG_LEVEL, terminal, scrubber);
   const write = (text: string) => void process.stdout.write(escapeControlCharacters(scrubber.scrub(text)));

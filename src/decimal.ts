@@ -1,6 +1,6 @@
 // Exact arithmetic with decimals as text: a double would lose digits. Pure.
 
-/** Without zeros at the end of its fraction. */
+/** Removes zeros at the end of the fraction. */
 export function plainDecimal(text: string): string {
   const trimmed = text.includes(".") ? text.replace(/\.?0+$/, "") : text;
   return trimmed === "-0" ? "0" : trimmed;

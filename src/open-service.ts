@@ -1,5 +1,5 @@
 // Opens the service at the one rate of this process. While calls are made, its share of the caps is renewed in the database. Without a
-// database the share is all.
+// database the process uses the whole caps.
 
 import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";
@@ -26,7 +26,7 @@ export async function openServiceFor(
 }
 
 const RENEW_MS = 2_000;
-/** While slots change hands. */
+/** The shorter interval while slots change hands. */
 const RENEW_MS_CONTENDED = 250;
 /** No call starts in the last part of the time for which the database counts the process as live: it takes a moment to arrive. */
 const MARGIN_MS = 2_000;

@@ -36,7 +36,7 @@ export function truncate(text: string, lengthMax: number): string {
   return chars.length > lengthMax ? `${chars.slice(0, lengthMax - 1).join("")}…` : text;
 }
 
-/** `rest` is the last text if there are more than `max`. */
+/** The first `max` texts. If there are more, `rest` writes the last text. */
 export function firstOf(texts: readonly string[], max: number, rest: (more: number) => string): readonly string[] {
   const more = texts.length - max;
   return more > 0 ? [...texts.slice(0, max), rest(more)] : texts;

@@ -7,7 +7,7 @@ import { type AnomalySettings, GUARDED_FROM, METRIC_TABLE, TOLERANCES } from "..
 import type { Database } from "./connection/database.ts";
 import { inTransaction, type Tx } from "./connection/transaction.ts";
 
-/** So many days are judged afterwards if nothing was exported for a time. A project and filter without any begins with its newest final day. */
+/** How many days are judged afterwards if nothing was exported for a time. If none was judged before, judging begins with the newest final day. */
 const CATCH_UP_DAYS = 14;
 
 /** The names of filters that `each` makes, such as "accessor=VALUE". */

@@ -114,12 +114,10 @@ async function writeListed(tx: Tx, list: string, listed: readonly Project[], rea
 
 /** Whether the project was listed once, and no list has it any more. */
 export async function hasVanished(db: Database, projectId: string): Promise<boolean> {
-  const lists = await db
-    .selectFrom("usage_export.discovered_project")
-    .select("vanished_at")
-    .where("project_id", "=", projectId)
-    .execute();
-  return lists.length > 0 && lists.every(({ vanished_at }) => vanished_at !== null);
+  const { rows } = await sql<{ readonly isGone: boolean | null }>`
+    select bool_and(vanished_at is not null) as "isGone" from usage_export.discovered_project where project_id = ${projectId}
+  `.execute(db);
+  return rows[0]?.isGone === true;
 }
 
 /** A text that changes with everything that is known of the projects. */

@@ -82,13 +82,10 @@ export async function openQueue(db: Database, log: Logger, reportDatabase: Repor
     log[level]({ reason: error.message }, "queue error");
   });
   boss.on("warning", ({ message }) => log.warn({ reason: message }, "queue warning"));
-  try {
-    await boss.start();
-  } catch (error) {
-    if (!(error instanceof Error) || !/^pg-boss (is not installed|database requires migrations)$/.test(error.message))
-      throw error;
+  await boss.start().catch((error: Error) => {
+    if (!/^pg-boss (is not installed|database requires migrations)$/.test(error.message)) throw error;
     throw new AppError("database", "the tables of the queue are not those of this version; run: usage-export migrate");
-  }
+  });
   return queueOn(boss);
 }
 
@@ -160,19 +157,15 @@ async function openBoss(db: Db, duties: { readonly migrate: boolean; readonly su
  * statement of such a text fails, the connection must be rolled back before it returns to the pool.
  */
 export function onPool(db: Database, reportDatabase: ReportDatabase = () => {}): Db {
-  const execute: Db["executeSql"] = (text, values) =>
-    db.connection().execute(async (connection) => {
-      try {
-        return await executeRaw(connection, text, values);
-      } catch (error) {
-        await connection.executeQuery(CompiledQuery.raw("rollback")).catch(() => {});
-        throw error;
-      }
-    });
   return {
     async executeSql(text, values) {
       try {
-        const result = await execute(text, values);
+        const result = await db.connection().execute((connection) =>
+          executeRaw(connection, text, values).catch(async (error: unknown) => {
+            await connection.executeQuery(CompiledQuery.raw("rollback")).catch(() => {});
+            throw error;
+          }),
+        );
         reportDatabase();
         return result;
       } catch (error) {

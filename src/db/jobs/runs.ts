@@ -17,21 +17,43 @@ export type NewRun = {
   readonly scheduledFor?: Date | undefined;
 };
 
+/** `planned`: how many slices are to be read. */
+export type RunProject = { readonly projectId: string; readonly planned: number };
+
 /** Starts a run of which a single process makes all requests, and ends it with `finishRun`. */
 export async function startRun(db: Database, run: NewRun, projects: readonly RunProject[] = []): Promise<void> {
-  await inTransaction(db, async (tx) => {
-    if (await insertRun(tx, run)) await insertRunProjects(tx, run.runId, projects);
-  });
+  await inTransaction(db, (tx) => insertRun(tx, run, projects, null));
 }
 
-/** False if the job already has a run for that scheduled time. */
-async function insertRun(tx: Tx, { runId, kind, job, trigger, scheduledFor }: NewRun): Promise<boolean> {
+/** Starts a run whose projects are put into the queue in the same transaction. False if the job has a run for that scheduled time. */
+export async function insertQueuedRun(tx: Tx, run: NewRun, projects: readonly RunProject[]): Promise<boolean> {
+  return insertRun(tx, run, projects, projects.length);
+}
+
+/** `projectsOpen`: how many projects the queue has, the last of which ends the run; null without a queue. */
+async function insertRun(
+  tx: Tx,
+  { runId, kind, job, trigger, scheduledFor }: NewRun,
+  projects: readonly RunProject[],
+  projectsOpen: number | null,
+): Promise<boolean> {
+  const isOver = projectsOpen === 0;
   const { rows } = await sql`
-    insert into usage_export.run (run_id, kind, job, trigger, scheduled_for, status)
-    values (${runId}, ${kind}, ${job}, ${trigger}, ${scheduledFor ?? null}, 'running')
+    insert into usage_export.run (run_id, kind, job, trigger, scheduled_for, status, finished_at, projects_open, fetch_no)
+    values (
+      ${runId}, ${kind}, ${job}, ${trigger}, ${scheduledFor ?? null}, ${isOver ? "ok" : "running"}, case when ${isOver} then now() end,
+      ${projectsOpen}, nextval('usage_export.fetch_no')
+    )
     on conflict do nothing returning run_id
   `.execute(tx);
-  return rows.length > 0;
+  if (rows.length === 0) return false;
+  await sql`
+    insert into usage_export.run_project (run_id, project_id, slices_planned)
+    select ${runId}::uuid, * from unnest(
+      ${projects.map(({ projectId }) => projectId)}::text[], ${projects.map(({ planned }) => planned)}::integer[]
+    )
+  `.execute(tx);
+  return true;
 }
 
 /** To be called repeatedly while the process works on the run: a run whose heartbeats stop counts as interrupted. */
@@ -76,33 +98,9 @@ export async function deleteOldRuns(db: Database, keepDays: number) {
 
 // The projects of a run. A queued run has a queue job for each, and the last project ends the run.
 
-/** `planned`: how many slices are to be read. */
-export type RunProject = { readonly projectId: string; readonly planned: number };
+type RunRef = Pick<NewRun, "runId" | "kind" | "job" | "trigger">;
 
-async function insertRunProjects(tx: Tx, runId: string, projects: readonly RunProject[]): Promise<void> {
-  await sql`
-    insert into usage_export.run_project (run_id, project_id, slices_planned)
-    select ${runId}::uuid, * from unnest(
-      ${projects.map(({ projectId }) => projectId)}::text[], ${projects.map(({ planned }) => planned)}::integer[]
-    )
-  `.execute(tx);
-}
-
-/** Starts a run whose projects are put into the queue in the same transaction. False if the job has a run for that scheduled time. */
-export async function insertQueuedRun(tx: Tx, run: NewRun, projects: readonly RunProject[]): Promise<boolean> {
-  if (!(await insertRun(tx, run))) return false;
-  await insertRunProjects(tx, run.runId, projects);
-  const isEmpty = projects.length === 0;
-  await sql`
-    update usage_export.run
-    set projects_open = ${projects.length}, fetch_no = nextval('usage_export.fetch_no'),
-      status = ${isEmpty ? "ok" : "running"}, finished_at = case when ${isEmpty} then now() end
-    where run_id = ${run.runId}
-  `.execute(tx);
-  return true;
-}
-
-export type OpenProject = Pick<NewRun, "runId" | "kind" | "job" | "trigger"> & {
+export type OpenProject = RunRef & {
   readonly projectId: string;
   /** Null for a run of missing days alone. */
   readonly scheduledFor: Date | null;
@@ -122,7 +120,7 @@ export async function openProject(db: Database, runId: string, projectId: string
 }
 
 export type StoredRun = RunCounts &
-  Pick<NewRun, "runId" | "kind" | "job" | "trigger"> & {
+  RunRef & {
     readonly status: string;
     readonly startedAt: Date;
     readonly finishedAt: Date | null;

@@ -59,19 +59,19 @@ function isLeftInDoubt(dueSeries: string) {
 /** The due series that have fewer good slices than due days. Usually there are none, and each worker asks this every 10 s. */
 export async function incompleteSeries(tx: Tx): Promise<readonly number[]> {
   const { rows } = await sql<{ ids: readonly number[] }>`
-    with doubtful as materialized (
+    with candidate as materialized (
       select d.series_id, d.due_from, d.due_until, d.window_days
       from usage_export.due_series d
       left join usage_export.stored_days stored using (series_id)
       where (stored.are_good and stored.are_due) is not true
     )
-    select coalesce(json_agg(series_id), '[]') as ids from (${lessThanDue(sql`doubtful`)}) incomplete
+    select coalesce(json_agg(series_id), '[]') as ids from (${selectIncomplete(sql`candidate`)}) incomplete
   `.execute(tx);
   return rows[0]?.ids ?? [];
 }
 
 /** Selects those of the series, rows of due_series, that have fewer good slices than due days. */
-function lessThanDue(series: RawBuilder<unknown>) {
+function selectIncomplete(series: RawBuilder<unknown>) {
   return sql`
     select d.series_id, d.due_from, d.due_until, d.window_days
     from ${series} d
@@ -96,7 +96,7 @@ const IS_BELIEVED = sql`sl.attempted_at < now() + interval '1 minute'`;
 export async function dueSlices(tx: Tx | Database, seriesIds: readonly number[]): Promise<readonly DueSlice[]> {
   const asked = sql`(select * from usage_export.due_series where series_id = any(${numbersArray(seriesIds)}::integer[]))`;
   const { rows } = await sql<DueSlice>`
-    with incomplete as materialized (${lessThanDue(asked)})
+    with incomplete as materialized (${selectIncomplete(asked)})
     select i.series_id as "seriesId", to_char(day, 'YYYY-MM-DD') as day,
       case when sl.series_id is null or sl.status = 'complete' then 'missing' else sl.status end as status,
       case when ${IS_BELIEVED} then sl.attempted_at end as "attemptedAt", sl.error_code as code,

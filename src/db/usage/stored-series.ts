@@ -135,7 +135,10 @@ async function updatePeriods(tx: Tx): Promise<void> {
   `.execute(tx);
 }
 
-/** `first` and `oldest` are missing if only the answer shows the days: series without due days then stay so, those of others extend to `through`. */
+/**
+ * `first` and `oldest` are left out if only the answer shows the days: a series without due days then gets none, and those of another one
+ * extend to `through`.
+ */
 type NewlyDue = Partial<DueDays> &
   Pick<DueDays, "through"> & {
     /** When the day after `through` becomes due even if no run begins. Ignored if `through` is before yesterday. */
