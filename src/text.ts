@@ -53,7 +53,6 @@ export function projectsText(projects: readonly string[], all: number): string {
   return `${projects.length} of ${all} projects (${firstNames(projects, 3)})`;
 }
 
-/** A word as it is written in a shell. */
 export function shellQuoted(word: string): string {
   return /^[\w./:@%+=-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }

@@ -78,16 +78,11 @@ export async function storeReading(db: Database, reading: ListReading): Promise<
 
 /** Creates the row of the list, if there is none, and locks it. Returns when the list was read last. */
 async function lockList(tx: Tx, list: string): Promise<Date | null> {
-  await tx
+  const { read_at } = await tx
     .insertInto("usage_export.project_list")
     .values({ list })
-    .onConflict((conflict) => conflict.doNothing())
-    .execute();
-  const { read_at } = await tx
-    .selectFrom("usage_export.project_list")
-    .select("read_at")
-    .where("list", "=", list)
-    .forUpdate()
+    .onConflict((conflict) => conflict.column("list").doUpdateSet({ list }))
+    .returning("read_at")
     .executeTakeFirstOrThrow();
   return read_at;
 }
@@ -122,13 +117,11 @@ export async function hasVanished(db: Database, projectId: string): Promise<bool
 
 /** A text that changes with everything that is known of the projects. */
 export async function projectsVersion(db: Database): Promise<string> {
-  const lists = await db
-    .selectFrom("usage_export.project_list")
-    .select(["list", "changed_at"])
-    .where("changed_at", "is not", null)
-    .orderBy("list")
-    .execute();
-  return lists.map(({ list, changed_at }) => `${list} ${changed_at?.toISOString()}`).join(", ") || "none";
+  const { rows } = await sql<{ readonly version: string | null }>`
+    select string_agg(concat(list, ' ', changed_at at time zone 'UTC'), ', ' order by list) as version
+    from usage_export.project_list where changed_at is not null
+  `.execute(db);
+  return rows[0]?.version ?? "none";
 }
 
 /** Locks the projects whose first days have not become due yet, and returns their ids. */

@@ -153,7 +153,6 @@ async function applyMigration(tx: Tx, file: string): Promise<void> {
   }
 }
 
-/** The name of the newest migration that this program knows. */
 export async function newestMigration(): Promise<string> {
   return nameOf((await migrationFiles()).at(-1) ?? "");
 }
@@ -206,7 +205,6 @@ function schemaError(message: string): AppError {
   return new AppError("database", message, { details: { schema: "other" } });
 }
 
-/** Whether the database has the schema of another version. */
 export function isSchemaError(error: AppError): boolean {
   return error.details.schema !== undefined;
 }

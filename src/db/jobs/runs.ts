@@ -146,7 +146,6 @@ export async function recordAttempt(db: Database, runId: string, projectId: stri
   await execute(db, add);
 }
 
-/** How one project of a run ended. */
 export type ProjectEnd = {
   readonly runId: string;
   readonly projectId: string;
@@ -217,7 +216,6 @@ async function storedRuns(db: Database, runIds: readonly string[]): Promise<read
 /** A queued run that has not ended, or a run of a single process with a recent heartbeat. */
 const IS_IN_PROGRESS = sql`status = 'running' and (projects_open is not null or heartbeat_at > now() - interval '30 seconds')`;
 
-/** The runs of a job that are in progress. */
 export async function runningRuns(tx: Tx, { kind, name }: JobId) {
   const { rows } = await sql<Pick<NewRun, "trigger">>`
     select trigger from usage_export.run where kind = ${kind} and job = ${name} and ${IS_IN_PROGRESS}

@@ -209,7 +209,7 @@ export function seriesIdOf(ids: SeriesIds, series: Series): number {
   return id;
 }
 
-/** By seriesKey, the id of the series. */
+/** The id of each series, by seriesKey. */
 export type SeriesIds = ReadonlyMap<string, number>;
 
 /** Series that differ by their project alone. */

@@ -39,7 +39,6 @@ import {
 } from "./stored-slices.ts";
 import { type DecidedSnapshot, datedSeries, lockSnapshots, writeSnapshots } from "./undated-snapshots.ts";
 
-/** An answer to store, and how. */
 export type AnswerToStore = {
   readonly rules: AnswerRules;
   readonly slices: readonly NormalisedSlice[];
@@ -55,7 +54,6 @@ export type AnswerToStore = {
   readonly serviceChoosesDays: boolean;
 };
 
-/** What was stored of one answer. */
 export type StoredAnswer = {
   /** `doubt`: why it is suspect. `undated`: it was stored as a snapshot without a day. */
   readonly slices: readonly {
@@ -148,8 +146,6 @@ async function writeTogether(
     return outcomes;
   }
 }
-
-// Merges the answers of a batch.
 
 type SliceToStore = NormalisedSlice &
   Pick<AnswerToStore, "seriesId" | "grouping" | "fetchNo" | "runId"> & { readonly answer: AnswerToStore };
