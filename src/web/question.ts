@@ -151,28 +151,21 @@ export type View = {
   readonly period: Period;
   /** The name or identifier of a project, to show its usage alone. */
   readonly project: string | undefined;
-  /** The parameters that only the page itself has; links to other pages leave them out. */
-  readonly more: readonly Parameter[];
+  /** The parameters that only the page itself has, as they were asked for. Links to other pages leave them out. */
+  readonly pageParameters: Readonly<Record<string, string | undefined>>;
 };
-
-type Parameter = readonly [name: string, value: string];
 
 /** Throws InvalidQuestion. */
 export function viewOf(page: AskedPage, query: URLSearchParams, today: Day): View {
   const asked: Asked = parseQuery(PARAMETERS[page], query);
-  const more = [...query].filter(([name, value]) => value !== "" && !Object.hasOwn(VIEW_PARAMETERS, name));
-  return { period: readPeriod(asked, today), project: asked.project, more };
+  const own = [...query].filter(([name, value]) => value !== "" && !Object.hasOwn(VIEW_PARAMETERS, name));
+  return { period: readPeriod(asked, today), project: asked.project, pageParameters: Object.fromEntries(own) };
 }
 
 /** What the page Usage & cost answers. Throws InvalidQuestion. */
 export function usageQuestion(view: View, today: Day): Question {
   const { by: _, ...asked } = parseQuery(PARAMETERS.usage, new URLSearchParams(viewQuery(view)));
   return questionOf(asked, today);
-}
-
-/** The value of a parameter that only this page has. */
-export function chosen({ more }: View, name: string): string | undefined {
-  return more.find(([parameter]) => parameter === name)?.[1];
 }
 
 type Asked = Partial<Record<"period" | "from" | "to" | "project", string | undefined>>;
@@ -205,12 +198,10 @@ export function fixedView(view: View): View {
 
 /** "" or "?period=7d&project=production": what a link puts after the path of a page. The default period is left out. */
 export function viewQuery(view: View, changes: Partial<View> = {}): string {
-  const { period, project, more } = { ...view, ...changes };
+  const { period, project, pageParameters } = { ...view, ...changes };
   const days = period.name === undefined ? { from: period.start, to: period.end } : { period: period.name };
-  const query = new URLSearchParams({
-    ...(period.name !== DEFAULT_PERIOD && days),
-    ...(project !== undefined && { project }),
-    ...Object.fromEntries(more),
-  });
+  const query = new URLSearchParams();
+  const all = { ...(period.name !== DEFAULT_PERIOD && days), project, ...pageParameters };
+  for (const [name, value] of Object.entries(all)) if (value !== undefined) query.set(name, value);
   return query.size === 0 ? "" : `?${query}`;
 }

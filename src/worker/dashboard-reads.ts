@@ -18,7 +18,7 @@ import { addDays, comparedPeriod, type Day, dayOf } from "../usage/days.ts";
 import type { DashboardDeps } from "../web/dashboard/dashboard.ts";
 import type { ReportData } from "../web/dashboard/pages.ts";
 import type { UsageAnswer } from "../web/dashboard/usage-sections.ts";
-import { chosen, usageQuestion, type View } from "../web/question.ts";
+import { usageQuestion, type View } from "../web/question.ts";
 
 const statementSecondsMax = BRIEF_SNAPSHOT_SECONDS;
 
@@ -61,7 +61,7 @@ export function dashboardReads(
         ]);
         return { coverage: covered, runs, keys };
       },
-      run: (view) => readRun(db, chosen(view, "id") ?? ""),
+      run: (view) => readRun(db, view.pageParameters.id ?? ""),
     },
     readReport: (view, signal) => readReportData(db, questionOfView(view), new Date(), { signal }),
   };

@@ -39,7 +39,7 @@ test.each(["", "?period=7d", "?from=2026-03-01&to=2026-03-02&project=a+%26+b", "
 
 test("a changed view keeps what is not changed, and a default is left out", () => {
   const view = viewAt("period=28d&project=p");
-  expect(viewQuery(view, { more: [["id", "1"]] })).toBe("?project=p&id=1");
+  expect(viewQuery(view, { pageParameters: { id: "1" } })).toBe("?project=p&id=1");
   expect(viewQuery(view, { project: undefined })).toBe("");
 });
 

@@ -67,13 +67,13 @@ export function framelessPage(status: number, title: string, lead: Html, headers
   return servedPage({ title: `${title}, usage-export`, header, sections: [] }, { status, headers });
 }
 
-/** What a link to another page keeps. */
-const SHARED = { more: [] };
+/** A link to another page keeps the days and the project alone. */
+const OTHER_PAGE = { pageParameters: {} };
 
 function navigation(page: PageName, view: View, { readAt }: HealthState): Html {
   const links = NAVIGATION.map((name) => {
     const isCurrent = name === page || (name === "health" && page === "run");
-    return html`<li><a href="${pageHref(name, view, SHARED)}"${isCurrent ? html` aria-current="page"` : undefined}>${PAGES[name].title}</a></li>`;
+    return html`<li><a href="${pageHref(name, view, OTHER_PAGE)}"${isCurrent ? html` aria-current="page"` : undefined}>${PAGES[name].title}</a></li>`;
   });
   return html`<div class="bar"><a class="brand" href="${pageHref("overview")}">usage-export</a>
 <nav aria-label="Pages"><ul>${links}</ul></nav>
@@ -128,7 +128,7 @@ function verdictHtml(problems: readonly Problem[], { page, view, health }: Frame
         : section === "anomalies"
           ? ["usage", "usage"]
           : ["health", section];
-    return `${pageHref(to, view, SHARED)}#${anchor}`;
+    return `${pageHref(to, view, OTHER_PAGE)}#${anchor}`;
   };
   const notice = (kind: string, title: string, items: readonly Problem[], open: boolean) => {
     if (items.length === 0) return undefined;
@@ -165,7 +165,7 @@ function subtitle({ view: { period, project }, health, compared }: FrameContent)
 /** The links name the days, so that they lead to the same numbers tomorrow. */
 function pageLinks(page: PageName, view: View): Html {
   const fixed = fixedView(view);
-  return html`<p class="links">${copyLink("Copy link", pageHref(page, fixed))} <a href="./report.html${viewQuery(fixed, SHARED)}">Download report</a></p>`;
+  return html`<p class="links">${copyLink("Copy link", pageHref(page, fixed))} <a href="./report.html${viewQuery(fixed, OTHER_PAGE)}">Download report</a></p>`;
 }
 
 function toolbar({ page, view, health, controls }: FrameContent): Html {
@@ -173,8 +173,8 @@ function toolbar({ page, view, health, controls }: FrameContent): Html {
   const choices = Object.entries(PERIOD_TITLES).map(
     ([name, title]) => [title, pageHref(page, view, { period: { ...period, name } }), name === period.name] as const,
   );
-  const kept = view.more.filter(([name]) => !controls?.names.includes(name));
-  const hidden = [...(period.name === undefined ? [] : [["period", period.name] as const]), ...kept];
+  const kept = Object.entries({ period: period.name, ...view.pageParameters });
+  const hidden = kept.filter(([name, value]) => value !== undefined && !controls?.names.includes(name));
   return html`<div class="toolbar">${choiceList("Period", choices)}
 <form action="${pageHref(page)}" method="get" autocomplete="off">${hidden.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}
 <label>From <input type="date" name="from" value="${period.start}"></label>

@@ -29,7 +29,7 @@ import {
 } from "../../show/html.ts";
 import { type Day, dayCount, daysOf, type Window } from "../../usage/days.ts";
 import { groupingNoun } from "../../usage/dimensions.ts";
-import { type View, viewQuery } from "../question.ts";
+import type { View } from "../question.ts";
 import type { Section } from "./document.ts";
 import { pageHref } from "./frame.ts";
 import { jobsSection, runsSection } from "./jobs-sections.ts";
@@ -97,7 +97,7 @@ const UNFOLDED_MAX = 12;
 function projectsHtml({ period, projects, projectCount, undated }: Coverage, view: View): Html {
   const names = projects.map(({ project }) => project);
   const rows = projects.map((one) => [
-    html`<a href="${pageHref("usage")}${viewQuery(view, { project: one.projectId, more: [] })}"><bdi title="${one.project}">${shortName(one.project, names)}</bdi></a>`,
+    html`<a href="${pageHref("usage", view, { project: one.projectId, pageParameters: {} })}"><bdi title="${one.project}">${shortName(one.project, names)}</bdi></a>`,
     strip(period, one),
     one.gaps.length === 0 ? "none" : gapsHtml(period, one),
     one.freshThrough ?? "never",

@@ -17,7 +17,7 @@ import {
   table,
 } from "../../show/html.ts";
 import type { RunCounts } from "../../usage/counts.ts";
-import { type View, viewQuery } from "../question.ts";
+import type { View } from "../question.ts";
 import type { Section } from "./document.ts";
 import { pageHref } from "./frame.ts";
 
@@ -96,7 +96,7 @@ export function runsSection(runs: readonly StoredRun[], view: View): readonly Se
   if (runs.length === 0) return [];
   const shown = runs.filter(({ status }, i) => i < RUNS_SHOWN || (status !== "ok" && status !== "running"));
   const rows = shown.map((run) => {
-    const href = `${pageHref("run")}${viewQuery(view, { more: [["id", run.runId]] })}`;
+    const href = pageHref("run", view, { pageParameters: { id: run.runId } });
     return runCells(run, html`<a href="${href}">${instantHtml(run.startedAt)}</a>`);
   });
   const caption = `The newest ${RUNS_SHOWN}, and earlier ones that did not end well. Times in UTC. ${READING}`;

@@ -152,21 +152,21 @@ function budgetItem(use: BudgetUse, scale: number): Html {
 function usageHref(
   view: LinkedView,
   { metric, grouping }: { readonly metric: string; readonly grouping: string },
-  group: readonly (readonly [string, string])[] = [],
+  group: View["pageParameters"] = {},
 ): string | undefined {
-  return view && pageHref("usage", view, { more: [["grouping", grouping], ["metric", metric], ...group] });
+  return view && pageHref("usage", view, { pageParameters: { grouping, metric, ...group } });
 }
 
 function groupHref(view: LinkedView, { question }: Answer, group: string | null): string | undefined {
   const parameters = groupParameters(question.grouping, group);
-  return parameters && usageHref(view, question, Object.entries(parameters));
+  return parameters && usageHref(view, question, parameters);
 }
 
 function chartSection(answer: Answer, choices: readonly Answer[], view: LinkedView): Section {
   const { grouping, metric } = answer.question;
   const title = `${metricName(metric)} by day${grouping === "none" ? "" : ` and ${groupingNoun(grouping)}`}`;
   const links = choices.map(({ question: { grouping: one } }) => {
-    const href = view ? pageHref("overview", view, { more: [["by", one]] }) : "";
+    const href = view ? pageHref("overview", view, { pageParameters: { by: one } }) : "";
     return [groupingNoun(one), href, one === grouping] as const;
   });
   return {

@@ -12,7 +12,7 @@ import { isNew, sentences } from "../../show/sentence.ts";
 import type { BudgetUse } from "../../usage/budgets.ts";
 import { dayCount } from "../../usage/days.ts";
 import type { Page } from "../page.ts";
-import { chosen, type View } from "../question.ts";
+import type { View } from "../question.ts";
 import { ADDING_UP_WARNING, fileText } from "./document.ts";
 import { framelessPage, type PageContent, type PageName, pageHref } from "./frame.ts";
 import { type DataHealth, healthSections } from "./health-sections.ts";
@@ -38,13 +38,13 @@ export const PAGE_CONTENT: { readonly [P in PageName]: Render<P> } = {
     return {
       lead: leadHtml(sentences(data, budgets, troubleOf(data, health))),
       compared: comparedWindow(data.cost ?? data.total),
-      sections: overviewSections(data, budgets, view, chosen(view, "by")),
+      sections: overviewSections(data, budgets, view, view.pageParameters.by),
     };
   },
   usage: usageContent,
   health: (data, view, health) => ({ sections: healthSections(data, view, health) }),
   run(details, view) {
-    const id = chosen(view, "id") ?? "without an id";
+    const id = view.pageParameters.id ?? "without an id";
     if (!details)
       throw new InvalidQuestion(`id: there is no run ${id}; runs are deleted after the days of runs.keepDays`);
     return { title: `Run of ${details.run.job}`, sections: runSections(details) };

@@ -33,7 +33,7 @@ import {
 } from "../../show/html.ts";
 import { addsUp, groupingNoun } from "../../usage/dimensions.ts";
 import { METRICS } from "../../usage/metrics.ts";
-import { chosen, fixedView, type View, viewQuery } from "../question.ts";
+import { fixedView, type View, viewQuery } from "../question.ts";
 import type { Section } from "./document.ts";
 import { type FrameContent, type PageContent, pageHref } from "./frame.ts";
 
@@ -73,10 +73,8 @@ function by({ question: { grouping } }: Answer): string {
 // The choices.
 
 /** The relative link to the same question with these changes; undefined takes a parameter away. */
-function usageLink(view: View, changes: Readonly<Record<string, string | undefined>>): string {
-  const all = Object.entries({ ...Object.fromEntries(view.more), ...changes });
-  const more = all.flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const]));
-  return pageHref("usage", view, { more });
+function usageLink(view: View, changes: View["pageParameters"]): string {
+  return pageHref("usage", view, { pageParameters: { ...view.pageParameters, ...changes } });
 }
 
 function controlsOf({ question, available }: Answer): FrameContent["controls"] {
@@ -124,7 +122,7 @@ function grainLinks(view: View): Html {
 }
 
 function grainOf(view: View): Grain {
-  return GRAINS.find((one) => one === chosen(view, "by")) ?? "day";
+  return GRAINS.find((one) => one === view.pageParameters.by) ?? "day";
 }
 
 function narrowedHtml({ question: { group, grouping }, groups }: Answer, view: View): Html | undefined {
@@ -175,7 +173,7 @@ function lackingHtml(answer: Answer, view: View): Html {
   const notes = [
     ...(incompleteDays.length > 0
       ? [
-          html`<b class="flag">${title} ${daysText(incompleteDays)}</b>${reason} <a href="${pageHref("health", view, { more: [] })}">Data health</a> says why.`,
+          html`<b class="flag">${title} ${daysText(incompleteDays)}</b>${reason} <a href="${pageHref("health", view, { pageParameters: {} })}">Data health</a> says why.`,
         ]
       : []),
     ...(unreadDays.length > 0
@@ -286,9 +284,12 @@ function signedAmount(amount: string, measure: Pick<Measure, "currency">): strin
 /** The links name the days, so that the file holds what the page shows also when it is loaded tomorrow. */
 function downloads(view: View, rows: "groups" | "days"): Html {
   const fixed = fixedView(view);
-  const more = view.more.filter(([name]) => name !== "by");
-  const csv = viewQuery(fixed, { more: [...more, ["rows", rows]] });
-  const json = rows === "groups" ? html` · <a href="api/v1/usage${viewQuery(fixed, { more })}">JSON</a>` : undefined;
+  const asked = { ...view.pageParameters, by: undefined };
+  const csv = viewQuery(fixed, { pageParameters: { ...asked, rows } });
+  const json =
+    rows === "groups"
+      ? html` · <a href="api/v1/usage${viewQuery(fixed, { pageParameters: asked })}">JSON</a>`
+      : undefined;
   return html`<p class="links"><a href="api/v1/usage.csv${csv}" download>Download CSV</a>${json}${rows === "groups" ? chargebackLinks(view) : undefined}</p>
 `;
 }

@@ -12,7 +12,7 @@ import { healthState, runLine } from "../../health/sample-health-state.ts";
 import { WELL } from "../test-monitor.ts";
 
 const PERIOD = { ...DAYS, name: "28d" };
-const VIEW: View = { period: PERIOD, project: undefined, more: [] };
+const VIEW: View = { period: PERIOD, project: undefined, pageParameters: {} };
 
 const KEY_ID = "11111111-2222-3333-4444-555555555555";
 
