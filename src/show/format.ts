@@ -25,29 +25,34 @@ function numberFormat(options: Intl.NumberFormatOptions): Intl.NumberFormat {
   return format;
 }
 
+/** Intl formats a decimal text exactly, while a number would lose digits. */
+function formatted(amount: string, options: Intl.NumberFormatOptions): string {
+  return numberFormat(options).format(amount as `${number}`);
+}
+
 const HEADLINE_DIGITS_MAX = 5;
 /** Up to 9,999T the compact form shows each digit that it writes. Of 90,071,992,547,662,535 it would make "90,070T". */
 const COMPACT_DIGITS_MAX = 16;
 
 /** 1,621.74 hours are "1,622", 1.2345 are "1.23", 373381 requests are "373,381". */
 export function roundedText(amount: string): string {
-  return isNumeric(amount) ? numberFormat(ROUNDED).format(amount) : amount;
+  return formatted(amount, ROUNDED);
 }
 
 /** What an amount is of: a metric, and of a cost its currency. */
 export type Measure = { readonly metric: string; readonly currency: string | null };
 
+/** An amount with more digits before its point has no cents. */
 const MONEY_CENTS_MAX_DIGITS = 3;
 
 /** "$214,678", "$57.20"; less than a hundredth, "$0.00123". */
 export function moneyText(amount: string, currency: string): string {
-  if (!isNumeric(amount)) return amount;
   const isTiny = /^-?0\.00\d*[1-9]/.test(amount);
   const digits = wholeDigits(amount) > MONEY_CENTS_MAX_DIGITS ? 0 : 2;
   const precision = isTiny
     ? { maximumSignificantDigits: 3 }
     : { minimumFractionDigits: digits, maximumFractionDigits: digits };
-  return numberFormat({ style: "currency", currency, ...precision }).format(amount);
+  return formatted(amount, { style: "currency", currency, ...precision });
 }
 
 /** For people, without the name of a metric: "$214,678", "3,116", "1.2B". */
@@ -69,18 +74,17 @@ export function signedText(amount: string, measure: Measure): string {
 
 /** An estimate, which has three digits: "$239,000", "1.23M tokens in". */
 export function estimateText(amount: string, { metric, currency }: Measure): string {
-  if (!isNumeric(amount)) return amount;
   const rounded = String(Number(Number(amount).toPrecision(3)));
   return currency === null
     ? quantityText(rounded, { metric, currency })
-    : numberFormat({ style: "currency", currency, maximumSignificantDigits: 3 }).format(amount);
+    : formatted(amount, { style: "currency", currency, maximumSignificantDigits: 3 });
 }
 
 /** For a headline, whose width must not grow with the amount: with more than five digits "373.4K". */
 export function headlineText(amount: string): string {
   const digits = wholeDigits(amount);
-  if (!isNumeric(amount) || digits <= HEADLINE_DIGITS_MAX || digits > COMPACT_DIGITS_MAX) return roundedText(amount);
-  return numberFormat(COMPACT).format(amount);
+  const isCompact = digits > HEADLINE_DIGITS_MAX && digits <= COMPACT_DIGITS_MAX;
+  return formatted(amount, isCompact ? COMPACT : ROUNDED);
 }
 
 /** Every digit, with separators. */
@@ -91,7 +95,7 @@ export function exactText(amount: string): string {
   return digits === "" ? separated : `${separated}.${digits}`;
 }
 
-/** Short; the exact amount appears on hover. */
+/** Shows the short amount; the exact one appears on hover. */
 export function amountHtml(amount: string | null, measure: Measure, shown: typeof shortText = shortText): Html {
   if (amount === null) return html`<span title="not known: not sent, or not read">–</span>`;
   const unit = measure.currency ?? metricUnit(measure.metric);
@@ -125,11 +129,6 @@ export function changeText(amount: string, before: string | null): string {
 
 function wholeDigits(amount: string): number {
   return amount.replace(/^-/, "").split(".")[0]?.length ?? 0;
-}
-
-/** True for a decimal text. Intl formats such a text exactly, while a number would lose digits. */
-function isNumeric(text: string): text is `${number}` {
-  return /^-?\d+(\.\d+)?$/.test(text);
 }
 
 const dateFormats = new Map<string, Intl.DateTimeFormat>();
@@ -186,7 +185,7 @@ export function daysText(days: readonly Day[]): string {
   return `${shown}${rest > 0 ? ` and ${counted(rest, "more day")}` : ""}`;
 }
 
-/** Consecutive days as windows; ascending. */
+/** The days as windows of consecutive days, the earliest first. */
 function stretchesOf(days: readonly Day[]): Window[] {
   const stretches: Window[] = [];
   for (const day of [...new Set(days)].sort()) {
