@@ -2,7 +2,7 @@
 
 import { sumOf } from "../decimal.ts";
 import { type Answer, comparedWindow } from "../facts/answer.ts";
-import { addDays, type Day, dayCount, startOfDay } from "../usage/days.ts";
+import { addDays, type Day, startOfDay } from "../usage/days.ts";
 import { addsUp, groupingNoun } from "../usage/dimensions.ts";
 import { capitalized, counted, dayLabel, exactText, metricName, metricUnit, periodText } from "./format.ts";
 import {
@@ -104,7 +104,6 @@ type GroupHref = (group: string | null) => string | undefined;
 
 type ChartOptions = {
   readonly id: string;
-  readonly title: string;
   readonly grain?: Grain;
   readonly hrefOf?: GroupHref;
   /** The link to a page with more of the groups that "others" adds up. */
@@ -113,8 +112,18 @@ type ChartOptions = {
   readonly below?: Html | undefined;
 };
 
+/** "Hours by week and model" */
+export function chartTitle(answer: Answer, grain: Grain = "day"): string {
+  return `${metricName(answer.question.metric)}${splitText(answer, grain)}`;
+}
+
+function splitText({ question: { grouping } }: Answer, grain: Grain): string {
+  return ` by ${grain}${grouping === "none" ? "" : ` and ${groupingNoun(grouping)}`}`;
+}
+
 export function answerChart(answer: Answer, options: ChartOptions): Html {
-  const { id, title, grain = "day", below } = options;
+  const { id, grain = "day", below } = options;
+  const title = chartTitle(answer, grain);
   const { question, days } = answer;
   const bars = barsOf(days, grain);
   const series = seriesOf(answer, bars, options);
@@ -135,7 +144,7 @@ export function answerChart(answer: Answer, options: ChartOptions): Html {
     }`,
     ...exact.map(({ values }) => exactText(values[i] ?? "–")),
   ]);
-  const caption = `${title.charAt(0).toLowerCase()}${title.slice(1)}`;
+  const caption = `${metricUnit(question.metric)}${splitText(answer, grain)}`;
   const titles = [
     ...columns(`${capitalized(grain)} (UTC)`),
     ...numberColumns(...exact.map(({ name, hint }) => html`<bdi title="${hint}">${name}</bdi>`)),
@@ -181,7 +190,7 @@ type Bar = {
   /** The indexes of its days in the answer. */
   readonly at: readonly number[];
   readonly isChanging: boolean;
-  /** It is also true for a week or month of which the question has only some days: that alone makes it lower than others. */
+  /** A week or month that the question has only some days of is lacking, too: that alone makes it lower than others. */
   readonly isLacking: boolean;
 };
 
@@ -189,10 +198,8 @@ function barsOf(days: Answer["days"], grain: Grain): readonly Bar[] {
   const indexed = days.map(({ day, state }, i) => ({ day, state, i }));
   return [...Map.groupBy(indexed, ({ day }) => grainStart(day, grain))].map(([grainDay, members]) => {
     const [start, end] = [members[0]?.day ?? grainDay, members.at(-1)?.day ?? grainDay];
-    const next =
-      grain === "month" ? grainStart(addDays(grainDay, 31), grain) : addDays(grainDay, grain === "week" ? 7 : 1);
     const states = new Set(members.map(({ state }) => state));
-    const isCut = members.length < dayCount({ start: grainDay, end: next }) - 1;
+    const isCut = start !== grainDay || grainStart(addDays(end, 1), grain) === grainDay;
     return {
       ...{ start, title: grain === "day" ? start : periodText({ start, end }), at: members.map(({ i }) => i) },
       isChanging: states.has("settling"),

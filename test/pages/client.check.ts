@@ -31,8 +31,7 @@ function charts(groups: readonly Group[]) {
       other: { groups: 12, amount: "1", before: null, change: null },
       groups: answer.groups.map((one, i) => ({ ...one, byDay: [...(groups[i]?.[metric] ?? [])] })),
     };
-    const title = `${metric === "hours" ? "Hours" : "Requests"} by day and model`;
-    return answerChart(drawn, { id: `${metric}-by-model`, title, hrefOf: (group) => `?group=${group}` });
+    return answerChart(drawn, { id: `${metric}-by-model`, hrefOf: (group) => `?group=${group}` });
   };
   return html`${of("hours", ["0", "0.25", "0"])}${of("requests", ["0", "2", "0"])}`;
 }

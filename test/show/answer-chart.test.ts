@@ -24,17 +24,17 @@ const ANSWER: Answer = {
 };
 
 function chartOf(answer: Answer, options: Partial<Parameters<typeof answerChart>[1]> = {}): ChartDescription {
-  const chart = answerChart(answer, { id: "x", title: "Hours", hrefOf: (group) => `?group=${group}`, ...options });
+  const chart = answerChart(answer, { id: "x", hrefOf: (group) => `?group=${group}`, ...options });
   return JSON.parse(/<script type="application\/json">(.*?)<\/script>/.exec(String(chart))?.[1] ?? "");
 }
 
 test("below a chart stand its exact numbers, without those of the period before", () => {
   const answer = { ...ANSWER, groups: GROUPS.slice(0, 1), other: null, otherByDay: ["1000.5", "0.25", null, "1", "1"] };
   const text = (grain: "day" | "month", currency: string | null = null) =>
-    String(answerChart({ ...answer, question: { ...answer.question, currency } }, { id: "x", title: "Hours", grain }));
+    String(answerChart({ ...answer, question: { ...answer.question, currency } }, { id: "x", grain }));
   const shown = text("day");
-  expect(shown).toContain("<summary>Table: hours</summary>");
-  expect(shown).toContain("<caption>Exact hours</caption>");
+  expect(shown).toContain("<summary>Table: hours by day and model</summary>");
+  expect(shown).toContain("<caption>Exact hours by day and model</caption>");
   expect([...shown.matchAll(/<th scope="col"[^>]*>(.*?)<\/th>/g)].map(([, title]) => title)).toEqual([
     ...["Day (UTC)", '<bdi title="">b</bdi>', '<bdi title="">0 others</bdi>'],
   ]);
@@ -48,7 +48,10 @@ test("below a chart stand its exact numbers, without those of the period before"
     ["2026-03-01", "1", "1"],
     ["2026-03-02", "may change", "2", "1"],
   ]);
-  expect(text("month", "USD")).toContain("<caption>Exact hours, in USD</caption>");
+  expect(text("month", "USD")).toContain("<caption>Exact hours by month and model, in USD</caption>");
+  const characters = { ...answer.question, metric: "tts_characters", grouping: "none" } as const;
+  const charactersChart = String(answerChart({ ...answer, question: characters }, { id: "x" }));
+  expect(charactersChart).toContain("<caption>Exact TTS characters by day</caption>");
   expect([chartOf(answer).labels[0], chartOf(answer, { grain: "month" }).labels]).toEqual([
     "Feb 26",
     ["2026-02", "2026-03"],

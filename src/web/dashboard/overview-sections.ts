@@ -3,7 +3,7 @@
 
 import type { Answer } from "../../facts/answer.ts";
 import type { Overview } from "../../facts/overview.ts";
-import { answerChart, groupTable } from "../../show/answer-chart.ts";
+import { answerChart, chartTitle, groupTable } from "../../show/answer-chart.ts";
 import { budgetShareText, budgetUseText } from "../../show/budget-text.ts";
 import { lackingSentences, namesText, whyNotCompared } from "../../show/changes.ts";
 import {
@@ -40,16 +40,16 @@ export function overviewSections(
 ): readonly Section[] {
   if (isNew(data)) return [];
   const main = data.cost ?? data.total;
-  const ofMain = data.splits.filter(
+  const mainSplits = data.splits.filter(
     ({ question, groups }) => question.metric === main.question.metric && groups.length > 0,
   );
-  const chart = ofMain.find(({ question }) => question.grouping === drawn) ?? ofMain[0] ?? main;
+  const chart = mainSplits.find(({ question }) => question.grouping === drawn) ?? mainSplits[0] ?? main;
   const hasBudgets = budgets.length > 0;
   const splits = data.splits.filter(({ groups }) => groups.some(({ amount }) => !isZero(amount ?? "0")));
   const others = splits.length - (hasBudgets ? 0 : 1);
   return [
     { id: "summary", title: "In short", body: summaryHtml(data, budgets, view), quiet: true },
-    ...(chart.groups.length > 0 ? [chartSection(chart, ofMain, view)] : []),
+    ...(chart.groups.length > 0 ? [chartSection(chart, mainSplits, view)] : []),
     ...(hasBudgets ? [{ id: "budgets", title: "Budgets", width: "third" as const, body: budgetList(budgets) }] : []),
     // Beside the chart is the first ranking, if there are no budgets.
     ...splits.map((split, i) =>
@@ -163,22 +163,18 @@ function groupHref(view: LinkedView, { question }: Answer, group: string | null)
 }
 
 function chartSection(answer: Answer, choices: readonly Answer[], view: LinkedView): Section {
-  const { grouping, metric } = answer.question;
-  const title = `${metricName(metric)} by day${grouping === "none" ? "" : ` and ${groupingNoun(grouping)}`}`;
+  const { grouping } = answer.question;
   const links = choices.map(({ question: { grouping: one } }) => {
     const href = view ? pageHref("overview", view, { pageParameters: { by: one } }) : "";
     return [groupingNoun(one), href, one === grouping] as const;
   });
   return {
-    ...{ id: "by-day-section", title, width: "two-thirds" },
+    ...{ id: "by-day-section", title: chartTitle(answer), width: "two-thirds" },
     ...(view && links.length > 1 && { more: choiceList("By", links) }),
     body: answerChart(answer, {
-      ...{
-        id: "by-day",
-        title,
-        hrefOf: (group) => groupHref(view, answer, group),
-        othersHref: usageHref(view, answer.question),
-      },
+      id: "by-day",
+      hrefOf: (group) => groupHref(view, answer, group),
+      othersHref: usageHref(view, answer.question),
     }),
   };
 }
@@ -195,11 +191,10 @@ function rankingSection(answer: Answer, { total }: Overview, view: LinkedView, w
   const shown = groups.filter(({ amount }) => !isZero(amount ?? "0")).slice(0, ROWS_MAX);
   const all = groups.length + (other?.groups ?? 0);
   const ranking = groupTable(answer, {
-    ...{ caption: `The largest ${shown.length} of ${all}, by ${metricName(metric)}`, groups: shown },
-    ...{
-      hrefOf: (group) => groupHref(view, answer, group),
-      titles: [metricName(metric), ...(compared ? ["Change"] : [])],
-    },
+    caption: `The largest ${shown.length} of ${all}, by ${metricName(metric)}`,
+    groups: shown,
+    hrefOf: (group) => groupHref(view, answer, group),
+    titles: [metricName(metric), ...(compared ? ["Change"] : [])],
     cells: ({ amount, before }) => [
       amountHtml(amount, question),
       ...(compared ? [changeText(amount ?? "0", before ?? "0")] : []),

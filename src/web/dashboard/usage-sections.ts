@@ -52,12 +52,14 @@ ${narrowedHtml(answer, view)}${known}${emptyHtml(answer, view)}${chart}`;
     controls: controlsOf(answer),
     compared: comparedWindow(answer),
     sections: [
-      { id: "usage", title: `${metricName(question.metric)}${by(answer)}`, body },
+      { id: "usage", title: `${metricName(question.metric)}${byText(answer)}`, body },
       ...(groups.length > 0 ? [groupsSection(answer, view, reasons.length > 0)] : []),
       ...(reasons.length > 0
         ? [
             {
-              ...{ id: "why", title: "What changed", width: "third" as const },
+              id: "why",
+              title: "What changed",
+              width: "third" as const,
               body: html`<ul>${reasons.map((one) => html`<li>${one}</li>`)}</ul>`,
             },
           ]
@@ -66,7 +68,7 @@ ${narrowedHtml(answer, view)}${known}${emptyHtml(answer, view)}${chart}`;
   };
 }
 
-function by({ question: { grouping } }: Answer): string {
+function byText({ question: { grouping } }: Answer): string {
   return grouping === "none" ? "" : ` by ${groupingNoun(grouping)}`;
 }
 
@@ -159,7 +161,7 @@ function totalHtml(answer: Answer): Html | undefined {
 `;
 }
 
-/** It is said above the numbers, because one that is too low looks like any other. */
+/** The warnings stand above the numbers, because a number that is too low looks like any other. */
 function lackingHtml(answer: Answer, view: View): Html {
   const { complete, lacking, days, groups, total } = answer;
   const { incompleteDays, unreadDays } = lacking;
@@ -195,16 +197,11 @@ ${mayChange}`;
 }
 
 function chartHtml(answer: Answer, view: View): Html {
-  const grain = grainOf(view);
-  const { grouping, metric } = answer.question;
   return answerChart(answer, {
-    ...{
-      id: "usage-by-day",
-      grain,
-      hrefOf: (one) => narrowedHref(answer, view, one),
-      othersHref: moreGroups(answer, view),
-    },
-    title: `${metricName(metric)} by ${grain}${grouping === "none" ? "" : ` and ${groupingNoun(grouping)}`}`,
+    id: "usage-by-day",
+    grain: grainOf(view),
+    hrefOf: (one) => narrowedHref(answer, view, one),
+    othersHref: moreGroupsHref(answer, view),
     below: downloads(view, "days"),
   });
 }
@@ -217,8 +214,8 @@ function narrowedHref({ question: { grouping, group: only } }: Answer, view: Vie
 
 const LIMITS = [100, 1_000];
 
-/** Undefined if no more can be listed. */
-function moreGroups({ question: { limit } }: Answer, view: View): string | undefined {
+/** The link to the same page with more groups; undefined if no more can be listed. */
+function moreGroupsHref({ question: { limit } }: Answer, view: View): string | undefined {
   const more = LIMITS.find((one) => one > limit);
   return more === undefined ? undefined : usageLink(view, { limit: String(more) });
 }
@@ -226,11 +223,10 @@ function moreGroups({ question: { limit } }: Answer, view: View): string | undef
 function groupsSection(answer: Answer, view: View, hasNeighbour: boolean): Section {
   const { question } = answer;
   return {
-    ...{ id: "groups", title: question.grouping === "none" ? "Total" : capitalized(by(answer).trim()) },
-    ...{
-      width: hasNeighbour ? "two-thirds" : undefined,
-      body: html`<div class="ranks">${groupsTable(answer, view)}</div>${downloads(view, "groups")}${sqlHtml(answer.sql)}`,
-    },
+    id: "groups",
+    title: question.grouping === "none" ? "Total" : capitalized(byText(answer).trim()),
+    width: hasNeighbour ? "two-thirds" : undefined,
+    body: html`<div class="ranks">${groupsTable(answer, view)}</div>${downloads(view, "groups")}${sqlHtml(answer.sql)}`,
   };
 }
 
@@ -249,18 +245,16 @@ function groupsTable(answer: Answer, view: View): Html {
         ]
       : []),
   ];
-  // A request may count in several of them.
+  // A request may have several tags: then the other groups have no sum.
   const otherCells = (sum: Amounts) =>
     addsUp(grouping) ? cells(sum) : ["not added up", ...(compared ? ["", "", ""] : [])];
-  const more = moreGroups(answer, view);
+  const more = moreGroupsHref(answer, view);
   const others = other ? counted(other.groups, "other") : "";
   return groupTable(answer, {
-    ...{
-      caption: `${metricName(metric)}${by(answer)}, rounded`,
-      groups,
-      hrefOf: (one) => narrowedHref(answer, view, one),
-      cells,
-    },
+    caption: `${metricName(metric)}${byText(answer)}, rounded`,
+    groups,
+    hrefOf: (one) => narrowedHref(answer, view, one),
+    cells,
     titles: [
       heading(metricName(metric), "amount"),
       ...(compared ? ["Before", heading("Difference", "change"), "Change"] : []),
@@ -328,7 +322,7 @@ function nothingExported(answer: Answer, view: View): Html {
   const { metric, grouping, filter } = answer.question;
   const others = answer.available.groupings.filter((one) => one !== grouping);
   if (others.length === 0 && !isCost(metric) && filter === null) return html`No usage has been read yet.`;
-  const what = `${isCost(metric) ? metricName(metric) : "Usage"}${by(answer)}${filter === null ? "" : ` under the filter ${filter}`}`;
+  const what = `${isCost(metric) ? metricName(metric) : "Usage"}${byText(answer)}${filter === null ? "" : ` under the filter ${filter}`}`;
   const links = others.map(
     (one) =>
       html`<a href="${usageLink(view, { ...EVERY_GROUP, grouping: one })}">${one === "none" ? "in total" : `by ${groupingNoun(one)}`}</a>`,
