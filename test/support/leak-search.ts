@@ -21,8 +21,17 @@ export function findSecrets(text: string, secrets: readonly string[]): readonly 
   );
 }
 
-/** Percent-encoding, HTML entities, UTF-16 and the escapes of JSON and Postgres need no form: they are decoded in the searched text. */
+const known = new Map<string, readonly Form[]>();
+
+/** The same secrets are looked for in hundreds of texts, such as the command lines of all processes. */
 function formsOf(secret: string): readonly Form[] {
+  const forms = known.get(secret) ?? encoded(secret);
+  known.set(secret, forms);
+  return forms;
+}
+
+/** Percent-encoding, HTML entities, UTF-16 and the escapes of JSON and Postgres need no form: they are decoded in the searched text. */
+function encoded(secret: string): readonly Form[] {
   if (secret.length < SECRET_LENGTH_MIN) {
     throw new Error(`a secret to look for has at least ${SECRET_LENGTH_MIN} characters, got ${secret.length}`);
   }
