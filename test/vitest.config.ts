@@ -9,14 +9,11 @@ process.env.NODE_COMPILE_CACHE ??= path.join(import.meta.dirname, "../node_modul
 /** Their tests need neither a database nor a program. */
 const PURE = "test/{config,schedule,show,usage}/**/!(new-dimension).test.ts";
 
-/** Projects ignore --exclude. Migrations go past a pooler. */
-const EXCLUDED = process.env.TEST_POOLER ? ["test/db/connection/migrate.test.ts"] : [];
-
 /** They take a minute or more, nearly all of it waiting. */
 const LONGEST = [
-  "recovery/workers.",
+  "recovery/interruptions.",
   "service/limits.",
-  "start/start.",
+  "recovery/workers.",
   "recovery/recovery.",
   "cli/database/embedded.",
 ];
@@ -32,13 +29,13 @@ export default defineConfig({
     teardownTimeout: 20_000,
     sequence: { sequencer: longestFirst(LONGEST) },
     projects: [
-      { test: { ...COMMON, name: "pure", include: [PURE], exclude: EXCLUDED } },
+      { test: { ...COMMON, name: "pure", include: [PURE] } },
       {
         test: {
           ...COMMON,
           name: "whole",
           include: ["test/**/*.test.ts"],
-          exclude: [PURE, ...EXCLUDED],
+          exclude: [PURE],
           globalSetup: "test/support/global-setup.ts",
         },
       },

@@ -1,116 +1,14 @@
-// Workers that share a run, are stopped, killed, suspended or meet failures: the service sees what is asked again. A stopping worker
-// finishes or releases its claimed jobs, marks no slice wrongly, and stops within `drainSeconds`.
+// Workers that share a run, are killed, suspended or meet failures: the service sees what is asked again.
 
-import { setTimeout as sleep } from "node:timers/promises";
 import { sql } from "kysely";
 import { expect } from "vitest";
 import type { Emulator } from "../../support/emulator.ts";
 import { BUSY_MS } from "../../support/limits.ts";
-import type { Program } from "../../support/program.ts";
 import { breakdowns, coverage, holdAnswersFrom, runs, waitForRuns } from "../evidence.ts";
 import { databaseTest, type ProgramContext } from "../program-context.ts";
 import { manyFilters } from "../small-config.ts";
-import { tcpProxy } from "../tcp-proxy.ts";
 
-const { test, db, url } = await databaseTest();
-
-const GROUPINGS = ["none", "endpoint", "method"];
-const DRAIN_SECONDS = 3;
-const DRAINING = { exports: [{ groupings: GROUPINGS }], worker: { drainSeconds: DRAIN_SECONDS } };
-const PATIENT = { service: { maxConcurrent: 1 }, worker: { drainSeconds: 60 } };
-
-async function expectWhole(): Promise<void> {
-  expect(await waitForRuns(db, 1)).toMatchObject([{ status: "ok", requests: 3, complete: 6, failed: 0 }]);
-  expect(await coverage(db)).toEqual({ complete: 6 });
-}
-
-async function expectStopsInTime(worker: Program): Promise<void> {
-  const stoppedMs = performance.now();
-  worker.kill("SIGTERM");
-  expect(await worker.ended).toMatchObject({ status: 0 });
-  expect(performance.now() - stoppedMs).toBeLessThan(DRAIN_SECONDS * 1000 + BUSY_MS);
-}
-
-test("on a signal a worker finishes the jobs it has claimed and leaves the rest to others", async ({ context }) => {
-  const emulator = await context.setUp({ ...PATIENT, exports: [{ groupings: GROUPINGS }] });
-  const worker = context.work();
-  const releaseAnswers = await holdAnswersFrom(emulator, 1);
-  worker.kill("SIGTERM");
-  await worker.waitFor("worker stops");
-  emulator.fault = undefined;
-  releaseAnswers();
-  expect(await worker.ended).toMatchObject({ status: 0 });
-  expect(breakdowns(emulator)).toHaveLength(2);
-  expect(await coverage(db)).toEqual({ complete: 4, missing: 2 });
-  expect(await runs(db)).toMatchObject([{ status: "running", requests: 2, failed: 0 }]);
-
-  context.work();
-  await expectWhole();
-  expect(breakdowns(emulator)).toHaveLength(3);
-});
-
-test("jobs that can't be finished in time are released, and nothing is marked as failed", async ({ context }) => {
-  const emulator = await context.setUp(DRAINING);
-  const worker = context.work();
-  await holdAnswersFrom(emulator, 1);
-  await expectStopsInTime(worker);
-  expect(await coverage(db)).toEqual({ missing: 6 });
-  // Another worker can claim all of it at once, without waiting until this one counts as dead.
-  const { rows } = await sql`
-    select state::text, start_after <= now() as now from usage_export_queue.job where state <> 'completed'
-  `.execute(db);
-  expect(rows).toEqual([{ state: "created", now: true }]);
-
-  emulator.fault = undefined;
-  context.work();
-  await expectWhole();
-});
-
-test("a database that does not answer does not keep a worker from stopping in time", async ({ context }) => {
-  const emulator = await context.setUp(DRAINING);
-  await using proxy = await tcpProxy(url);
-  const worker = context.start(["start"], { DATABASE_URL: proxy.url });
-  const releaseAnswers = await holdAnswersFrom(emulator, 1);
-  proxy.silence();
-  emulator.fault = undefined;
-  releaseAnswers();
-  await expectStopsInTime(worker);
-  context.work();
-  await expectWhole();
-});
-
-test("a stopping worker waits for a busy database for as long as drainSeconds allows", async ({ context }) => {
-  const emulator = await context.setUp(PATIENT);
-  const worker = context.work();
-  const releaseAnswers = await holdAnswersFrom(emulator, 1);
-  await db.transaction().execute(async (tx) => {
-    await sql`lock table usage_export.slice in share row exclusive mode`.execute(tx);
-    worker.kill("SIGTERM");
-    await worker.waitFor("worker stops");
-    emulator.fault = undefined;
-    releaseAnswers();
-    // Other programs give up after 10 s.
-    await sleep(12_000);
-  });
-  expect(await worker.ended).toMatchObject({ status: 0 });
-  expect(await coverage(db)).toEqual({ complete: 2 });
-});
-
-test("a second signal ends the worker at once, and others do its jobs", async ({ context }) => {
-  const emulator = await context.setUp({ exports: [{ groupings: GROUPINGS }] });
-  const worker = context.start(["start"]);
-  const releaseAnswers = await holdAnswersFrom(emulator, 1);
-  worker.kill("SIGTERM");
-  await worker.waitFor("worker stops");
-  const stoppedMs = performance.now();
-  worker.kill("SIGTERM");
-  expect(await worker.ended).toMatchObject({ status: null });
-  expect(performance.now() - stoppedMs).toBeLessThan(BUSY_MS);
-  emulator.fault = undefined;
-  releaseAnswers();
-  context.work();
-  await expectWhole();
-});
+const { test, db } = await databaseTest();
 
 const REQUESTS = 50;
 /** At most twice the concurrent calls are in the hands of a worker. */
@@ -212,7 +110,7 @@ test("three workers make 300 requests once each, within the caps", async ({ cont
   const delayMs = 60;
   const record = { endpoint: "listen", method: "sync", model: ["m"], deployment: "hosted" };
   const usage = () => Array.from({ length: 50 }, (_, i) => ({ ...record, accessor: `accessor-${i}`, requests: i + 1 }));
-  const groupings = [...GROUPINGS, "model", "deployment", "accessor"];
+  const groupings = ["none", "endpoint", "method", "model", "deployment", "accessor"];
   const emulator = await context.setUp(
     {
       service: { maxConcurrent: 4, requestsPerSecond: 40 },

@@ -1,5 +1,5 @@
 // The worker as it runs every night: due days are read, missed ones are caught up, paused jobs are left alone. What it does if a run takes
-// too long, the service or the database is not available, or a key is due for rotation, and what it writes.
+// too long, the service is not available, or a key is due for rotation, and what it writes.
 
 import os from "node:os";
 import { sql } from "kysely";
@@ -10,9 +10,8 @@ import { breakdowns, coverage, holdAnswersFrom, runs, waitForRuns, workOnce } fr
 import { lastDays, servedNumbers, storedNumbers } from "../numbers.ts";
 import { databaseTest } from "../program-context.ts";
 import { farSchedule, PRODUCTION } from "../small-config.ts";
-import { tcpProxy } from "../tcp-proxy.ts";
 
-const { test, db, url } = await databaseTest();
+const { test, db } = await databaseTest();
 
 test("a worker that starts for the first time reads all due days at once", async ({ context }) => {
   const emulator = await context.setUp();
@@ -183,28 +182,6 @@ test("the line of a rotation lists its actions", () => {
   );
 });
 
-test("a worker reports and waits for a database that can't be reached", async ({ context }) => {
-  await context.setUp();
-  await using proxy = await tcpProxy(url);
-  proxy.cut();
-  const worker = context.work({ DATABASE_URL: proxy.url });
-  expect(await worker.waitFor("database not reached")).toContain(new URL(proxy.url).host);
-  const { url: monitor } = JSON.parse(await worker.waitFor("monitor listens"));
-  expect(await ask(`${monitor}/readyz`)).toEqual({ status: 503, body: expect.stringContaining("can't be used") });
-  expect(await ask(`${monitor}/livez`)).toMatchObject({ status: 200 });
-  proxy.restore();
-  await waitForRuns(db, 1);
-  expect(await ask(`${monitor}/readyz`)).toEqual({ status: 200, body: "ok\n" });
-});
-
-test("a worker that waits for its database stops on a signal", async ({ context }) => {
-  await context.setUp();
-  const worker = context.work({ DATABASE_URL: "postgres://nobody@127.0.0.1:1/nothing" });
-  await worker.waitFor("database not reached");
-  worker.kill("SIGTERM");
-  expect(await worker.ended).toMatchObject({ status: 0 });
-});
-
 test("a worker refuses an old schema, and names the command that fixes it", async ({ context }) => {
   await context.setUp();
   const addToHash = (text: string) =>
@@ -218,25 +195,3 @@ test("a worker refuses an old schema, and names the command that fixes it", asyn
     await addToHash("");
   }
 });
-
-test("losing the database in the middle of a run costs time and nothing else", async ({ context }) => {
-  const groupings = ["none", "endpoint", "method", "model"];
-  const emulator = await context.setUp({ service: { maxConcurrent: 2 }, exports: [{ groupings }] });
-  await using proxy = await tcpProxy(url);
-  const worker = context.work({ DATABASE_URL: proxy.url });
-  const releaseAnswers = await holdAnswersFrom(emulator, 2);
-  proxy.cut();
-  emulator.fault = undefined;
-  releaseAnswers();
-  await worker.waitFor("database not reached");
-  proxy.restore();
-  const [run] = await waitForRuns(db, 1);
-  expect(run).toMatchObject({ status: "ok", requests: 4, planned: 8, complete: 8, failed: 0 });
-  expect(await coverage(db)).toEqual({ complete: 8 });
-  expect(await runs(db)).toHaveLength(1);
-});
-
-async function ask(address: string): Promise<{ readonly status: number; readonly body: string }> {
-  const response = await fetch(address);
-  return { status: response.status, body: await response.text() };
-}

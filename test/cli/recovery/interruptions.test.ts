@@ -1,0 +1,155 @@
+// Workers that are told to stop or lose their database. A stopping worker finishes or releases its claimed jobs, marks no slice wrongly, and
+// stops within `drainSeconds`.
+
+import { setTimeout as sleep } from "node:timers/promises";
+import { sql } from "kysely";
+import { expect } from "vitest";
+import { BUSY_MS } from "../../support/limits.ts";
+import type { Program } from "../../support/program.ts";
+import { breakdowns, coverage, holdAnswersFrom, runs, waitForRuns } from "../evidence.ts";
+import { databaseTest } from "../program-context.ts";
+import { tcpProxy } from "../tcp-proxy.ts";
+
+const { test, db, url } = await databaseTest();
+
+const GROUPINGS = ["none", "endpoint", "method"];
+const DRAIN_SECONDS = 3;
+const DRAINING = { exports: [{ groupings: GROUPINGS }], worker: { drainSeconds: DRAIN_SECONDS } };
+const PATIENT = { service: { maxConcurrent: 1 }, worker: { drainSeconds: 60 } };
+
+async function expectWhole(): Promise<void> {
+  expect(await waitForRuns(db, 1)).toMatchObject([{ status: "ok", requests: 3, complete: 6, failed: 0 }]);
+  expect(await coverage(db)).toEqual({ complete: 6 });
+}
+
+async function expectStopsInTime(worker: Program): Promise<void> {
+  const stoppedMs = performance.now();
+  worker.kill("SIGTERM");
+  expect(await worker.ended).toMatchObject({ status: 0 });
+  expect(performance.now() - stoppedMs).toBeLessThan(DRAIN_SECONDS * 1000 + BUSY_MS);
+}
+
+test("on a signal a worker finishes the jobs it has claimed and leaves the rest to others", async ({ context }) => {
+  const emulator = await context.setUp({ ...PATIENT, exports: [{ groupings: GROUPINGS }] });
+  const worker = context.work();
+  const releaseAnswers = await holdAnswersFrom(emulator, 1);
+  worker.kill("SIGTERM");
+  await worker.waitFor("worker stops");
+  emulator.fault = undefined;
+  releaseAnswers();
+  expect(await worker.ended).toMatchObject({ status: 0 });
+  expect(breakdowns(emulator)).toHaveLength(2);
+  expect(await coverage(db)).toEqual({ complete: 4, missing: 2 });
+  expect(await runs(db)).toMatchObject([{ status: "running", requests: 2, failed: 0 }]);
+
+  context.work();
+  await expectWhole();
+  expect(breakdowns(emulator)).toHaveLength(3);
+});
+
+test("jobs that can't be finished in time are released, and nothing is marked as failed", async ({ context }) => {
+  const emulator = await context.setUp(DRAINING);
+  const worker = context.work();
+  await holdAnswersFrom(emulator, 1);
+  await expectStopsInTime(worker);
+  expect(await coverage(db)).toEqual({ missing: 6 });
+  // Another worker can claim all of it at once, without waiting until this one counts as dead.
+  const { rows } = await sql`
+    select state::text, start_after <= now() as now from usage_export_queue.job where state <> 'completed'
+  `.execute(db);
+  expect(rows).toEqual([{ state: "created", now: true }]);
+
+  emulator.fault = undefined;
+  context.work();
+  await expectWhole();
+});
+
+test("a database that does not answer does not keep a worker from stopping in time", async ({ context }) => {
+  const emulator = await context.setUp(DRAINING);
+  await using proxy = await tcpProxy(url);
+  const worker = context.start(["start"], { DATABASE_URL: proxy.url });
+  const releaseAnswers = await holdAnswersFrom(emulator, 1);
+  proxy.silence();
+  emulator.fault = undefined;
+  releaseAnswers();
+  await expectStopsInTime(worker);
+  context.work();
+  await expectWhole();
+});
+
+test("a stopping worker waits for a busy database for as long as drainSeconds allows", async ({ context }) => {
+  const emulator = await context.setUp(PATIENT);
+  const worker = context.work();
+  const releaseAnswers = await holdAnswersFrom(emulator, 1);
+  await db.transaction().execute(async (tx) => {
+    await sql`lock table usage_export.slice in share row exclusive mode`.execute(tx);
+    worker.kill("SIGTERM");
+    await worker.waitFor("worker stops");
+    emulator.fault = undefined;
+    releaseAnswers();
+    // Other programs give up after 10 s.
+    await sleep(12_000);
+  });
+  expect(await worker.ended).toMatchObject({ status: 0 });
+  expect(await coverage(db)).toEqual({ complete: 2 });
+});
+
+test("a second signal ends the worker at once, and others do its jobs", async ({ context }) => {
+  const emulator = await context.setUp({ exports: [{ groupings: GROUPINGS }] });
+  const worker = context.start(["start"]);
+  const releaseAnswers = await holdAnswersFrom(emulator, 1);
+  worker.kill("SIGTERM");
+  await worker.waitFor("worker stops");
+  const stoppedMs = performance.now();
+  worker.kill("SIGTERM");
+  expect(await worker.ended).toMatchObject({ status: null });
+  expect(performance.now() - stoppedMs).toBeLessThan(BUSY_MS);
+  emulator.fault = undefined;
+  releaseAnswers();
+  context.work();
+  await expectWhole();
+});
+
+test("a worker reports and waits for a database that can't be reached", async ({ context }) => {
+  await context.setUp();
+  await using proxy = await tcpProxy(url);
+  proxy.cut();
+  const worker = context.work({ DATABASE_URL: proxy.url });
+  expect(await worker.waitFor("database not reached")).toContain(new URL(proxy.url).host);
+  const { url: monitor } = JSON.parse(await worker.waitFor("monitor listens"));
+  expect(await ask(`${monitor}/readyz`)).toEqual({ status: 503, body: expect.stringContaining("can't be used") });
+  expect(await ask(`${monitor}/livez`)).toMatchObject({ status: 200 });
+  proxy.restore();
+  await waitForRuns(db, 1);
+  expect(await ask(`${monitor}/readyz`)).toEqual({ status: 200, body: "ok\n" });
+});
+
+test("a worker that waits for its database stops on a signal", async ({ context }) => {
+  await context.setUp();
+  const worker = context.work({ DATABASE_URL: "postgres://nobody@127.0.0.1:1/nothing" });
+  await worker.waitFor("database not reached");
+  worker.kill("SIGTERM");
+  expect(await worker.ended).toMatchObject({ status: 0 });
+});
+
+test("losing the database in the middle of a run costs time and nothing else", async ({ context }) => {
+  const groupings = ["none", "endpoint", "method", "model"];
+  const emulator = await context.setUp({ service: { maxConcurrent: 2 }, exports: [{ groupings }] });
+  await using proxy = await tcpProxy(url);
+  const worker = context.work({ DATABASE_URL: proxy.url });
+  const releaseAnswers = await holdAnswersFrom(emulator, 2);
+  proxy.cut();
+  emulator.fault = undefined;
+  releaseAnswers();
+  await worker.waitFor("database not reached");
+  proxy.restore();
+  const [run] = await waitForRuns(db, 1);
+  expect(run).toMatchObject({ status: "ok", requests: 4, planned: 8, complete: 8, failed: 0 });
+  expect(await coverage(db)).toEqual({ complete: 8 });
+  expect(await runs(db)).toHaveLength(1);
+});
+
+async function ask(address: string): Promise<{ readonly status: number; readonly body: string }> {
+  const response = await fetch(address);
+  return { status: response.status, body: await response.text() };
+}
