@@ -1,7 +1,7 @@
 // The amounts of usage or cost that a question asks for, from the views of schema bi.
 
 import { plainDecimal } from "../decimal.ts";
-import { addDays, type Window } from "../usage/days.ts";
+import { addDays, type Day, type Window } from "../usage/days.ts";
 import { TOTAL_GROUPINGS } from "../usage/dimensions.ts";
 import { METRICS } from "../usage/metrics.ts";
 import { type Answer, answerOf, type Basis, DRAWN_MAX, type Label, type UsageRow } from "./answer.ts";
@@ -11,14 +11,18 @@ import { literal, type Scope, sourceOf, within } from "./sql.ts";
 
 /**
  * `question` asks for the total. Returns the grouping to read it by, with what is known of the series: none, or if the projects are exported only
- * by other groupings, one whose groups add up to the total. `available` is every split that is exported.
+ * by other groupings, one whose groups add up to the total. `available` is every split that is exported. `since` is that of readBasis.
  */
-export async function readTotalSplit(query: Query, question: Question) {
-  const basis = await readBasis(query, question);
+export async function readTotalSplit(query: Query, question: Question, since?: Day) {
+  const basis = await readBasis(query, question, since);
   const available = basis.scope.available.groupings;
   const replacement = basis.scope.projectCount > 0 ? undefined : TOTAL_GROUPINGS.find((one) => available.includes(one));
   if (replacement === undefined || replacement === "none") return { totalSplit: "none", available, basis } as const;
-  return { totalSplit: replacement, available, basis: await readBasis(query, { ...question, grouping: replacement }) };
+  return {
+    totalSplit: replacement,
+    available,
+    basis: await readBasis(query, { ...question, grouping: replacement }, since),
+  };
 }
 
 /** `countsUnpriced` is false if another answer says how many models have no price. Throws InvalidQuestion as readBasis does. */

@@ -31,11 +31,13 @@ const LISTED_MAX = 100;
 /** Throws InvalidQuestion if there is no such project. */
 export async function overview(query: Query, asked: OverviewQuestion, today: Day): Promise<Overview> {
   const question = { ...asked, limit: LISTED_MAX, sort: "amount", metric: "hours" } as const;
-  const { totalSplit, available, basis } = await readTotalSplit(query, { ...question, grouping: "none" });
+  const month = monthOf(asked.period, today);
+  const since = month && [month.before.start, asked.before?.start ?? asked.period.start].sort()[0];
+  const { totalSplit, available, basis } = await readTotalSplit(query, { ...question, grouping: "none" }, since);
   const sent = await figures(query, { ...question, grouping: totalSplit }, basis);
   const metric = mainMetric(sent);
   const total = await amounts(query, { ...question, metric, grouping: totalSplit }, basis);
-  const asCost = await costQuestion(query, question, total.projectCount);
+  const asCost = await costQuestion(query, question, total.projectCount, since);
   const cost = asCost && (await amounts(query, asCost.question, asCost.basis));
   const splits: Answer[] = [];
   for (const grouping of OVERVIEW_SPLITS) {
@@ -48,11 +50,10 @@ export async function overview(query: Query, asked: OverviewQuestion, today: Day
     const split = { ...question, metric: splitsCost ? cost.question.metric : metric, grouping };
     splits.push(await amounts(query, split, undefined, false));
   }
-  const isCurrent = asked.period.end.slice(0, 7) >= today.slice(0, 7);
   const main = asCost?.question ?? { ...question, metric, grouping: totalSplit };
   return {
     ...{ period: asked.period, before: asked.before, figures: sent, total, cost, splits },
-    monthSoFar: isCurrent ? await readMonthSoFar(query, main, today) : undefined,
+    monthSoFar: month && (await readMonthSoFar(query, { ...main, ...month, limit: 1 }, today, since)),
   };
 }
 
@@ -67,7 +68,6 @@ function mainMetric(sent: readonly Figure[]): AskedMetric {
 export type Forecast = { readonly forecast: string; readonly low: string; readonly high: string };
 
 type MonthSoFar = {
-  /** The days of the month so far; its first day alone while that lasts. */
   readonly period: Window;
   /** The days so far beside the whole month before: the cost, or the main metric where no cost is known. */
   readonly answer: Answer;
@@ -76,27 +76,31 @@ type MonthSoFar = {
 };
 
 /** Asks for what is billed, if that is read of all projects; else for the estimate; else for what is billed of some projects. */
-async function costQuestion(query: Query, asked: Omit<Question, "grouping">, projectCount: number) {
+async function costQuestion(query: Query, asked: Omit<Question, "grouping">, projectCount: number, since?: Day) {
   const inAll = { ...asked, grouping: "none" } as const;
-  const { totalSplit, basis } = await readTotalSplit(query, { ...inAll, metric: "billed_cost" });
+  const { totalSplit, basis } = await readTotalSplit(query, { ...inAll, metric: "billed_cost" }, since);
   const billedCount = basis.scope.projectCount;
   const billed = { question: { ...asked, metric: "billed_cost", grouping: totalSplit }, basis } as const;
   if (billedCount > 0 && billedCount >= projectCount) return billed;
   const question = { ...inAll, metric: "estimated_cost" } as const;
   const isPriced = (await readCurrencies(query, question)).length > 0;
-  const estimated = isPriced && { question, basis: await readBasis(query, question) };
+  const estimated = isPriced && { question, basis: await readBasis(query, question, since) };
   if (estimated && estimated.basis.scope.projectCount > 0) return estimated;
   return billedCount > 0 ? billed : undefined;
 }
 
-async function readMonthSoFar(query: Query, asked: Question, today: Day): Promise<MonthSoFar> {
+/** The days of the current month so far, its first day alone while that lasts. Undefined if the period ends in an earlier month. */
+function monthOf(period: Window, today: Day): { readonly period: Window; readonly before: Window } | undefined {
+  if (period.end.slice(0, 7) < today.slice(0, 7)) return undefined;
   const start = `${today.slice(0, 7)}-01`;
   const end = addDays(today, -1);
-  const period = { start, end: end < start ? today : end };
-  const question = { ...asked, period, before: monthBefore(period), limit: 1 };
-  const basis = await readBasis(query, question);
+  return { period: { start, end: end < start ? today : end }, before: monthBefore({ start }) };
+}
+
+async function readMonthSoFar(query: Query, question: Question, today: Day, since?: Day): Promise<MonthSoFar> {
+  const basis = await readBasis(query, question, since);
   const answer = await amounts(query, question, basis, false);
-  return { period, answer, forecast: await readForecast(query, question, basis.scope, today) };
+  return { period: question.period, answer, forecast: await readForecast(query, question, basis.scope, today) };
 }
 
 /** How far back usage_export.month_forecast looks. */

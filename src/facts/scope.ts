@@ -41,8 +41,11 @@ type StoredFacts = Pick<Answer, "projects" | "projectCount"> & {
   readonly filters: string[];
 };
 
-/** Throws InvalidQuestion if there is no such project or filter. */
-export async function readBasis(query: Query, question: Question): Promise<Basis> {
+/**
+ * Throws InvalidQuestion if there is no such project or filter. `since` is an earlier day from which the states of days are read: for another
+ * question about the same usage, whose statement is then the same.
+ */
+export async function readBasis(query: Query, question: Question, since?: Day): Promise<Basis> {
   const projects = question.projects && (await findProjects(query, question.projects));
   if (question.filter !== undefined) await requireFilter(query, question.filter);
   const currencies = question.metric === "estimated_cost" ? await readCurrencies(query, question) : [];
@@ -52,7 +55,7 @@ export async function readBasis(query: Query, question: Question): Promise<Basis
   if (!row) throw new Error("expected one row with the facts about the series");
   const { retired, activeCount, leftOut, leftOutCount, groupings, filters, ...found } = row;
   const { ended, unused } = await sortRetired(query, question, scope, retired);
-  const states = await readDayStates(query, question, scope, activeCount);
+  const states = await readDayStates(query, question, scope, activeCount, since ?? firstDay(question));
   const days = withStates(question.period, states);
   const daysBefore = question.before && withStates(question.before, states);
   const lacking = lackingDays(days, daysBefore);
@@ -131,6 +134,10 @@ group by project_id`);
   };
 }
 
+function firstDay({ period, before }: Question): Day {
+  return before?.start ?? period.start;
+}
+
 function windowsOf({ period, before }: Question): readonly Window[] {
   return before ? [period, before] : [period];
 }
@@ -178,55 +185,54 @@ function unknownName(what: "project" | "filter", name: string, known: readonly {
 }
 
 function factsSql(question: Question, scope: Scope): string {
+  const from = `from bi.series where ${[`source = ${sourceLiteral(question)}`, ...projectConditions(scope)].join(" and ")}`;
+  const [hasGrouping, hasFilter] = [groupingCondition(question), filterCondition(question, scope)];
   const valuesOf = (column: string, condition: string) =>
-    `array(select distinct ${column} from series where ${condition} order by 1 limit ${CANDIDATES_MAX})`;
+    `array(select distinct ${column} ${from} and ${condition} order by 1 limit ${CANDIDATES_MAX})`;
+  // Comparing names by the database's collation would take longer than all else.
   return `
-with series as materialized (
-  select project_id, project, "grouping", filter, active, unfiltered,
-    ${groupingCondition(question)} as has_grouping, ${filterCondition(question, scope)} as has_filter
-  from bi.series where ${[`source = ${sourceLiteral(question)}`, ...projectConditions(scope)].join(" and ")}
-), project as (
-  select project_id, coalesce(min(project) filter (where active), min(project)) as name, bool_or(active) as active,
-    bool_or(has_grouping and has_filter) as has_series,
-    count(*) filter (where has_grouping and has_filter and active) as active_series
-  from series group by project_id
+with project as materialized (
+  select project_id, coalesce(min(project collate "C") filter (where active), min(project collate "C")) as name, bool_or(active) as active,
+    bool_or(${hasGrouping} and ${hasFilter}) as has_series,
+    count(*) filter (where ${hasGrouping} and ${hasFilter} and active) as active_series
+  ${from} group by project_id
 )
 select count(*) filter (where has_series)::integer as "projectCount", coalesce(sum(active_series), 0)::integer as "activeCount",
   count(*) filter (where active and not has_series)::integer as "leftOutCount",
-  array(select name from project where has_series order by name collate "C", project_id limit ${NAMES_MAX}) as projects,
-  array(
-    select name from project where active and not has_series order by name collate "C" limit ${NAMES_MAX}
-  ) as "leftOut",
+  array(select name from project where has_series order by name, project_id limit ${NAMES_MAX}) as projects,
+  array(select name from project where active and not has_series order by name limit ${NAMES_MAX}) as "leftOut",
   (
-    select coalesce(json_agg(json_build_object('id', project_id, 'name', name, 'active', active) order by name collate "C"), '[]')
+    select coalesce(json_agg(json_build_object('id', project_id, 'name', name, 'active', active) order by name), '[]')
     from project where has_series and active_series = 0
   ) as retired,
-  ${valuesOf('"grouping"', `active and has_filter and "grouping" in (${SPLITS.map(literal).join(", ")})`)} as groupings,
-  ${valuesOf("filter", "active and has_grouping and not unfiltered")} as filters
+  ${valuesOf('"grouping"', `active and ${hasFilter} and "grouping" in (${SPLITS.map(literal).join(", ")})`)} as groupings,
+  ${valuesOf("filter", `active and ${hasGrouping} and not unfiltered`)} as filters
 from project`;
 }
 
 /** `activeCount`: how many series should have been read. */
-async function readDayStates(query: Query, question: Question, scope: Scope, activeCount: number) {
-  const days = await query<DayWithState>(`
+async function readDayStates(query: Query, question: Question, scope: Scope, activeCount: number, since: Day) {
+  // One range, with the days between the periods: for two Postgres would read all days of a series.
+  const days = { start: since, end: question.period.end };
+  const rows = await query<DayWithState>(`
 select usage_date as day, case
-    when bool_or(${isIncomplete(question, scope)}) then 'incomplete'
+    when bool_or(${isIncomplete(question, scope, days)}) then 'incomplete'
     when count(*) filter (where active) < ${activeCount} then 'unread'
     when bool_or(finality = 'settling') then 'settling' else 'final'
   end as state
 from bi.coverage
-where ${coverageConditions(question, scope, windowsOf(question))}
+where ${coverageConditions(question, scope, [days])}
 group by usage_date`);
-  return new Map(days.map(({ day, state }) => [day, state]));
+  return new Map(rows.map(({ day, state }) => [day, state]));
 }
 
 /** The condition that the numbers of a day are too low, or may be. */
-function isIncomplete(question: Question, scope: Scope): string {
+function isIncomplete(question: Question, scope: Scope, days: Window): string {
   const isNotRead = "status <> 'complete' or finality = 'open'";
   if (question.metric !== "billed_cost") return `(${isNotRead})`;
   // A charge without an amount is not a charge of 0.
   const { view, conditions } = sourceOf(question, scope);
-  const isUnknown = [anyOf(windowsOf(question)), ...conditions, "amount is null"];
+  const isUnknown = [within(days), ...conditions, "amount is null"];
   return `(${isNotRead} or (project_id, usage_date) in (
     select project_id, usage_date from ${view} where ${isUnknown.join(" and ")}
   ))`;
