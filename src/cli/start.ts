@@ -52,7 +52,7 @@ async function work(app: App, first: Loaded, db: Database, liveness: Liveness): 
   writeToTerminal(`dashboard, health and metrics: ${monitoring.url}/\n`);
 
   const withProjects = async (loaded: Loaded) => ({ ...loaded, config: await withKnownProjects(loaded.config, db) });
-  const firstWithProjects = await retryUntilReached(app, liveness, app.signal, async () => {
+  const firstWithProjects = await retryUntilReached(app, liveness, async () => {
     await requireCurrentSchema(db);
     return withProjects(first);
   });

@@ -34,24 +34,19 @@ const RETRY_MS = 1_000;
 /** A worker runs all day, so it waits for as long as the service asks, up to an hour. */
 const WAIT_MS_MAX = 60 * 60_000;
 
-/** Retries until `stop` while the database can't be reached or is busy. Throws if it refuses access or has another schema. */
-export async function retryUntilReached<T>(
-  app: App,
-  liveness: Liveness,
-  stop: AbortSignal,
-  open: () => Promise<T>,
-): Promise<T> {
+/** Retries while the database can't be reached or is busy. Throws if it refuses access or has another schema. */
+export async function retryUntilReached<T>(app: App, liveness: Liveness, open: () => Promise<T>): Promise<T> {
   for (;;) {
     try {
       const opened = await open();
       liveness.reportDatabase();
       return opened;
     } catch (error) {
-      stop.throwIfAborted();
+      app.signal.throwIfAborted();
       if (!(error instanceof Error) || !isTransient(error)) throw error;
       liveness.reportDatabase(databaseUnreachable(app, error));
       liveness.heartbeat();
-      await sleep(RETRY_MS, undefined, { signal: stop });
+      await sleep(RETRY_MS, undefined, { signal: app.signal });
     }
   }
 }
@@ -72,11 +67,5 @@ export async function openWorkerContext(
   await requireCurrentSchema(db);
   const options = { onAttempt: metrics.attemptEnded, waitMsMax: WAIT_MS_MAX };
   const context = await openExportContext(app, config, db, options);
-  try {
-    const queue = await openQueue(db, app.log, liveness.reportDatabase);
-    return { ...context, queue };
-  } catch (error) {
-    await context[Symbol.asyncDispose]();
-    throw error;
-  }
+  return { ...context, queue: await openQueue(db, app.log, liveness.reportDatabase) };
 }

@@ -20,8 +20,6 @@ import type { ReportData } from "../web/dashboard/pages.ts";
 import type { UsageAnswer } from "../web/dashboard/usage-sections.ts";
 import { usageQuestion, type View } from "../web/question.ts";
 
-const statementSecondsMax = BRIEF_SNAPSHOT_SECONDS;
-
 const REASON_SPLITS = ["project", "line_item", "model", "accessor"] as const;
 /** How many groups are named among the reasons of a change. */
 const REASONS_MAX = 5;
@@ -48,7 +46,7 @@ export function dashboardReads(
   });
   const read = <T>(signal: AbortSignal, work: (query: Query) => Promise<T>) => readByStatements(db, work, { signal });
   return {
-    readHealth: () => health(db, config(), statementSecondsMax),
+    readHealth: () => health(db, config(), BRIEF_SNAPSHOT_SECONDS),
     read: {
       overview: (view, signal) => read(signal, (query) => overview(query, questionOfView(view), dayOf(new Date()))),
       usage: (view, signal) => read(signal, (query) => usageAnswer(query, usageQuestion(view, dayOf(new Date())))),
@@ -78,7 +76,7 @@ export async function readReportData(
   db: Database,
   question: Pick<Question, "period" | "before" | "projects">,
   now: Date,
-  { secondsMax = statementSecondsMax, signal }: { readonly secondsMax?: number; readonly signal?: AbortSignal } = {},
+  { secondsMax = BRIEF_SNAPSHOT_SECONDS, signal }: { readonly secondsMax?: number; readonly signal?: AbortSignal } = {},
 ): Promise<ReportData> {
   const read = await readByStatements(db, (query) => overview(query, question, dayOf(now)), { secondsMax, signal });
   const budgets = await readSnapshot(db, (tx) => budgetsIn(tx, question.period), secondsMax);

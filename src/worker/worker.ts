@@ -56,12 +56,12 @@ export async function runWorker(
   const { worker, liveness, refusal, onProjectsChanged, onReady } = deps;
   const hardStop = new AbortController();
   const stop = AbortSignal.any([app.signal, superseded]);
-  const opened = await retryUntilReached(app, liveness, app.signal, () =>
+  const opened = await retryUntilReached(app, liveness, () =>
     openWorkerContext({ ...app, signal: hardStop.signal }, config, db, deps),
   );
   const heartbeat = () => heartbeatWorker(db, worker, refusal());
   // Retried apart from the opening: if the database is lost now, the context must not be opened a second time.
-  await retryUntilReached(app, liveness, app.signal, async () => {
+  await retryUntilReached(app, liveness, async () => {
     await retryRefusals(db);
     await heartbeat();
     await onReady(config);

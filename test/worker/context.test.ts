@@ -8,16 +8,12 @@ const app = silentApp({ env: { DATABASE_URL: "postgres://127.0.0.1/usage" } });
 /** Returns after how many attempts opening succeeded, if the database answers the first one with this error code. */
 async function attemptsAfter(code: string): Promise<number> {
   let attempts = 0;
-  return retryUntilReached(
-    app,
-    openLiveness(app.log, () => 0),
-    app.signal,
-    async () => {
-      attempts++;
-      if (attempts === 1) throw Object.assign(new Error("a fault of the test"), { code });
-      return attempts;
-    },
-  );
+  const liveness = openLiveness(app.log, () => 0);
+  return retryUntilReached(app, liveness, async () => {
+    attempts++;
+    if (attempts === 1) throw Object.assign(new Error("a fault of the test"), { code });
+    return attempts;
+  });
 }
 
 test("if the database can't be reached while the worker starts, the worker tries again", async () => {
