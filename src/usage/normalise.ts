@@ -47,19 +47,19 @@ export function normalise(
   for (const one of dimensions) requireDimension(one, dimensions.length > 1 ? one : askedAs, results, source);
   if (source === "billing") requireDollars(answer, results);
 
+  const days = results.map((row, i) => dayOfRow(row, period, i));
+  const dated = days.filter((day) => day !== undefined);
+  if (dated.length > 0 && dated.length < days.length) {
+    throw badAnswer(`${days.length - dated.length} of ${days.length} rows name no day, so that their days are unknown`);
+  }
   const slices: RowsByDay = new Map();
-  let undatedRows = 0;
   for (const [i, row] of results.entries()) {
-    const { day, undated } = dayOfRow(row, period, i, runDay);
     const metrics = readMetrics(row, i, source);
-    addRow(slices, day, { group: groupOfRow(row, dimensions, i), metrics }, dimensions);
-    if (undated) undatedRows++;
+    addRow(slices, days[i] ?? runDay, { group: groupOfRow(row, dimensions, i), metrics }, dimensions);
   }
-  if (undatedRows > 0 && undatedRows < results.length) {
-    throw badAnswer(`${undatedRows} of ${results.length} rows name no day, and nobody knows which days they are of`);
-  }
-  return coveredDays(request.window, period, [...slices.keys()], runDay).map(({ day, undated }) =>
-    sliceOf(day, undated || undatedRows > 0, columnsOf(rowsByGroup(slices.get(day)?.values() ?? []), source)),
+  const covered = coveredDays(request.window, period, [...new Set(dated)], runDay);
+  return (covered ?? [runDay]).map((day) =>
+    sliceOf(day, covered === undefined, columnsOf(rowsByGroup(slices.get(day)?.values() ?? []), source)),
   );
 }
 
@@ -158,8 +158,6 @@ function dimensionValue(row: JsonObject, dimension: Dimension): { value: unknown
   return { value: undefined, name: dimension };
 }
 
-export type AnswerDay = { readonly day: Day; readonly undated: boolean };
-
 /**
  * The period that an answer names; undefined if it names none. Throws if its buckets are not days, or if the answer names another window than
  * was requested: a service that does not know `start` treats it as a feature.
@@ -186,22 +184,21 @@ function requireDailyBuckets(resolution: unknown): void {
   throw badAnswer(`expected buckets of one day, got resolution ${JSON.stringify(resolution).slice(0, 80)}`);
 }
 
-/** If the row names no day, it is the answer's period, which must be a single day; without a period it is `runDay`. */
-export function dayOfRow(row: JsonObject, period: Window | undefined, rowNo: number, runDay: Day): AnswerDay {
+/** If the row names no day, it is the answer's period, which must be a single day. Undefined if the answer has no period either. */
+export function dayOfRow(row: JsonObject, period: Window | undefined, rowNo: number): Day | undefined {
   const holder = isObject(row.grouping) && (row.grouping.start ?? row.grouping.end) != null ? row.grouping : row;
   const start = readDay(holder.start, "start", rowNo);
   const end = holder.end === holder.start ? start : readDay(holder.end, "end", rowNo);
   const day = start ?? end;
   if (day === undefined) {
-    if (!period) return { day: runDay, undated: true };
-    requireOneDay(period, `results[${rowNo}] names no day, and the answer's period`);
-    return { day: period.start, undated: false };
+    if (period) requireOneDay(period, `results[${rowNo}] names no day, and the answer's period`);
+    return period?.start;
   }
   if (end !== undefined && end !== day) requireOneDay({ start: day, end }, `results[${rowNo}]`);
   if (period && (day < period.start || day > period.end)) {
     throw badAnswer(`results[${rowNo}]: ${day} lies outside the window ${period.start} to ${period.end}`);
   }
-  return { day, undated: false };
+  return day;
 }
 
 /** Ten years: longer than any answer, and short enough to store a slice for each of its days. */
@@ -210,19 +207,20 @@ const ANSWER_DAYS_MAX = 3_660;
 /**
  * The days that an answer covers: all days of the window, because a day without rows is a day without usage, or the days that the answer names.
  * These must end by tomorrow, which may have begun by the service's clock: one date far in the future would make every day up to it due.
+ * Undefined if it names none.
  */
 export function coveredDays(
   window: Window | undefined,
   period: Window | undefined,
   rowDays: readonly Day[],
   runDay: Day,
-): AnswerDay[] {
+): Day[] | undefined {
   const covered = window ?? namedDays(period, rowDays, runDay);
-  if (!covered) return [{ day: runDay, undated: true }];
+  if (!covered) return undefined;
   if (!window && (covered.end > addDays(runDay, 1) || dayCount(covered) > ANSWER_DAYS_MAX)) {
     throw badAnswer(`expected at most ${ANSWER_DAYS_MAX} days up to ${runDay}, got ${covered.start} to ${covered.end}`);
   }
-  return daysOf(covered).map((day) => ({ day, undated: false }));
+  return daysOf(covered);
 }
 
 /** The days from the first row's to the end of the answer's period, or to today if the period ends later. Without rows, only that last day. */
