@@ -54,17 +54,15 @@ function valueJson(dimension: Dimension, display: string | null): string {
 export function groupOf(dimension: Dimension, value: unknown, row: number): Group {
   if (value === undefined) return ABSENT;
   if (value === null) return NULL;
-  const known = dimension === "tags" ? TAGS : OTHERS;
-  if (typeof value === "string") return known.ofText(value);
-  const values = Array.isArray(value) ? value : [value];
-  for (const one of values) {
+  for (const one of Array.isArray(value) ? value : [value]) {
     if (one !== null && typeof one !== "string") {
       throw badAnswer(
         `results[${row}].${dimension}: expected a text, an array of texts or null, got ${describeJson(one)}`,
       );
     }
   }
-  return known.ofArray(JSON.stringify(value));
+  const json = JSON.stringify(value);
+  return dimension === "tags" ? groupOfTags(json) : groupOfOthers(json);
 }
 
 /** Whether it is a value, and not one of the shapes of "no value". */
@@ -76,22 +74,16 @@ const noValue = (shape: string): Group => ({ key: "null", keyOfService: shape, d
 const ABSENT = noValue("absent");
 const NULL = noValue("null");
 
-// Tags are always shown as a JSON array, even a single one.
-const TAGS = rememberedGroups((_, key) => key);
-const OTHERS = rememberedGroups(displayOf);
+// The same groups are in every answer of a series, so they are remembered. Tags are always shown as a JSON array, even a single one.
+const groupOfTags = remembered((json) => groupFrom(json, (_, key) => key));
+const groupOfOthers = remembered((json) => groupFrom(json, displayOf));
 
-/** The same groups are in every answer of a series, so they are remembered. */
-function rememberedGroups(display: (values: readonly (string | null)[], key: string) => string | null) {
-  const groupFrom = (shape: string, value: readonly (string | null)[]): Group => {
-    if (!isValue(value)) return noValue(shape);
-    const values = canonicalSet(value);
-    const key = JSON.stringify(values);
-    return { key, keyOfService: key, display: display(values, key) };
-  };
-  return {
-    ofText: remembered((text) => groupFrom(JSON.stringify(text), [text])),
-    ofArray: remembered((array) => groupFrom(array, JSON.parse(array))),
-  };
+function groupFrom(json: string, display: (values: readonly (string | null)[], key: string) => string | null): Group {
+  const value: (string | null)[] = [JSON.parse(json)].flat();
+  if (!isValue(value)) return noValue(json);
+  const values = canonicalSet(value);
+  const key = JSON.stringify(values);
+  return { key, keyOfService: key, display: display(values, key) };
 }
 
 /** Sorts the members, each once. A member without a value is null and comes last: the service has sent it among models. */
