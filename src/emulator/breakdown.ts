@@ -1,6 +1,6 @@
 // What the service answers about usage and cost: breakdowns, what they can be filtered by, and balances. Pure.
 
-import { DIMENSIONS_OF, type Dialect, type Dimension, nameIn, type Source } from "../usage/dimensions.ts";
+import { DIMENSIONS_OF, type Dialect, type Dimension, filterIn, groupingIn, type Source } from "../usage/dimensions.ts";
 import {
   type Amounts,
   FEATURES,
@@ -22,10 +22,10 @@ function parseQuery(parameters: URLSearchParams, source: Source, dialect: Dialec
   const asked = parameters.getAll("grouping").slice(0, source === "usage" ? 1 : undefined);
   const features = source === "usage" ? FEATURES : [];
   return {
-    groupings: DIMENSIONS_OF[source].filter((name) => asked.includes(nameIn(dialect, "grouping", name))),
+    groupings: DIMENSIONS_OF[source].filter((name) => asked.includes(groupingIn(dialect, name))),
     /** A record matches if it has one of the values of each dimension. */
     filters: DIMENSIONS_OF[source].flatMap((name) => {
-      const values = parameters.getAll(nameIn(dialect, "filter", name) ?? "");
+      const values = parameters.getAll(filterIn(dialect, name) ?? "");
       return values.length > 0 ? [[name, values] as const] : [];
     }),
     featuresUsed: features.filter((name) => parameters.getAll(name).includes("true")),
@@ -55,7 +55,7 @@ export function breakdownRows(
       // `model` of dialect "interface" is a text if a request used one model; `models` of dialect "2026" is always a list.
       const isOneModel =
         name === "model" && dialect === "interface" && typeof value === "object" && value?.length === 1;
-      return [nameIn(dialect, "grouping", name), isOneModel ? value[0] : value];
+      return [groupingIn(dialect, name), isOneModel ? value[0] : value];
     });
     const amounts = source === "billing" ? { dollars: jsonNumber(dollarsOf(group)) } : sumOf(group);
     return { ...amounts, grouping: { start: day, end: day, ...Object.fromEntries(values) } };

@@ -63,8 +63,8 @@ export type Condition = {
   readonly isQuiet: boolean;
 };
 
-/** A condition before merging: each project of one rotation may have the same one. */
-type Found = Condition & { readonly ofProject?: { readonly rotation: string; readonly project: string } | undefined };
+/** A condition before merging. `project` is that of a rotation for many projects, each of which may have the condition. */
+type Found = Condition & { readonly project?: string | null };
 
 function condition(name: ConditionName, subject: string, text: string, part: Partial<Found> = {}): Found {
   const { severity, section, isReminder = false, isQuiet = false }: Traits = TRAITS[name];
@@ -106,13 +106,13 @@ export function conditionsOf(facts: HealthFacts): readonly Condition[] {
 
 /** The same condition in many projects of a rotation is one, since it began in the first of them. */
 function mergeFound(found: readonly Found[], { jobs, rotations }: HealthFacts): readonly Condition[] {
-  const alike = Map.groupBy(found, (one) => (one.ofProject ? `${one.name} ${one.subject}` : one));
+  const alike = Map.groupBy(found, (one) => (one.project == null ? one : `${one.name} ${one.subject}`));
   return [...alike.values()].map((members) => {
-    const { ofProject, ...first } = members.reduce((a, b) => (Number(b.since) < Number(a.since) ? b : a));
-    if (!ofProject) return first;
-    const job = jobs.find((one) => one.kind === "rotation" && one.job === ofProject.rotation);
-    const known = rotations.filter(({ rotation }) => rotation === ofProject.rotation);
-    const names = members.map((one) => one.ofProject?.project ?? "");
+    const { project, ...first } = members.reduce((a, b) => (Number(b.since) < Number(a.since) ? b : a));
+    if (project == null) return first;
+    const job = jobs.find((one) => one.kind === "rotation" && one.job === first.subject);
+    const known = rotations.filter(({ rotation }) => rotation === first.subject);
+    const names = members.map((one) => one.project ?? "");
     return { ...first, text: `${first.text}; in ${projectsText(names, Math.max(job?.projects ?? 0, known.length))}` };
   });
 }
@@ -251,9 +251,8 @@ function rotationConditions(row: RotationHealth): readonly Found[] {
   if (!configured) return [];
   const { maxAgeDays, retire } = configured;
   const ageDays = Math.floor((row.ageSeconds ?? 0) / DAY_SECONDS);
-  const ofProject = project == null ? undefined : { rotation, project };
   const found = (isTheCase: boolean, name: ConditionName, text: string, since: Date | null = null) =>
-    conditionIf(isTheCase, name, rotation, `rotation ${rotation}: ${text}`, { ofProject, since });
+    conditionIf(isTheCase, name, rotation, `rotation ${rotation}: ${text}`, { project, since });
   const late = `the key in use is ${ageDays} days old and should have been replaced after ${maxAgeDays}: rotate --dry-run says what is in the way`;
   const orphans = `${counted(keys.orphan, "key")} may exist at the service whose secret is lost: "keys" shows the comment to find and remove it by`;
   const isKept = retire === "keep";

@@ -2,7 +2,7 @@
 
 import { AppError } from "../errors.ts";
 import type { Secret } from "../secret.ts";
-import { DIMENSIONS, type Dialect, differsIn2026, nameIn, type Source } from "../usage/dimensions.ts";
+import { DIMENSIONS, type Dialect, differsIn2026, filterIn, groupingIn, type Source } from "../usage/dimensions.ts";
 import type { UsageRequest } from "../usage/plan.ts";
 import { dimensionsOf, type Grouping, type Series } from "../usage/series.ts";
 import { hasStatus } from "./answer.ts";
@@ -11,7 +11,7 @@ import type { Service, ServiceCall } from "./service.ts";
 /** The name under which a grouping is sent, which its answer may repeat. A grouping by several dimensions is the same in both dialects. */
 export function groupingName(grouping: Grouping, dialect: Dialect): string {
   const [dimension] = dimensionsOf(grouping);
-  return dimension === grouping ? nameIn(dialect, "grouping", dimension) : grouping;
+  return dimension === grouping ? groupingIn(dialect, dimension) : grouping;
 }
 
 /** A key needs one of these scopes to read a breakdown. Documents about the service differ on which one usage needs. */
@@ -35,12 +35,12 @@ export function breakdownQuery({ series, window }: UsageRequest, dialect: Dialec
     query.set("start", window.start);
     query.set("end", window.end);
   }
-  for (const dimension of dimensionsOf(grouping)) query.append("grouping", nameIn(dialect, "grouping", dimension));
+  for (const dimension of dimensionsOf(grouping)) query.append("grouping", groupingIn(dialect, dimension));
   for (const [feature, value] of Object.entries(filter.features)) query.set(feature, value);
   for (const one of DIMENSIONS) {
     const value = filter.dimensions[one];
     if (value === undefined) continue;
-    const name = nameIn(dialect, "filter", one);
+    const name = filterIn(dialect, one);
     if (name === null) {
       const message = `the filter "${filter.name}" narrows by ${one}, which this service only groups by (its dialect is "${dialect}"): remove it`;
       throw new AppError("rejected", message);

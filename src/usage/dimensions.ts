@@ -19,8 +19,6 @@ type DimensionEntry = {
   readonly noun: readonly [one: string, many: string];
   /** Whether the usage of its groups adds up to the total; false if a request may count in several groups. */
   readonly addsUp: boolean;
-  /** A change is explained by the dimensions in this order: what people know best comes first. */
-  readonly rank: number;
   /** If a group may be a set of values, what one of them is called in the name of the view bi.usage_by_single_MEMBER. */
   readonly member?: string;
   /** Whether the configuration may ask for a filter by each value. Every dialect must filter by the values that it groups by. */
@@ -35,17 +33,67 @@ type DimensionEntry = {
   readonly alwaysFilledIn?: readonly Source[];
 };
 
-/** In alphabetical order, which is that of the names in a grouping by several dimensions. */
+/** A change is explained by the dimensions in this order: what people know best comes first. */
 const TABLE = [
+  {
+    name: "line_item",
+    sources: ["billing"],
+    description: 'The line item of the bill, such as "streaming::nova-3". Billing only.',
+    noun: ["line item", "line items"],
+    addsUp: true,
+    hasEach: false,
+    alwaysFilledIn: ["billing"],
+  },
+  {
+    name: "model",
+    sources: ["usage"],
+    description: "The model used.",
+    noun: ["model", "models"],
+    addsUp: true,
+    member: "model",
+    hasEach: false,
+    in2026: { grouping: "models" },
+    filtersById2026: true,
+    alwaysFilledIn: ["usage"],
+  },
   {
     name: "accessor",
     sources: ["usage", "billing"],
     description: "The public identifier of an API key.",
     noun: ["API key", "API keys"],
     addsUp: true,
-    rank: 3,
     hasEach: true,
     alwaysFilledIn: ["billing"],
+  },
+  {
+    name: "tags",
+    sources: ["usage", "billing"],
+    description: "A tag used.",
+    noun: ["tags", "sets of tags"],
+    addsUp: false,
+    member: "tag",
+    hasEach: true,
+    in2026: { filter: "tag" },
+  },
+  {
+    name: "endpoint",
+    sources: ["usage"],
+    description: "The endpoint used.",
+    noun: ["endpoint", "endpoints"],
+    addsUp: true,
+    hasEach: true,
+    values: { usage: ["listen", "speak", "agent", "read"] },
+    alwaysFilledIn: ["usage"],
+  },
+  {
+    name: "method",
+    sources: ["usage"],
+    description: "The processing method.",
+    noun: ["method", "methods"],
+    addsUp: true,
+    hasEach: true,
+    values: { usage: ["sync", "async", "streaming"] },
+    alwaysFilledIn: ["usage"],
   },
   {
     name: "deployment",
@@ -53,7 +101,6 @@ const TABLE = [
     description: "The deployment type.",
     noun: ["deployment", "deployments"],
     addsUp: true,
-    rank: 7,
     hasEach: true,
     values: {
       usage: ["self-hosted", "hosted", "beta"],
@@ -62,71 +109,14 @@ const TABLE = [
     alwaysFilledIn: ["billing"],
   },
   {
-    name: "endpoint",
-    sources: ["usage"],
-    description: "The endpoint used.",
-    noun: ["endpoint", "endpoints"],
-    addsUp: true,
-    rank: 5,
-    hasEach: true,
-    values: { usage: ["listen", "speak", "agent", "read"] },
-    alwaysFilledIn: ["usage"],
-  },
-  {
     name: "feature_set",
     sources: ["usage"],
     description: 'The features used together. The dialect "2026" has no such filter.',
     noun: ["feature set", "feature sets"],
     addsUp: false,
-    rank: 8,
     member: "feature",
     hasEach: false,
     in2026: { filter: null },
-  },
-  {
-    name: "line_item",
-    sources: ["billing"],
-    description: 'The line item of the bill, such as "streaming::nova-3". Billing only.',
-    noun: ["line item", "line items"],
-    addsUp: true,
-    rank: 1,
-    hasEach: false,
-    alwaysFilledIn: ["billing"],
-  },
-  {
-    name: "method",
-    sources: ["usage"],
-    description: "The processing method.",
-    noun: ["method", "methods"],
-    addsUp: true,
-    rank: 6,
-    hasEach: true,
-    values: { usage: ["sync", "async", "streaming"] },
-    alwaysFilledIn: ["usage"],
-  },
-  {
-    name: "model",
-    sources: ["usage"],
-    description: "The model used.",
-    noun: ["model", "models"],
-    addsUp: true,
-    rank: 2,
-    member: "model",
-    hasEach: false,
-    in2026: { grouping: "models" },
-    filtersById2026: true,
-    alwaysFilledIn: ["usage"],
-  },
-  {
-    name: "tags",
-    sources: ["usage", "billing"],
-    description: "A tag used.",
-    noun: ["tags", "sets of tags"],
-    addsUp: false,
-    rank: 4,
-    member: "tag",
-    hasEach: true,
-    in2026: { filter: "tag" },
   },
 ] as const satisfies readonly DimensionEntry[];
 
@@ -146,8 +136,11 @@ export function dimension(name: Dimension): DimensionEntry {
   return entry;
 }
 
+/** In alphabetical order, which is that of the names in a grouping by several dimensions. */
 function namesOf<Name extends Dimension>(isWanted: (entry: DimensionEntry) => boolean): readonly Name[] {
-  return TABLE.filter(isWanted).map(({ name }) => name as Name);
+  return TABLE.filter(isWanted)
+    .map(({ name }) => name as Name)
+    .sort();
 }
 
 export const DIMENSIONS = namesOf<Dimension>(() => true);
@@ -165,11 +158,13 @@ export function documentedValues(name: Dimension, source: Source): readonly stri
   return dimension(name).values?.[source];
 }
 
-/** The name in the dialect; null if the dialect has no such filter. */
-export function nameIn(dialect: Dialect, use: "grouping", name: Dimension): string;
-export function nameIn(dialect: Dialect, use: "grouping" | "filter", name: Dimension): string | null;
-export function nameIn(dialect: Dialect, use: "grouping" | "filter", name: Dimension): string | null {
-  const other = dialect === "2026" ? dimension(name).in2026?.[use] : undefined;
+export function groupingIn(dialect: Dialect, name: Dimension): string {
+  return (dialect === "2026" && dimension(name).in2026?.grouping) || name;
+}
+
+/** Null if the dialect has no such filter. */
+export function filterIn(dialect: Dialect, name: Dimension): string | null {
+  const other = dialect === "2026" ? dimension(name).in2026?.filter : undefined;
   return other === undefined ? name : other;
 }
 
@@ -195,10 +190,7 @@ export function isSet(grouping: string): boolean {
 }
 
 /** The groupings by at most one dimension whose groups add up to the total, the best known first. */
-export const TOTAL_GROUPINGS = [
-  "none",
-  ...DIMENSIONS.filter(addsUp).sort((a, b) => dimension(a).rank - dimension(b).rank),
-] as const;
+export const TOTAL_GROUPINGS = ["none", ...TABLE.map(({ name }) => name).filter(addsUp)] as const;
 
 export function groupingNoun(grouping: string): string {
   return ENTRIES.get(grouping)?.noun[0] ?? grouping;

@@ -4,10 +4,11 @@ import {
   type Dimension,
   differsIn2026,
   dimension,
+  filterIn,
+  groupingIn,
   groupingNoun,
   isSet,
   memberOf,
-  nameIn,
   TOTAL_GROUPINGS,
 } from "../../src/usage/dimensions.ts";
 
@@ -22,8 +23,9 @@ test.each<[Dimension, "grouping" | "filter", string | null, boolean]>([
   ["method", "grouping", "method", false],
   ["method", "filter", "method", false],
 ])('in dialect "2026" %s as a %s is named %s', (name, use, other, isOther) => {
-  expect(nameIn("2026", use, name)).toBe(other);
-  expect(nameIn("interface", use, name)).toBe(name);
+  const nameIn = use === "filter" ? filterIn : groupingIn;
+  expect(nameIn("2026", name)).toBe(other);
+  expect(nameIn("interface", name)).toBe(name);
   expect(differsIn2026(name, use)).toBe(isOther);
 });
 

@@ -20,7 +20,6 @@ const DIMENSION = `  {
     description: "The spoken language.",
     noun: ["language", "languages"],
     addsUp: true,
-    rank: 9,
     hasEach: true,
     values: { usage: ["en", "de"] },
   },
@@ -59,7 +58,7 @@ beforeAll(async () => {
   opened.defer(() => rm(folder, { recursive: true }));
   for (const name of COPIED) await cp(path.join(ROOT, name), path.join(folder, name), { recursive: true });
   await symlink(path.join(ROOT, "node_modules"), path.join(folder, "node_modules"));
-  await insert("src/usage/dimensions.ts", DIMENSION, '  {\n    name: "line_item",');
+  await insert("src/usage/dimensions.ts", DIMENSION, "] as const satisfies readonly DimensionEntry[]");
   await insert("src/usage/metrics.ts", METRIC, '  { name: "requests",');
 
   const database = opened.use(await emptyDatabase());
