@@ -39,12 +39,13 @@ export function groupConditions({ group }: Question, column: string): readonly s
   return [group.value === null ? `${column} is null` : `${column} = ${literal(group.value)}`];
 }
 
-function usageSource({ grouping }: Question, { filter }: Scope) {
-  if (filter === undefined) return { view: `bi.usage_${viewOf(grouping)}`, column: columnOf(grouping), conditions: [] };
-  const isValue = !["none", "accessor", "project"].includes(grouping);
+function usageSource(question: Question, { filter }: Scope) {
+  const { grouping } = question;
+  const column = columnOf(question);
+  if (filter === undefined) return { view: `bi.usage_${VIEWS[grouping] ?? `by_${grouping}`}`, column, conditions: [] };
   return {
     view: grouping === "accessor" ? FILTERED_BY_KEY : "bi.usage_filtered",
-    column: isValue ? "group_value" : columnOf(grouping),
+    column: column === grouping ? "group_value" : column,
     conditions: [`"grouping" = ${literal(seriesGrouping(grouping))}`, `filter = ${literal(filter)}`],
   };
 }
@@ -55,17 +56,23 @@ function seriesGrouping(split: Split): Exclude<Split, "project"> {
 }
 
 /** Amounts of different currencies are never added up. The rows of bi.cost_total are those of bi.cost_by_group with the grouping none. */
-function costSource({ metric, grouping }: Question, { filter, currency = "" }: Scope) {
+function costSource(question: Question, { filter, currency = "" }: Scope) {
   const inCurrency = `currency = ${literal(currency)}`;
-  const column = splitsOf(metric).includes(grouping) ? columnOf(grouping) : "null::text";
-  if (metric === "estimated_cost") return { view: "bi.cost_estimated", column, conditions: [inCurrency] };
+  const column = columnOf(question);
+  if (question.metric === "estimated_cost") return { view: "bi.cost_estimated", column, conditions: [inCurrency] };
   const filtered = filter === undefined ? [] : [`filter = ${literal(filter)}`];
   return {
     view: filter === undefined ? "bi.cost_by_group" : "bi.cost_filtered",
     column,
-    conditions: [`"grouping" = ${literal(seriesGrouping(grouping))}`, ...filtered, inCurrency],
+    conditions: [`"grouping" = ${literal(seriesGrouping(question.grouping))}`, ...filtered, inCurrency],
   };
 }
+
+/** The names of views that are not called after the split. */
+const VIEWS: Readonly<Partial<Record<Split, string>>> = {
+  ...{ none: "total", project: "total", line_item: "total" },
+  accessor: "by_key",
+};
 
 /** Filtered usage with the column `lineage` of bi.usage_by_key. */
 const FILTERED_BY_KEY = `(
@@ -80,19 +87,9 @@ const COLUMNS: Readonly<Partial<Record<Split, string>>> = {
   project: "project_id",
 };
 
-function columnOf(split: Split): string {
-  return COLUMNS[split] ?? split;
-}
-
-const VIEWS: Readonly<Partial<Record<Split, string>>> = {
-  none: "total",
-  accessor: "by_key",
-  line_item: "total",
-  project: "total",
-};
-
-function viewOf(split: Split): string {
-  return VIEWS[split] ?? `by_${split}`;
+/** A metric has no groups by a split by which it is not known. */
+function columnOf({ metric, grouping }: Question): string {
+  return splitsOf(metric).includes(grouping) ? (COLUMNS[grouping] ?? grouping) : "null::text";
 }
 
 export function within({ start, end }: Window): string {

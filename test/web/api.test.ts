@@ -168,6 +168,15 @@ test("a project that is no longer exported is named, unless it was read on all o
 });
 
 test.each([
+  ["hours", "line_item"],
+  ["estimated_cost", "tags"],
+])("%s, not known by %s, has no groups", async (metric, grouping) => {
+  const { status, answer } = await ask(`metric=${metric}&grouping=${grouping}`);
+  expect(status).toBe(200);
+  expect(answer).toMatchObject({ projectCount: 0, groups: [], complete: false });
+});
+
+test.each([
   ["metric=hour", /^metric: Invalid option: expected one of "hours"\|"total_hours"/],
   ["grouping=day", /^grouping: Invalid option: expected one of "none"\|"accessor"/],
   ["limit=1001", "limit: Too big: expected number to be <=1000"],
