@@ -2,32 +2,24 @@
 
 export type RunTrigger = "schedule" | "manual" | "catchup" | "backfill";
 
-export type RunCounts = {
+/** The counts of a run that did nothing. */
+export const NO_COUNTS = {
   /** Usage requests made. */
-  readonly requests: number;
-  /** Slices that the run was to read. The next five fields count how these ended. */
-  readonly planned: number;
-  readonly complete: number;
-  readonly suspect: number;
-  readonly failed: number;
-  /** Slices of answers without any date, stored as snapshots of unknown span. */
-  readonly undated: number;
-  /** Slices whose answer was dropped, because the answer of a later request is stored already. */
-  readonly stale: number;
-  /** Rows that appeared, changed or disappeared. */
-  readonly rowsChanged: number;
-};
-
-export const NO_COUNTS: RunCounts = {
   requests: 0,
+  /** Slices that the run was to read. The next five fields count how these ended. */
   planned: 0,
   complete: 0,
   suspect: 0,
   failed: 0,
+  /** Slices of answers without any date, stored as snapshots of unknown span. */
   undated: 0,
+  /** Slices whose answer was dropped, because the answer of a later request is stored already. */
   stale: 0,
+  /** Rows that appeared, changed or disappeared. */
   rowsChanged: 0,
 };
+
+export type RunCounts = Readonly<typeof NO_COUNTS>;
 
 export function addCounts(a: RunCounts, b: RunCounts): RunCounts {
   const names = Object.keys(NO_COUNTS) as (keyof RunCounts)[];
