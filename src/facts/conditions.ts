@@ -10,7 +10,6 @@ import { counted, instantText, metricName, roundedText } from "../show/format.ts
 import { projectsText, shellQuoted, truncate } from "../text.ts";
 import { RETRIED_CODES } from "../usage/backfill.ts";
 import type { BudgetUse } from "../usage/budgets.ts";
-import { DAY_SECONDS } from "../usage/days.ts";
 import type { HealthFacts } from "./health-facts.ts";
 import type { JobHealth } from "./job-health.ts";
 import type { RotationHealth } from "./keys.ts";
@@ -247,10 +246,9 @@ const LATE_DAYS_MAX = 2;
 
 /** A rotation that is not configured any more has no conditions, as nobody could end them. */
 function rotationConditions(row: RotationHealth): readonly Found[] {
-  const { rotation, project, configured, failedAttempts, keys, fallback, fallbackAt } = row;
+  const { rotation, project, configured, ageDays, failedAttempts, keys, fallback, fallbackAt } = row;
   if (!configured) return [];
   const { maxAgeDays, retire } = configured;
-  const ageDays = Math.floor((row.ageSeconds ?? 0) / DAY_SECONDS);
   const found = (isTheCase: boolean, name: ConditionName, text: string, since: Date | null = null) =>
     conditionIf(isTheCase, name, rotation, `rotation ${rotation}: ${text}`, { project, since });
   const late = `the key in use is ${ageDays} days old and should have been replaced after ${maxAgeDays}: rotate --dry-run says what is in the way`;
@@ -260,7 +258,7 @@ function rotationConditions(row: RotationHealth): readonly Found[] {
   return [
     ...found(failedAttempts > 0, needsAttention(failedAttempts) ? "key attention" : "key attempts", attemptsText(row)),
     ...found(fallback !== null, "key fallback", fallbackText(row), fallbackAt),
-    ...found(ageDays > maxAgeDays + LATE_DAYS_MAX, "key age", late),
+    ...found((ageDays ?? 0) > maxAgeDays + LATE_DAYS_MAX, "key age", late),
     ...found(keys.orphan > 0, "key orphans", orphans),
     ...found(keys.dueForRemoval > 0, "key removal", `${counted(keys.dueForRemoval, "key")} ${removal}`),
   ];

@@ -32,8 +32,8 @@ test.each<[string, Part]>([
   ["a list that was read", { lists: [LIST] }],
   ["a list that was read again", { lists: [{ ...LIST, failingSince: NOW, waitingSince: NOW }] }],
   ["a list whose failure and lack have no time yet", { lists: [{ ...LIST, error: "no", waiting: 6 }] }],
-  ["a key two days over its maximum age", { rotations: [rotationLine({ ageSeconds: 32 * 86_400 })] }],
-  ["no key yet", { rotations: [rotationLine({ ageSeconds: null })] }],
+  ["a key two days over its maximum age", { rotations: [rotationLine({ ageDays: 32 })] }],
+  ["no key yet", { rotations: [rotationLine({ ageDays: null })] }],
   ["a rotation of before", { rotations: [rotationLine({ configured: undefined, keys: { orphan: 1 } })] }],
   ["a budget far from its thresholds", { budgets: [makeBudgetUse({ reached: [], forecastPercent: "100" })] }],
 ])("%s: no condition", (_, part) => {
@@ -68,7 +68,7 @@ test("of a rotation's projects all are counted, also those without a key yet", (
 const OF_ROTATION = jobLine({ kind: "rotation", job: "exporter", failedRun: FAILED_RUN });
 const OF_EXPORT = jobLine({ job: "exporter", failedRun: FAILED_RUN });
 const failing = (failedAttempts: number, lastError = "no") => [rotationLine({ failedAttempts, lastError })];
-const OLD_KEY = [rotationLine({ ageSeconds: 33 * 86_400 })];
+const OLD_KEY = [rotationLine({ ageDays: 33 })];
 
 test.each<[string, Part, readonly string[]]>([
   ["five failed attempts explain a failed rotation", { jobs: [OF_ROTATION], rotations: failing(5) }, ["key attention"]],
