@@ -2,6 +2,8 @@
 // is sent when one begins and when it ends, and the metrics have a gauge of them. Pure.
 
 import type { OpenAnomaly } from "../db/anomalies.ts";
+import type { CallPause } from "../db/calling-processes.ts";
+import type { StoredWorker } from "../db/jobs/jobs.ts";
 import type { StoredList } from "../db/projects.ts";
 import type { FailureCause } from "../db/usage/failures.ts";
 import { attemptsText, fallbackText, needsAttention } from "../keys/plan.ts";
@@ -10,9 +12,35 @@ import { counted, instantText, metricName, roundedText } from "../show/format.ts
 import { projectsText, shellQuoted, truncate } from "../text.ts";
 import { RETRIED_CODES } from "../usage/backfill.ts";
 import type { BudgetUse } from "../usage/budgets.ts";
-import type { HealthFacts } from "./health-facts.ts";
+import type { ProjectHealth, SliceCounts } from "./coverage.ts";
 import type { JobHealth } from "./job-health.ts";
 import type { RotationHealth } from "./keys.ts";
+
+/** What the conditions are computed from. A rotation of many projects is one for each of them here. */
+export type HealthFacts = {
+  /** The moment of reading, by the database's clock. */
+  readonly readAt: Date;
+  /** The pauses that the service asked for. */
+  readonly callPauses: readonly CallPause[];
+  /** The exports first. */
+  readonly jobs: readonly JobHealth[];
+  /** The worker seen last comes first. */
+  readonly workers: readonly StoredWorker[];
+  /** One for each project and source. */
+  readonly projects: readonly ProjectHealth[];
+  readonly slices: SliceCounts;
+  /** Why slices are failed; the cause with the most slices comes first. */
+  readonly causes: readonly FailureCause[];
+  readonly rotations: readonly RotationHealth[];
+  /** The lists of projects that the configuration discovers projects by. */
+  readonly lists: readonly StoredList[];
+  /** Budgets in the periods that somebody should watch. */
+  readonly budgets: readonly BudgetUse[];
+  /** One for each project and filter with unusual days; empty if `anomalies` is off. */
+  readonly anomalies: readonly OpenAnomaly[];
+  /** Why budgets and anomalies could not be read; undefined if they were. Their lists are empty then; all else was read. */
+  readonly notRead?: string;
+};
 
 type Traits = {
   readonly severity: "critical" | "warning";

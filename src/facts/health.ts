@@ -1,11 +1,20 @@
-// The health of the program at one moment. `status`, the pages, /metrics, the notifications and the dead man's switch show parts of it.
+// The health of the program at one moment: jobs, workers, coverage, rotations, budgets and unusual days, read in one snapshot. `status`, the
+// pages, /metrics, the notifications and the dead man's switch show parts of it.
 
-import type { Config } from "../config/config.ts";
-import type { Database } from "../db/connection/database.ts";
-import { readSnapshot } from "../db/connection/transaction.ts";
-import { type Condition, conditionsOf } from "./conditions.ts";
-import { type HealthFacts, healthFacts } from "./health-facts.ts";
-import { mergeRotations, type RotationHealth } from "./keys.ts";
+import { type Config, listOf } from "../config/config.ts";
+import { openAnomalies } from "../db/anomalies.ts";
+import { storedPauses } from "../db/calling-processes.ts";
+import { type Database, databaseNow } from "../db/connection/database.ts";
+import { readSnapshot, type Tx, tryWithin } from "../db/connection/transaction.ts";
+import { storedWorkers } from "../db/jobs/jobs.ts";
+import { watchedBudgets } from "../db/prices-and-budgets.ts";
+import { type StoredList, storedLists } from "../db/projects.ts";
+import { failureCauses } from "../db/usage/failures.ts";
+import { errorText } from "../errors.ts";
+import { type Condition, conditionsOf, type HealthFacts } from "./conditions.ts";
+import { completeness, countSlices } from "./coverage.ts";
+import { jobHealth } from "./job-health.ts";
+import { mergeRotations, type RotationHealth, rotationHealth } from "./keys.ts";
 
 export type HealthState = Omit<HealthFacts, "rotations"> & {
   /** Rotations that have run at least once. */
@@ -20,6 +29,43 @@ export async function health(db: Database, config: Config, statementSecondsMax?:
 
 export function healthOf(facts: HealthFacts): HealthState {
   return { ...facts, rotations: mergeRotations(facts.rotations), conditions: conditionsOf(facts) };
+}
+
+/** `tx` is a snapshot of `db`. */
+async function healthFacts(db: Database, tx: Tx, config: Config): Promise<HealthFacts> {
+  const now = await databaseNow(tx);
+  const projects = await completeness(tx);
+  const slices = countSlices(projects);
+  const workers = await storedWorkers(tx);
+  const causes = slices.failed > 0 ? await failureCauses(tx) : [];
+  // If no worker runs, nothing is retried.
+  const isRetried = workers.some(({ recent }) => recent);
+  return {
+    readAt: now,
+    callPauses: await storedPauses(tx),
+    jobs: await jobHealth(tx, config, projects, now),
+    ...{ workers, projects, slices },
+    causes: causes.map((cause) => ({ ...cause, isRetried: isRetried && cause.isRetried })),
+    rotations: await rotationHealth(tx, config.rotations),
+    lists: await configuredLists(tx, config),
+    ...(await usageFacts(db, tx, config)),
+  };
+}
+
+/** A list whose entry was removed from the configuration is of no interest any more. */
+async function configuredLists(tx: Tx, { discovery }: Config): Promise<readonly StoredList[]> {
+  if (discovery.length === 0) return [];
+  const configured = new Set(discovery.map(listOf));
+  return (await storedLists(tx)).filter(({ list }) => configured.has(list));
+}
+
+/** Budgets and anomalies take longer to read the more usage is stored. If that exceeds the time limit, the other facts are still known. */
+async function usageFacts(db: Database, tx: Tx, config: Config) {
+  const read = await tryWithin(tx, async () => ({
+    budgets: await watchedBudgets(db, tx),
+    anomalies: config.anomalies.sensitivity === "off" ? [] : await openAnomalies(tx),
+  }));
+  return "value" in read ? read.value : { budgets: [], anomalies: [], notRead: errorText(read.error) };
 }
 
 /** Every due slice is complete, no run failed, no rotation warns, and no job waits for a worker. The usage itself does not matter here. */

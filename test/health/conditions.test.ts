@@ -3,8 +3,8 @@
 import { expect, test } from "vitest";
 import type { OpenAnomaly } from "../../src/db/anomalies.ts";
 import type { FailureCause } from "../../src/db/usage/failures.ts";
+import type { HealthFacts } from "../../src/facts/conditions.ts";
 import { isWell } from "../../src/facts/health.ts";
-import type { HealthFacts } from "../../src/facts/health-facts.ts";
 import { FAILED_RUN, healthState, jobLine, makeBudgetUse, NOW, rotationLine, worker } from "./sample-health-state.ts";
 
 type Part = Partial<HealthFacts>;

@@ -1,7 +1,7 @@
 // Which notifications follow from the conditions and from what was sent before.
 
 import { expect, test } from "vitest";
-import type { HealthFacts } from "../../src/facts/health-facts.ts";
+import type { HealthFacts } from "../../src/facts/conditions.ts";
 import { notificationsOf, type Phase, sanitizeText, senderSuffix } from "../../src/show/notification.ts";
 import { FAILED_RUN, healthState, jobLine, makeBudgetUse, NOW, rotationLine } from "./sample-health-state.ts";
 

@@ -1,9 +1,9 @@
 // Health states in which all is well, except for the parts that a test sets.
 
 import type { StoredWorker } from "../../src/db/jobs/jobs.ts";
+import type { HealthFacts } from "../../src/facts/conditions.ts";
 import type { ProjectHealth } from "../../src/facts/coverage.ts";
 import { type HealthState, healthOf } from "../../src/facts/health.ts";
-import type { HealthFacts } from "../../src/facts/health-facts.ts";
 import type { FailedRun, JobHealth } from "../../src/facts/job-health.ts";
 import type { RotationHealth } from "../../src/facts/keys.ts";
 import type { StoredRun } from "../../src/facts/runs.ts";
