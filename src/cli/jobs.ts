@@ -24,10 +24,11 @@ export async function runJobs(app: App, options: JobsOptions): Promise<number> {
 type ListedJob = Pick<JobHealth, "kind" | "job" | "schedule" | "timezone" | "nextRun" | "paused">;
 
 export async function listJobs(db: Database, config: Config): Promise<readonly ListedJob[]> {
-  const [storedOf, now] = await Promise.all([storedJobs(db), databaseNow(db)]);
-  return jobsOf(config).map((job) => {
+  const jobs = jobsOf(config);
+  const [stored, now] = await Promise.all([storedJobs(db, jobs), databaseNow(db)]);
+  return jobs.map((job, i) => {
     const { kind, name, schedule, timezone } = job;
-    const paused = storedOf(job)?.pause;
+    const paused = stored[i]?.pause;
     return { kind, job: name, schedule, timezone, nextRun: paused ? undefined : nextOccurrence(job, now), paused };
   });
 }

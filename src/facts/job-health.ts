@@ -51,7 +51,7 @@ export type FailedRun = {
 /** Every configured job, the exports first. */
 export async function jobHealth(tx: Tx, config: Config, projects: readonly ProjectHealth[], now: Date) {
   const jobs = jobsOf(config);
-  const storedOf = await storedJobs(tx);
+  const stored = await storedJobs(tx, jobs);
   const runs = await newestRuns(tx, jobs);
   const failed = new Set(projects.flatMap((one) => (one.failed > 0 ? `${one.source} ${one.projectId}` : [])));
   return jobs.map((job, i): JobHealth => {
@@ -61,7 +61,7 @@ export async function jobHealth(tx: Tx, config: Config, projects: readonly Proje
     return {
       ...{ kind, job: name, schedule, timezone },
       ...(kind === "rotation" && job.isForMany && { projects: job.rotations.length }),
-      ...plannedRuns(job, storedOf(job), last, now),
+      ...plannedRuns(job, stored[i], last, now),
       ...{ lastRun: last, failedRun: failedRun(newestFailed, hasFailedSlices) },
       lastSuccess: success?.finishedAt ? success.finishedAt.getTime() / 1000 : null,
     };

@@ -1,4 +1,4 @@
-// The files of migrations/views, as the texts that create the views and functions.
+// Reads migrations/views: the texts that create the views and functions.
 
 import { hash } from "node:crypto";
 import fs from "node:fs";

@@ -33,11 +33,11 @@ export async function lockJob(tx: Tx, { kind, name }: JobId): Promise<StoredJob>
   return toJob(await row.forUpdate().executeTakeFirstOrThrow());
 }
 
-/** Returns a function that finds the row of a job. */
-export async function storedJobs(db: Database): Promise<(job: JobId) => StoredJob | undefined> {
+/** The row of each job; undefined if it has none. */
+export async function storedJobs(db: Database, jobs: readonly JobId[]): Promise<readonly (StoredJob | undefined)[]> {
   const rows = await db.selectFrom("usage_export.job").selectAll().execute();
   const byName = new Map(rows.map((row) => [`${row.kind} ${row.name}`, toJob(row)]));
-  return ({ kind, name }) => byName.get(`${kind} ${name}`);
+  return jobs.map(({ kind, name }) => byName.get(`${kind} ${name}`));
 }
 
 export async function markScheduled(tx: Tx, job: JobId, through: Date): Promise<void> {

@@ -156,8 +156,8 @@ export type ProjectEnd = {
 };
 
 /**
- * Ends projects, each once, and each run with its last project. Returns, for one of the projects that ended a run together, that run. One
- * statement ends all of them: every end writes the row of its run, so single ends would wait for each other.
+ * Ends projects, each once, and each run with its last project. The result has the run for each end that ended it: if several ended it
+ * together, for the last one. One statement ends all of them: every end writes the row of its run, so single ends would wait for each other.
  */
 export async function endProjects(
   db: Database,

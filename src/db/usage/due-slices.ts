@@ -35,7 +35,7 @@ export type StoredDays = {
   readonly isNewestEmpty: boolean;
 };
 
-/** What is stored of a series, if its answers have days. */
+/** What is stored of a series whose answers have days; nothing of another one. */
 export async function storedDays(db: Database, seriesId: number, from: Day | undefined): Promise<StoredDays> {
   const { rows } = await sql<StoredDays>`
     select to_char(min(sl.usage_date) filter (where sl.usage_date >= ${from ?? null}::date), 'YYYY-MM-DD') as oldest,
@@ -94,9 +94,9 @@ const IS_BELIEVED = sql`sl.attempted_at < now() + interval '1 minute'`;
 
 /** The days of these series that are due and missing, or to be read again. */
 export async function dueSlices(tx: Tx | Database, seriesIds: readonly number[]): Promise<readonly DueSlice[]> {
-  const asked = sql`(select * from usage_export.due_series where series_id = any(${numbersArray(seriesIds)}::integer[]))`;
+  const chosen = sql`(select * from usage_export.due_series where series_id = any(${numbersArray(seriesIds)}::integer[]))`;
   const { rows } = await sql<DueSlice>`
-    with incomplete as materialized (${selectIncomplete(asked)})
+    with incomplete as materialized (${selectIncomplete(chosen)})
     select i.series_id as "seriesId", to_char(day, 'YYYY-MM-DD') as day,
       case when sl.series_id is null or sl.status = 'complete' then 'missing' else sl.status end as status,
       case when ${IS_BELIEVED} then sl.attempted_at end as "attemptedAt", sl.error_code as code,

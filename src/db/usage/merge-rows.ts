@@ -26,16 +26,16 @@ export async function mergeRows(tx: Tx, slices: readonly (SliceRef & GroupedRows
   const { rows: counted } = await sql<SliceRef & { readonly changed: string | number }>`
     with incoming as (
       ${selectIncoming(slices, groupIds)}
-    ), replaced as (
+    ), target as (
       -- The slices are looked up once, before the rows are joined: the planner can't estimate how many rows there are, and would read
       -- every stored slice for them.
       select slice_no::integer, sl.series_id, sl.usage_date, sl.fetch_no > 0 as restates
       from unnest(
         ${slices.map(({ seriesId }) => seriesId)}::integer[], ${slices.map(({ day }) => day)}::text[]::date[]
-      ) with ordinality as replaced (series_id, usage_date, slice_no)
+      ) with ordinality as target (series_id, usage_date, slice_no)
       join usage_export.slice sl using (series_id, usage_date)
     ), stored as (
-      select replaced.slice_no, r.* from replaced join usage_export.snapshot_row r using (series_id, usage_date)
+      select target.slice_no, r.* from target join usage_export.snapshot_row r using (series_id, usage_date)
     ), difference as (
       select coalesce(i.slice_no, s.slice_no) as slice_no, coalesce(i.group_id, s.group_id) as group_id,
         case when i.group_id is null then 'gone' when s.group_id is null or s.gone then 'appeared' else 'changed' end as kind,
@@ -45,13 +45,13 @@ export async function mergeRows(tx: Tx, slices: readonly (SliceRef & GroupedRows
       where s.group_id is null
         or (i.group_id is null and not s.gone)
         or (i.group_id is not null and (s.gone or (${metricColumns("s.")}) is distinct from (${metricColumns("i.")})))
-    ), placed as (
-      select * from difference join replaced using (slice_no)
+    ), changing as (
+      select * from difference join target using (slice_no)
     ), inserted as (
       insert into usage_export.snapshot_row
         (series_id, usage_date, group_id, ${METRIC_COLUMNS}, revision, restates, first_seen_at, last_changed_at)
       select series_id, usage_date, group_id, ${METRIC_COLUMNS}, 1, restates, ${seenAt}::timestamptz, ${seenAt}::timestamptz
-      from placed where revision = 1
+      from changing where revision = 1
     ), superseded as (
       -- Every part of a statement sees the rows as they were before it: these are the rows that "updated" replaces.
       insert into usage_export.superseded_row
@@ -59,17 +59,17 @@ export async function mergeRows(tx: Tx, slices: readonly (SliceRef & GroupedRows
           last_changed_at, superseded_at)
       select r.series_id, r.usage_date, r.group_id, ${metricColumns("r.")}, r.gone, r.revision, r.restates, r.returned,
         r.first_seen_at, r.last_changed_at, ${seenAt}::timestamptz
-      from placed d
+      from changing d
       join usage_export.snapshot_row r using (series_id, usage_date, group_id)
       where d.revision > 1
     ), updated as (
       update usage_export.snapshot_row r
       set (${METRIC_COLUMNS}) = (select ${metricColumns("d.")}), gone = d.kind = 'gone', returned = d.kind = 'appeared',
         revision = d.revision, restates = d.restates, last_changed_at = ${seenAt}::timestamptz
-      from placed d
+      from changing d
       where d.revision > 1 and r.series_id = d.series_id and r.usage_date = d.usage_date and r.group_id = d.group_id
     )
-    select series_id as "seriesId", usage_date as day, count(*) as changed from placed group by series_id, usage_date
+    select series_id as "seriesId", usage_date as day, count(*) as changed from changing group by series_id, usage_date
   `.execute(tx);
   return new Map(counted.map((slice) => [sliceKey(slice), Number(slice.changed)]));
 }
