@@ -1,5 +1,5 @@
-// The Prometheus metrics: of this process, and of the health state. Labels hold only names from the configuration, and words of closed
-// lists, never a secret, an id or the text of an error.
+// The Prometheus metrics of this process and of the health state. Labels hold only names from the configuration and words of closed lists:
+// never a secret, an id or the text of an error.
 
 import { collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import { worstProjects } from "../facts/coverage.ts";
@@ -8,13 +8,14 @@ import { type Day, startOfDay } from "../usage/days.ts";
 
 // The gauges of the health state.
 
+type Labels = Readonly<Record<string, string>>;
 type Value = number | null | undefined;
 
 type HealthGauge = {
   readonly help: string;
   readonly labels: readonly string[];
-  /** For each sample the values of the labels, and the number. A number that is not known has no sample. */
-  readonly samples: (health: HealthState) => readonly (readonly [...labels: string[], value: Value])[];
+  /** A number that is not known becomes no sample. */
+  readonly samples: (health: HealthState) => readonly (readonly [labels: Labels, value: Value])[];
 };
 
 const startOf = (day: Day | null): Value => (day === null ? null : startOfDay(day).getTime() / 1000);
@@ -28,48 +29,44 @@ const GAUGES: Readonly<Record<string, HealthGauge>> = {
   condition: {
     help: "1 while the condition is the case, as `usage-export status` lists it; absent while it is not",
     labels: ["name", "subject", "severity"],
-    samples: ({ conditions }) => conditions.map(({ name, subject, severity }) => [name, subject, severity, 1]),
+    samples: ({ conditions }) => conditions.map(({ name, subject, severity }) => [{ name, subject, severity }, 1]),
   },
   newest_complete_day_timestamp_seconds: {
     help: "Midnight UTC at which the newest day begins up to which nothing of the project's series is missing",
     labels: PROJECT,
     samples: ({ projects }) =>
-      projects.map(({ project, source, freshThrough }) => [project, source, startOf(freshThrough)]),
+      projects.map(({ project, source, freshThrough }) => [{ project, source }, startOf(freshThrough)]),
   },
   incomplete_slices: {
     help: "Slices of the project's series (a day each) that are missing (due and never read), failed or suspect",
     labels: [...PROJECT, "status"],
     samples: ({ projects }) =>
       projects.flatMap(({ project, source, ...counts }) =>
-        NOT_COMPLETE.map((status) => [project, source, status, counts[status]] as const),
+        NOT_COMPLETE.map((status) => [{ project, source, status }, counts[status]] as const),
       ),
   },
   job_last_success_timestamp_seconds: {
     help: "When the newest run of the job ended in which everything was stored, without backfills",
     labels: JOB,
-    samples: ({ jobs }) => jobs.map(({ kind, job, lastSuccess }) => [kind, job, lastSuccess]),
+    samples: ({ jobs }) => jobs.map(({ kind, job, lastSuccess }) => [{ kind, job_name: job }, lastSuccess]),
   },
   api_key_age_seconds: {
     help: "How long ago the key in use was requested, or rolled back to by a person",
     labels: ["rotation"],
-    samples: ({ rotations }) => rotations.map(({ rotation, ageSeconds }) => [rotation, ageSeconds]),
+    samples: ({ rotations }) => rotations.map(({ rotation, ageSeconds }) => [{ rotation }, ageSeconds]),
   },
 };
 
 export type MetricSample = {
   readonly gauge: string;
-  readonly labels: Readonly<Record<string, string>>;
+  readonly labels: Labels;
   readonly value: number;
 };
 
 export function metricSamples(health: HealthState): readonly MetricSample[] {
   const shown = limited(health);
-  return Object.entries(GAUGES).flatMap(([gauge, { labels, samples }]) =>
-    samples(shown).flatMap((sample) => {
-      const value = sample.at(-1);
-      if (typeof value !== "number") return [];
-      return { gauge, labels: Object.fromEntries(labels.map((label, i) => [label, String(sample[i])])), value };
-    }),
+  return Object.entries(GAUGES).flatMap(([gauge, { samples }]) =>
+    samples(shown).flatMap(([labels, value]) => (typeof value === "number" ? { gauge, labels, value } : [])),
   );
 }
 
@@ -86,7 +83,7 @@ function limited(health: HealthState): HealthState {
   };
 }
 
-/** Created again for each scrape, so that removed projects and jobs disappear. */
+/** The registry is created again for each scrape, so that removed projects and jobs disappear. */
 function healthRegistry(health: HealthState): Registry {
   const registry = new Registry();
   const samples = Map.groupBy(metricSamples(health), ({ gauge }) => gauge);
@@ -121,6 +118,8 @@ const MISNAMED_DEFAULT_METRICS = [
 /** A breakdown takes from a tenth of a second to the time limit of an attempt. */
 const CALL_SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60];
 
+type Attempt = { readonly operation: string; readonly result: string; readonly seconds: number };
+
 export type Metrics = ReturnType<typeof openMetrics>;
 /** What a worker counts. */
 export type ProcessMetrics = Omit<Metrics, "scrape">;
@@ -153,7 +152,7 @@ export function openMetrics({ build, ready }: ProcessFacts) {
   });
 
   return {
-    /** Without a health state if it could not be read. */
+    /** `health` is undefined if the health state could not be read. */
     async scrape(health: HealthState | undefined) {
       isReady.set(ready() ? 1 : 0);
       healthRead.set(health ? 1 : 0);
@@ -161,11 +160,7 @@ export function openMetrics({ build, ready }: ProcessFacts) {
       return { contentType: merged.contentType, text: await merged.metrics() };
     },
     /** Counts one attempt of a call of the service. */
-    attemptEnded({
-      operation,
-      result,
-      seconds,
-    }: Readonly<Record<"operation" | "result", string>> & { readonly seconds: number }) {
+    attemptEnded({ operation, result, seconds }: Attempt) {
       latency.observe({ operation, result }, seconds);
     },
   };
