@@ -18,7 +18,7 @@ import {
   trustedHtml,
 } from "./html.ts";
 
-/** What a chart shows. The server writes it on the page; the browser draws it. */
+/** Describes a chart: the server writes this on the page, and the script draws it. */
 export type ChartDescription = {
   /** Bars are stacked, the first series at the bottom; lines are not. */
   readonly kind: "bars" | "lines";
@@ -40,7 +40,7 @@ export type ChartDescription = {
 export type ChartSeries = {
   /** For people; may come from outside. */
   readonly name: string;
-  /** What the name stands for, where that is longer: the identifier of a key. Shown when the name is pointed at. */
+  /** The whole name of an API key or project, shown when the shortened name is pointed at. */
   readonly hint?: string | undefined;
   /** A number from 0 is a colour of the palette; "rest": the other groups added up; "before": the period compared with, as a dashed line. */
   readonly look: number | "rest" | "before";

@@ -50,7 +50,7 @@ export function reasonSentences({ answer, splits }: Change): readonly string[] {
   ];
 }
 
-/** What the amounts leave out beside days. */
+/** Says what the amounts leave out, except days. */
 export function lackingSentences(lacking: Answer["lacking"]): readonly string[] {
   const { projectsLeftOut, projectsLeftOutCount, projectsEnded, projectsEndedCount } = lacking;
   const { unpricedModels, unpricedMetrics, otherCurrencies } = lacking;
@@ -79,7 +79,7 @@ export function lackingSentences(lacking: Answer["lacking"]): readonly string[] 
 const PROJECTS_NAMED_MAX = 5;
 const NAME_COLUMNS_MAX = 40;
 
-/** For a sentence: on one line, short, and without characters that turn the text around. */
+/** The names for a sentence: on one line, short, and without characters that turn the text around. */
 export function namesText(names: readonly string[], count: number): string {
   const shown = names.map((name) => truncatedName(name, NAME_COLUMNS_MAX) || "(blank)").join(", ");
   return `${shown}${count > names.length ? ` and ${count - names.length} more` : ""}`;

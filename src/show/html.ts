@@ -115,7 +115,7 @@ ${content}</details>
 `;
 }
 
-/** Copies the whole URL that a relative link leads to. The script of a served page shows such buttons: without it nothing could be copied. */
+/** The button copies the whole URL that a relative link leads to. It is hidden until the script, which does the copying, shows it. */
 export function copyLink(label: string, href: string): Html {
   return html`<button type="button" class="copy" hidden data-copy-link="${href}">${label}</button>`;
 }
@@ -133,7 +133,7 @@ export function optionHtml(value: string, title: string, isChosen: boolean): Htm
 
 type Choice = readonly [text: string, href: string, isCurrent: boolean];
 
-/** Links of which one is where the reader is. */
+/** Links to choose from; the current choice is marked. */
 export function choiceList(label: string, choices: readonly Choice[]): Html {
   const items = choices.map(
     ([text, href, isCurrent]) =>
@@ -150,7 +150,7 @@ export function nameHtml(name: string | null): Html {
   return name.trim() === "" ? html`<i>blank name</i>` : html`<bdi>${name}</bdi>`;
 }
 
-/** A group of a grouping. Each member of a set is marked separately. */
+/** A group by its value. If the value is a set, each of its members is marked by itself. */
 export function groupHtml(grouping: string, group: string | null): Html {
   const members = membersOf(grouping, group);
   if (members === undefined) return nameHtml(group);

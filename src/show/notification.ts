@@ -35,13 +35,11 @@ export function notificationsOf(
   const isAnomalyUnread = conditions.some(({ name }) => name === "unread");
   const ended = [...lastSent].flatMap(([subject, phase]): readonly Change[] => {
     const [name = ""] = subject.split(" ");
-    // These are not reported as ended: a threshold of a budget and a report, which are sent once; an anomaly, if anomalies could not be read;
-    // failed attempts of a rotation that needs attention by now.
-    const isKept =
-      ["budget", "many", "report"].includes(name) ||
-      (name === "anomaly" && isAnomalyUnread) ||
-      current.has(subject.replace(/^key attempts /, "key attention "));
-    if (phase === "well" || current.has(subject) || isKept) return [];
+    // Thresholds of budgets, notifications about many conditions, and reports are sent once, and never end.
+    const isEndless = ["budget", "many", "report"].includes(name);
+    const isUnknown = name === "anomaly" && isAnomalyUnread;
+    const needsAttention = current.has(subject.replace(/^key attempts /, "key attention "));
+    if (phase === "well" || current.has(subject) || isEndless || isUnknown || needsAttention) return [];
     return [{ name, subject, state: "well", text: `Over: ${subject}.` }];
   });
   return [...Map.groupBy([...begun, ...ended], ({ name, state }) => `${state} ${name}`).values()]

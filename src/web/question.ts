@@ -1,5 +1,5 @@
-// What a URL asks for: of which days and project a page is, and what the page Usage & cost and the read API add to that. Every state of a page
-// is its URL, so bookmarks and the back button work. Pure.
+// What a URL asks for: the days and the project that a page shows, and the question of the page Usage & cost and of the read API. Every state
+// of a page is its URL, so bookmarks and the back button work. Pure.
 
 import { z } from "zod";
 import { ASKED_METRICS, InvalidQuestion, type Question, SORTS, SPLITS } from "../facts/question.ts";
@@ -100,7 +100,7 @@ const PARAMETERS = {
 };
 export type AskedPage = keyof typeof PARAMETERS;
 
-/** An empty parameter counts as left out, as a form sends it. Throws InvalidQuestion about the first parameter that is wrong. */
+/** An empty parameter counts as left out, because a form sends its empty fields, too. Throws InvalidQuestion about the first parameter that is wrong. */
 export function parseQuery<Schema extends z.ZodType>(schema: Schema, query: URLSearchParams): z.output<Schema> {
   const parsed = schema.safeParse(Object.fromEntries([...query].filter(([, value]) => value !== "")));
   if (parsed.success) return parsed.data;
@@ -172,7 +172,7 @@ type Asked = Partial<Record<"period" | "from" | "to" | "project", string | undef
 
 const DEFAULT_PERIOD = `${DAYS_DEFAULT}d`;
 
-/** The form of a named period sends its name and its dates: it keeps its name until a date is changed. */
+/** A form sends the name of its period together with the dates. The period keeps the name unless a date was changed. */
 function readPeriod({ from, to, period: name = DEFAULT_PERIOD }: Asked, today: Day): Period {
   const named = namedPeriod(name, today);
   if ((from ?? to) === undefined || (from === named.start && to === named.end)) return named;
@@ -182,7 +182,7 @@ function readPeriod({ from, to, period: name = DEFAULT_PERIOD }: Asked, today: D
   return { start: from, end: to, name: undefined };
 }
 
-/** "this-month" has the whole days so far; on the first of a month that day alone, though its numbers are not complete. */
+/** "this-month" has the whole days so far. On the first of a month it has that day, though its numbers are not complete. */
 function namedPeriod(name: string, today: Day): Period {
   const monthStart = `${today.slice(0, 7)}-01`;
   const yesterday = addDays(today, -1);
@@ -191,12 +191,12 @@ function namedPeriod(name: string, today: Day): Period {
   return { start: addDays(today, -Number.parseInt(name, 10)), end: yesterday, name };
 }
 
-/** The view with its days as dates, so that it is of the same days tomorrow. */
+/** Names the days by their dates, so that a link shows the same days tomorrow. */
 export function fixedView(view: View): View {
   return { ...view, period: { ...view.period, name: undefined } };
 }
 
-/** "" or "?period=7d&project=production": what a link puts after the path of a page. The default period is left out. */
+/** The query of a link: "?period=7d&project=production". The default period is left out, so the query may be "". */
 export function viewQuery(view: View, changes: Partial<View> = {}): string {
   const { period, project, pageParameters } = { ...view, ...changes };
   const days = period.name === undefined ? { from: period.start, to: period.end } : { period: period.name };

@@ -6,7 +6,7 @@ import { STYLE } from "../../show/style.ts";
 import { scriptPath } from "../assets.ts";
 import type { Page } from "../page.ts";
 
-/** The body's headings begin at h3. */
+/** A part of a page. The headings in its body begin at h3. */
 export type Section = {
   /** Unique on the page, of letters and hyphens: the section's anchor. */
   readonly id: string;

@@ -40,7 +40,7 @@ export type FrameContent = {
   readonly notice?: Html | undefined;
   /** The period that the page's numbers are compared with, if they are. */
   readonly compared?: Window | undefined;
-  /** More fields for the form that chooses the days. `names` are those of the parameters that they set. */
+  /** Fields that the page adds to the form of days and project, and the names of the parameters that they set. */
   readonly controls?: { readonly names: readonly string[]; readonly fields: Html } | undefined;
   readonly status?: number;
 };
@@ -84,7 +84,7 @@ function navigation(page: PageName, view: View, { readAt }: HealthState): Html {
 
 type Problem = { readonly text: string; readonly section?: Condition["section"] };
 
-/** First why the worker that shows the page can't work, then the conditions for which `status` would end with 1. */
+/** Why the worker that shows the page can't work, and then the conditions for which `status` would end with 1. */
 function problemsOf(health: HealthState, readiness: Readiness): readonly Problem[] {
   return [
     ...readiness.reasons.map((reason) => ({ text: `this worker can't work now: ${reason}` })),
@@ -186,7 +186,7 @@ ${projectField(view.project, health)}${controls?.fields}<button>Show</button></f
 /** More projects are not listed: a name is typed. */
 const PROJECTS_LISTED_MAX = 100;
 
-/** The health state has a project for usage and for billing. */
+/** The health state lists a project twice if both its usage and its billing are read. */
 function projectField(asked: string | undefined, { projects }: HealthState): Html | undefined {
   const names = new Map(projects.map(({ projectId, project }) => [projectId, project]));
   if (names.size < 2 && asked === undefined) return undefined;
@@ -199,7 +199,7 @@ function projectField(asked: string | undefined, { projects }: HealthState): Htm
   const options = listed.map(([id, name]) =>
     optionHtml(id, isShared(name) ? `${name} (${id})` : name, isAsked([id, name])),
   );
-  // Unchosen, the next Show would ask for all projects.
+  // If none were selected, the button Show would ask for all projects.
   const other = asked === undefined || listed.some(isAsked) ? undefined : optionHtml(asked, asked, true);
   return html`<label>Project <select name="project"><option value="">all projects</option>${other}${options}</select></label>
 `;

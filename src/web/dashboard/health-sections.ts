@@ -49,7 +49,7 @@ export function healthSections(data: DataHealth, view: View, health: HealthState
       : []),
     ...jobsSection(health, data.runs),
     ...runsSection(data.runs, view),
-    ...keysSections(data.keys),
+    ...keysSection(data.keys),
   ];
 }
 
@@ -61,7 +61,7 @@ const CAUSE_COLUMNS = [
   ...columns("Shown for these days", "Next try"),
 ];
 
-/** One row a cause, as an outage affects many days and projects at once. Left out if nothing failed. */
+/** One row a cause, as an outage affects many days and projects at once. No section if nothing failed. */
 function causesSection({ causes }: HealthState): readonly Section[] {
   if (causes.length === 0) return [];
   const rows = causes.map((cause) => [
@@ -91,7 +91,7 @@ const QUALITY_WORDS: Readonly<Record<DayQuality | "not-due", string>> = {
 };
 
 const PROJECT_COLUMNS = columns("Project", "Days", "Incomplete days", "Complete up to", "Last read");
-/** An outage makes the same row for each project. */
+/** Further projects are folded: in an outage all have the same row. */
 const UNFOLDED_MAX = 12;
 
 function projectsHtml({ period, projects, projectCount, undated }: Coverage, view: View): Html {
@@ -114,7 +114,7 @@ function projectsHtml({ period, projects, projectCount, undated }: Coverage, vie
   }${more > 0 ? html`<p class="note">${counted(more, "project")} not shown, with fewer incomplete days. Choose one above.</p>` : undefined}`;
 }
 
-/** What the colours mean that are there. */
+/** Explains the colours that occur in the bars. */
 function keyHtml(period: Window, projects: readonly ProjectCoverage[]): Html {
   const all = daysOf(period);
   const shown = new Set(projects.flatMap(({ days }) => all.map((day) => days[day] ?? "not-due")));
@@ -130,7 +130,7 @@ function undatedHtml(undated: Coverage["undated"]): Html | undefined {
 `;
 }
 
-/** The days as one bar, a rectangle for each stretch of the same state. */
+/** Draws the days of a project as one bar, a rectangle for each stretch of the same state. */
 function strip(period: Window, { days, project }: ProjectCoverage): Html {
   const all = daysOf(period);
   const percent = (count: number) => `${((count * 100) / all.length).toFixed(3)}%`;
@@ -189,34 +189,34 @@ const KEY_COLUMNS = [
   ...columns("Last used", "All keys"),
 ];
 
-/** None where no rotation is configured and no key was made. */
-function keysSections({ rotations, hasMore, events }: KeysData): readonly Section[] {
+/** No section where no rotation is configured and no key was made. */
+function keysSection({ rotations, hasMore, events }: KeysData): readonly Section[] {
   if (rotations.length === 0) return [];
-  const lines = rotations.toSorted((a, b) => daysLeft(a) - daysLeft(b));
+  const byNextRotation = rotations.toSorted((a, b) => daysLeft(a) - daysLeft(b));
   const note = hasMore
     ? html`<p class="note">The first ${KEYS_PER_PAGE} API keys: <code>usage-export keys</code> lists all.</p>\n`
     : undefined;
-  const shown = table("The next rotation first, times in UTC", KEY_COLUMNS, lines.map(lineCells));
+  const shown = table("The next rotation first, times in UTC", KEY_COLUMNS, byNextRotation.map(rotationCells));
   return [{ id: "keys", title: "API keys", body: html`${note}${shown}${eventsHtml(events)}` }];
 }
 
 const keyInUse = ({ keys }: RotationKeys) => keys.find(({ state }) => state === "active");
 
-/** A rotation that is not configured any more is never due. */
+/** The days until the key is due for rotation; no longer configured, a rotation is never due. */
 function daysLeft(rotation: RotationKeys): number {
   return rotation.maxAgeDays === null
     ? Infinity
     : rotation.maxAgeDays - (keyInUse(rotation)?.ageDays ?? rotation.maxAgeDays);
 }
 
-function lineCells(line: RotationKeys) {
-  const { rotation, maxAgeDays, project, keys } = line;
-  const inUse = keyInUse(line);
+function rotationCells(rotationKeys: RotationKeys) {
+  const { rotation, maxAgeDays, project, keys } = rotationKeys;
+  const inUse = keyInUse(rotationKeys);
   const isOld = inUse !== undefined && maxAgeDays !== null && inUse.ageDays > maxAgeDays;
   const age = inUse && (maxAgeDays === null ? counted(inUse.ageDays, "day") : `${inUse.ageDays} of ${maxAgeDays} days`);
   return [
     html`${nameHtml(rotation)}${project === undefined ? undefined : html` <small>${nameHtml(project)}</small>`}`,
-    nextText(maxAgeDays, daysLeft(line)),
+    nextRotationText(maxAgeDays, daysLeft(rotationKeys)),
     inUse?.apiKeyId ? nameHtml(inUse.apiKeyId) : "none",
     isOld ? html`<span class="state warn">${age}</span>` : (age ?? "–"),
     inUse ? (inUse.lastSeenInUse ?? "never seen") : "–",
@@ -224,7 +224,7 @@ function lineCells(line: RotationKeys) {
   ];
 }
 
-function nextText(maxAgeDays: number | null, left: number): string {
+function nextRotationText(maxAgeDays: number | null, left: number): string {
   if (maxAgeDays === null) return "none, as it is no longer configured";
   return left <= 0 ? "with its next run" : `in ${counted(left, "day")}`;
 }
@@ -242,7 +242,7 @@ function keysHtml(keys: readonly KeyStatus[]): Html {
   return html`<details><summary>${states}</summary><ul>${items}</ul></details>`;
 }
 
-/** A rotation is one event: the steps of a key are folded. */
+/** One row a key with its newest step; all its steps are folded. */
 function eventsHtml(events: KeysData["events"]): Html | undefined {
   if (events.length === 0) return undefined;
   const rows = [...Map.groupBy(events, ({ rotation, key }) => JSON.stringify([rotation, key])).values()].flatMap(

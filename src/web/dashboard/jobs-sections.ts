@@ -23,7 +23,7 @@ import { pageHref } from "./frame.ts";
 
 // Jobs.
 
-/** None if no job is configured. */
+/** No section if no job is configured. */
 export function jobsSection({ jobs, workers }: HealthState, runs: readonly StoredRun[]): readonly Section[] {
   if (jobs.length === 0) return [];
   const live = workers.filter(({ state }) => state === "live").length;
@@ -109,7 +109,7 @@ const TRIGGERS: Readonly<Record<string, string>> = {
   catchup: "catching up",
 };
 
-/** A rotation reads no usage. */
+/** The last three cells stay empty for a rotation, which reads no usage. */
 function runCells(run: StoredRun, started: Html): readonly HtmlValue[] {
   const { startedAt, finishedAt } = run;
   return [

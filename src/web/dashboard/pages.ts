@@ -32,7 +32,7 @@ type Render<P extends PageName> = (data: PageData[P], view: View, health: Health
 
 export const PAGE_CONTENT: { readonly [P in PageName]: Render<P> } = {
   overview(data, view, health) {
-    // The verdict says what to do.
+    // Before anything is exported, the verdict says what to do.
     if (isNew(data)) return { sections: [] };
     const budgets = budgetsOf(health.budgets, view.project, health);
     return {
@@ -67,7 +67,7 @@ function leadHtml([first, ...others]: readonly string[]): Html | undefined {
 `;
 }
 
-/** Set if the newest days are not there, and something that goes on is the reason. */
+/** Why the newest days are not there; undefined if they are, or if no failure that goes on is the cause. */
 function troubleOf({ total, period }: Overview, { causes }: HealthState): string | undefined {
   const [cause] = causes;
   const newest = total.days.findLast(({ state }) => state === "final" || state === "settling");
