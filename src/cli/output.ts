@@ -1,6 +1,7 @@
 // Writes what a command answers: to standard output, whole or piece by piece, or atomically to a file.
 
 import { randomBytes } from "node:crypto";
+import { once } from "node:events";
 import { realpath, stat } from "node:fs/promises";
 import path from "node:path";
 import type { App } from "../app.ts";
@@ -54,22 +55,12 @@ export async function writeFileAtomically(file: string, pieces: Pieces, signal: 
  * or the disk is full; main.ts reports a full disk.
  */
 export async function writeStandardOutput(pieces: AsyncIterable<string | Uint8Array>, signal: AbortSignal) {
-  try {
-    for await (const piece of pieces) await writePiece(piece, signal);
-  } catch (error) {
-    if (!(error instanceof OutputClosed)) throw error;
+  // An abort counts even while the reader reads nothing.
+  const stopped = once(signal, "abort");
+  for await (const piece of pieces) {
+    const written = new Promise<boolean>((resolve) => process.stdout.write(piece, (error) => resolve(!error)));
+    const isWritten = signal.aborted || (await Promise.race([written, stopped]));
+    signal.throwIfAborted();
+    if (!isWritten) return;
   }
 }
-
-/** Throws on an abort, even while the reader reads nothing. */
-function writePiece(piece: string | Uint8Array, signal: AbortSignal): Promise<void> {
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const stop = () => reject(signal.reason);
-  if (signal.aborted) stop();
-  signal.addEventListener("abort", stop);
-  process.stdout.write(piece, (error) => (error ? reject(new OutputClosed()) : resolve()));
-  return promise.finally(() => signal.removeEventListener("abort", stop));
-}
-
-/** A closed output. An error of the source must not be taken for it, although its connection may break in the same way. */
-class OutputClosed extends Error {}

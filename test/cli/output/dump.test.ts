@@ -98,6 +98,16 @@ test("a dump whose reader closes the pipe ends without a failure", async ({ cont
   expect({ ended: await closed, errors: await errors }).toEqual({ ended: [0, null], errors: "" });
 });
 
+test("a signal ends a dump whose reader reads nothing", async ({ context }) => {
+  await storeDays(20_000);
+  const env = { DATABASE_URL: url, LOG_LEVEL: "warn" };
+  const dump = spawn(process.execPath, [MAIN, ...COVERAGE, "csv"], { cwd: context.folder, env });
+  dump.stdout.once("readable", () => {});
+  await expect.poll(() => dump.stdout.readableLength).toBeGreaterThanOrEqual(dump.stdout.readableHighWaterMark);
+  dump.kill("SIGTERM");
+  expect(await once(dump, "exit")).toEqual([1, null]);
+});
+
 test.for([
   [{ view: "usage_totl" }, '--view: schema bi has no view "usage_totl"; did you mean "usage_total"?'],
   [
