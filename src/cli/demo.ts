@@ -110,7 +110,7 @@ async function runScenario(app: App, config: Config, db: Database, emulator: Emu
   return isRotated && results.every(({ failed, suspect }) => failed + suspect === 0) ? 0 : 1;
 }
 
-/** By view, what selects a line of text from it. */
+/** For each view, the SQL after `select` that makes a line of text from it. */
 const SAMPLES = {
   usage_total: `concat(usage_date, ': ', requests, ' requests, ', hours, ' hours') as line
     from bi.usage_total order by usage_date desc, project limit 1`,

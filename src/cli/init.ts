@@ -17,7 +17,7 @@ import { Secret } from "../secret.ts";
 import { fetchToken } from "../service/keys.ts";
 import { fetchProjects } from "../service/projects.ts";
 import type { Service } from "../service/service.ts";
-import { firstNames, toPrintableLine } from "../text.ts";
+import { firstNames } from "../text.ts";
 import { GROUPINGS, type Project } from "../usage/series.ts";
 import { renderFindings } from "./check.ts";
 
@@ -134,12 +134,11 @@ async function askForProject(app: App, options: InitOptions, prompt: Prompt, dra
     // Without the list the id can still be given.
     return { listed: [] };
   });
-  const ids = listed.map(({ id }) => toPrintableLine(id));
-  const names = listed.map(({ name }, i) => `${toPrintableLine(name)} (${ids[i]})`);
-  if (options.yes !== true)
-    process.stderr.write(`  ${firstNames(names, PROJECTS_SHOWN_MAX) || "no project is listed"}\n`);
-  const only = ids.length === 1 ? ids[0] : undefined;
-  return prompt.ask("The id of the project", options.project ?? only ?? "", async (answer) => {
+  const ids = listed.map(({ id }) => id);
+  const names = listed.map(({ id, name }) => `${name} (${id})`);
+  if (!options.yes) process.stderr.write(`  ${firstNames(names, PROJECTS_SHOWN_MAX) || "no project is listed"}\n`);
+  const [only = ""] = ids.length === 1 ? ids : [];
+  return prompt.ask("The id of the project", options.project ?? only, async (answer) => {
     const project = listed.find(({ id, name }) => id === answer || name === answer);
     if (project) return project;
     const got = answer === "" ? "; choose one with --project" : `, got ${JSON.stringify(answer)}`;

@@ -34,8 +34,8 @@ export function describeReceived(path: Path, value: unknown): string {
 }
 
 function isSecretPath(path: Path): boolean {
-  const [part, field] = path;
-  return isKeyPath(path) || (part === "notify" && field !== "report") || (part === "monitor" && field === "access");
+  const [top, field] = path;
+  return isKeyPath(path) || (top === "notify" && field !== "report") || (top === "monitor" && field === "access");
 }
 
 function isKeyPath([list, , field]: Path): boolean {
