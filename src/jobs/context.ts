@@ -12,7 +12,8 @@ import { openServiceFor } from "../open-service.ts";
 import type { Service, ServiceDeps } from "../service/service.ts";
 import { configuredSeries } from "../usage/plan.ts";
 import { Dialects } from "./dialects.ts";
-import { makeFirstDaysDue, withSeenValues } from "./discovery.ts";
+import { makeFirstDaysDue } from "./discovery.ts";
+import { withSeenValues } from "./fan-outs.ts";
 import { type KeyRing, openKeyRing } from "./key-ring.ts";
 
 /** What calls to the service need. */

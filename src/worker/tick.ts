@@ -21,7 +21,7 @@ import { begunRotations } from "../db/keys/lease.ts";
 import { dueSlices, incompleteSeries } from "../db/usage/due-slices.ts";
 import { extendDue, registerSeries, seriesIdOf } from "../db/usage/stored-series.ts";
 import { errorCode, errorText } from "../errors.ts";
-import { warnOfLeftOut, withSeenValues } from "../jobs/discovery.ts";
+import { warnOfLeftOut, withSeenValues } from "../jobs/fan-outs.ts";
 import { nextOccurrence } from "../schedule/cron.ts";
 import { planTick } from "../schedule/due.ts";
 import { isDueForRetry } from "../usage/backfill.ts";
