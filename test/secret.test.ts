@@ -1,5 +1,9 @@
+// Secrets are hidden in texts, log lines and addresses, and the proxy is the one that HTTPS_PROXY or https_proxy gives.
+
 import { format, inspect } from "node:util";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
+import { openApp, openLog } from "../src/app.ts";
+import { proxyOf } from "../src/proxy.ts";
 import { Scrubber, Secret } from "../src/secret.ts";
 import { html } from "../src/show/html.ts";
 import { findSecrets } from "./support/leak-search.ts";
@@ -51,3 +55,80 @@ test("secrets that overlap in a text are replaced together, and of two with the 
   for (const text of ["alpha-bravo-charlie", "charlie-delta-echo", "alpha-bravo"]) scrubber.add(new Secret(text));
   expect(scrubber.scrub("x alpha-bravo-charlie-delta-echo y alpha-bravo z")).toBe("x [secret] y [secret] z");
 });
+
+const WORD = "open-sesame-41";
+
+/** From now on, what is written to standard error goes into the returned array instead. */
+function noteLines(): readonly string[] {
+  const { write } = process.stderr;
+  onTestFinished(() => {
+    process.stderr.write = write;
+  });
+  const lines: string[] = [];
+  process.stderr.write = (text: string | Uint8Array) => lines.push(String(text)) > 0;
+  return lines;
+}
+
+test.each([false, true])("a secret in a log line is hidden (terminal: %s)", async (terminal) => {
+  const scrubber = new Scrubber();
+  scrubber.add(new Secret(WORD));
+  const lines = noteLines();
+  const log = await openLog("info", terminal, scrubber);
+  log.error({ err: new Error(`no user ${WORD}`), url: `http://${WORD}@host` }, `refused: ${WORD}`);
+  expect(lines.join("")).toContain("refused: [secret]");
+  expect(lines.join("")).not.toContain(WORD);
+});
+
+test.each([false, true])("control characters in a log line are escaped (terminal: %s)", async (terminal) => {
+  const lines = noteLines();
+  const log = await openLog("info", terminal, new Scrubber());
+  const evil = "a\u001b]0;owned\u0007\u009b2J\u202eb\rc";
+  log.error({ reason: evil, list: [evil], err: new Error(evil) }, `said: ${evil}`);
+  const colours = new RegExp(`${String.fromCharCode(27)}\\[\\d*m|\\r${String.fromCharCode(27)}\\[K`, "g");
+  const text = lines.join("").replaceAll(colours, "");
+  expect(text).toContain("owned");
+  expect(text).not.toMatch(/[^\P{Cc}\n]|\u202e/u);
+});
+
+test("the password in DATABASE_URL is hidden, encoded and decoded", async () => {
+  const url = "postgres://usage:pass%2Fword%20of%20mine@127.0.0.1/usage";
+  const { scrubber } = await openApp({ DATABASE_URL: url }, "jobs.config.json", new AbortController().signal);
+  for (const form of [url, "pass/word of mine", "pass%2Fword%20of%20mine"]) {
+    expect(scrubber.scrub(`refused ${form} here`)).toBe("refused [secret] here");
+  }
+});
+
+test.each<[Record<string, string>, string | undefined]>([
+  [{}, undefined],
+  [{ HTTPS_PROXY: "" }, undefined],
+  [{ HTTPS_PROXY: "  " }, undefined],
+  [{ HTTP_PROXY: "http://other:1" }, undefined],
+  [{ HTTPS_PROXY: "http://proxy.example:3128" }, "http://proxy.example:3128/"],
+  [{ HTTPS_PROXY: "https://proxy.example" }, "https://proxy.example/"],
+  [{ HTTPS_PROXY: "proxy.example:3128" }, "http://proxy.example:3128/"],
+  [{ HTTPS_PROXY: "http://u:p%40@proxy.example:1" }, "http://u:p%40@proxy.example:1/"],
+  [{ HTTPS_PROXY: "http://a:1", https_proxy: "http://b:2" }, "http://b:2/"],
+  [{ HTTPS_PROXY: "http://a:1", https_proxy: "" }, undefined],
+])("with %j the proxy is %j", (env, address) => {
+  expect(proxyOf(env)?.address.reveal()).toBe(address);
+});
+
+test.each(["socks5://me:hush-hush@proxy:1080", "http://", "http://me:100%hush-hush@proxy", "http://me:hush-hush@:1"])(
+  "the proxy address %j is refused, and the error does not quote it",
+  (value) => {
+    const call = () => proxyOf({ HTTPS_PROXY: value });
+    expect(call).toThrow(/^HTTPS_PROXY: expected the address of a proxy, such as http:/);
+    expect(call).not.toThrow(/hush/);
+  },
+);
+
+test.each(["http://me:hush%2Dhush%20now@proxy:1", "me:hush%2Dhush%20now@proxy:1"])(
+  "the credentials in %j are hidden, encoded, decoded and in base64",
+  async (HTTPS_PROXY) => {
+    const { scrubber } = await openApp({ HTTPS_PROXY }, "jobs.config.json", new AbortController().signal);
+    const forms = ["hush-hush now", "hush%2Dhush%20now", "me:hush-hush now"];
+    for (const form of [...forms, ...forms.map((one) => Buffer.from(one).toString("base64"))]) {
+      expect(scrubber.scrub(`refused ${form} here`)).not.toContain(form);
+    }
+  },
+);

@@ -1,4 +1,9 @@
-import { expect, test } from "vitest";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import os from "node:os";
+import path from "node:path";
+import fc from "fast-check";
+import { afterAll, expect, test } from "vitest";
+import { loadConfig } from "../../src/config/config.ts";
 import { errorsFor, messageFor, parse, parseText, SAMPLE, sampleWith } from "./sample-config.ts";
 
 const MINIMAL = {
@@ -200,4 +205,61 @@ test("a feature named file is not taken for the file of a secret", () => {
   const job = { name: "nightly", schedule: "@daily", projects: ["one"], groupings: ["none"] };
   const exports = [{ ...job, filters: [{ name: "odd", features }] }];
   expect(parse({ ...MINIMAL, exports }).exports[0]?.filters[0]?.features).toEqual(features);
+});
+
+const folder = await mkdtemp(path.join(os.tmpdir(), "usage-export-config-"));
+afterAll(() => rm(folder, { recursive: true }));
+
+async function writeConfig(name: string, content: string | Uint8Array): Promise<string> {
+  await writeFile(path.join(folder, name), content);
+  return path.join(folder, name);
+}
+
+const EXAMPLE = path.join(import.meta.dirname, "../../jobs.config.json");
+
+test("relative paths in the file start at its folder, wherever the program runs", async () => {
+  const config = await loadConfig(await writeConfig("good.json", JSON.stringify(SAMPLE)));
+
+  expect(config.projects[1]?.key).toEqual({ file: path.join(folder, "secrets/staging.key") });
+});
+
+test("the packaged example lacks nothing but the project's id", async () => {
+  const said = /has 1 error:\n- projects\[0\]\.id \(line \d+\): expected your project's id at the service/;
+  await expect(loadConfig(EXAMPLE)).rejects.toMatchObject({ code: "config", message: expect.stringMatching(said) });
+});
+
+test("the error for a missing file says how to make it or name another", async () => {
+  const file = path.join(folder, "none.json");
+  const message = `the configuration ${file} does not exist; make one with: usage-export init, or name another with --config FILE`;
+  await expect(loadConfig(file)).rejects.toMatchObject({ code: "config", message });
+});
+
+test("the error for a file in another encoding says to save it as UTF-8", async () => {
+  const file = await writeConfig("utf16.json", Buffer.from(`\uFEFF${JSON.stringify(SAMPLE)}`, "utf16le"));
+  const message = expect.stringContaining("save it as UTF-8");
+  await expect(loadConfig(file)).rejects.toMatchObject({ code: "config", message });
+});
+
+const PRICE = { metric: "hours", model: "nova-3", currency: "USD", price: "0.0077", from: "2026-01-01" };
+/** The prices of a text, in which a number has all the digits that are written. */
+const pricesOf = (text: string) => parseText(sampleWith("prices", "@").replace('"@"', text)).prices;
+
+test("a price keeps every digit, as a number and as text", () => {
+  const digits = fc
+    .tuple(fc.bigInt({ min: 1n, max: 10n ** 27n }), fc.integer({ min: 1, max: 27 }))
+    .map(([whole, places]) => {
+      const text = String(whole * 10n + 1n).padStart(places + 1, "0");
+      return `${text.slice(0, -places)}.${text.slice(-places)}`;
+    });
+  fc.assert(
+    fc.property(digits, (text) => {
+      const others = `"metric":"hours","model":"m","currency":"USD","from":"2026-01-01"`;
+      for (const written of [text, `"${text}"`]) {
+        expect(pricesOf(`[{${others},"price":${written}}]`)).toMatchObject([{ price: text }]);
+      }
+    }),
+  );
+  expect(pricesOf(`[${JSON.stringify({ ...PRICE, price: "@" }).replace('"@"', "25e-4")}]`)).toMatchObject([
+    { price: "0.0025" },
+  ]);
 });

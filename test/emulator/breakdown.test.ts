@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import type { UsageRecord } from "../../src/emulator/usage.ts";
 import type { Dialect } from "../../src/usage/dimensions.ts";
 import { METRICS } from "../../src/usage/metrics.ts";
+import type { Emulator } from "../support/emulator.ts";
 import { ask, breakdown, CONSOLE_KEY, type Row, requestsBy, start } from "./ask.ts";
 
 const GROUPINGS: Readonly<Record<Dialect, readonly string[]>> = {
@@ -89,3 +90,63 @@ test("a project may have the name of another part of a path", async () => {
   const response = await ask(emulator, `/v1/projects/billing/usage/breakdown?${DAY}`);
   expect(await response.json()).toMatchObject({ results: [{ requests: 15 }] });
 });
+
+async function rowsAt(emulator: Emulator, instant: string, grouping = ""): Promise<Row[]> {
+  emulator.now = () => new Date(instant);
+  const { results } = await breakdown(emulator, `${DAY}&grouping=${grouping}`);
+  return results;
+}
+
+test("the numbers of a day stay the same during the next day, and change in most groups on the day after", async () => {
+  await using emulator = await start();
+  const early = await rowsAt(emulator, "2026-03-11T00:00:00Z", "accessor");
+  expect(await rowsAt(emulator, "2026-03-11T23:59:59Z", "accessor")).toEqual(early);
+
+  const next = await rowsAt(emulator, "2026-03-12T00:00:00Z", "accessor");
+  const restated = next.filter((row, i) => row.requests !== early[i]?.requests);
+  expect(restated.length).toBeGreaterThan(next.length / 2);
+});
+
+test("Get Fields lists the tags, models, methods and features of the requested days", async () => {
+  await using emulator = await start({
+    usage: (_, day) => [
+      { model: ["nova-3"], method: "sync", tags: ["b", "a"], feature_set: ["utterances", "diarize"] },
+      { model: null, method: null, tags: null },
+      { model: ["nova-3", "aura"], method: "streaming", tags: [day] },
+    ],
+  });
+  const response = await ask(emulator, "usage/fields?start=2026-03-09&end=2026-03-09");
+  expect(await response.json()).toEqual({
+    tags: ["2026-03-09", "a", "b"],
+    models: [expect.objectContaining({ name: "aura" }), expect.objectContaining({ name: "nova-3" })],
+    processing_methods: ["streaming", "sync"],
+    features: ["diarize", "utterances"],
+  });
+});
+
+test("in dialect 2026 a filter by the model id from Get Fields selects the model's usage", async () => {
+  await using emulator = await start({ dialect: "2026", usage: () => [{ model: ["nova-3"], requests: 5 }] });
+  const text = await (await ask(emulator, "usage/fields")).text();
+  const id = /"model_id":"([^"]+)"/.exec(text)?.[1];
+  const { results } = await breakdown(emulator, `start=2026-03-09&end=2026-03-09&model=${id}`);
+  expect(results.map(({ requests }) => requests)).toEqual([5]);
+});
+
+test.each([
+  ["start=2026-03-01&end=2026-03-02", "2026-03-01", "2026-03-02", 2],
+  ["start=2026-03-02&end=2026-03-02", "2026-03-02", "2026-03-02", 1],
+  ["start=2024-02-28&end=2024-03-01", "2024-02-28", "2024-03-01", 3],
+  ["start=2026-03-02&end=2026-03-01", "2026-03-02", "2026-03-01", 0],
+  ["start=2026-03-17&end=2026-03-20", "2026-03-17", "2026-03-20", 2],
+  ["", "2026-02-16", "2026-03-17", 30],
+  ["start=2026-03-15", "2026-03-15", "2026-03-17", 3],
+  ["end=2026-01-31", "2026-01-02", "2026-01-31", 30],
+])(
+  "the query '%s' is answered for %s to %s, with rows for past days and today only",
+  async (query, first, last, days) => {
+    await using emulator = await start({ usage: () => [{ requests: 1 }] });
+    const answer = await breakdown(emulator, query);
+    expect(answer).toMatchObject({ start: first, end: last, resolution: { units: "day", amount: 1 } });
+    expect(answer.results).toHaveLength(days);
+  },
+);

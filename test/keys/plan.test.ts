@@ -1,6 +1,15 @@
 import { expect, test } from "vitest";
-import { cleanupSteps, FAILED_ATTEMPTS_MAX, planRotation } from "../../src/keys/plan.ts";
-import { daysAgo, draining, JOB, key, ledger, NOW, pending } from "./sample-ledger.ts";
+import type { RotationConfig } from "../../src/config/rotations.ts";
+import {
+  cleanupSteps,
+  FAILED_ATTEMPTS_MAX,
+  type Ledger,
+  type LedgerKey,
+  nextStep,
+  planRotation,
+  type RotationRequest,
+} from "../../src/keys/plan.ts";
+import { COMMAND, daysAgo, draining, FILE, IN_FILE, JOB, key, ledger, NOW, orphan, pending } from "./sample-ledger.ts";
 
 test("a rollback without a previous key is blocked, with the reason", () => {
   const plan = planRotation(JOB, ledger([key({ requestedAt: daysAgo(99) })]), NOW, { wants: "previous", at: NOW });
@@ -37,4 +46,164 @@ test("a create and a cleanup say their reason", () => {
   expect(cleanupSteps(JOB, state, NOW).map(({ reason }) => reason)).toEqual([
     "it was replaced 8 days ago, and its grace is 7 days",
   ]);
+});
+
+type Given = Partial<Ledger> & { readonly job?: Partial<RotationConfig>; readonly wants?: RotationRequest["wants"] };
+type Case = readonly [name: string, next: string | undefined, keys: readonly LedgerKey[], given?: Given];
+
+/** Expects the next step and its key, as in "deliver ue-1". */
+function expectNext([_, expected, keys, { job, wants, ...rest } = {}]: Case): void {
+  const next = nextStep({ ...JOB, ...job }, ledger(keys, rest), NOW, wants && { wants, at: NOW });
+  expect(next && ("key" in next ? `${next.kind} ${next.key.intentId}` : next.kind)).toBe(expected);
+}
+
+const FAILED = { failedAttempts: 1 };
+
+test.for<Case>([
+  ["there is no key", "create", []],
+  ["there are only orphans", "create", [orphan()]],
+  ["there is only a draining key", "create", [draining()]],
+  ["the key is 1 ms younger than maxAgeDays", undefined, [key({ requestedAt: daysAgo(30, 1) })]],
+  ["the key is exactly maxAgeDays old", "create", [key({ requestedAt: daysAgo(30) })]],
+  ["the key was requested maxAgeDays ago", "create", [key({ requestedAt: daysAgo(30), activeSince: daysAgo(2) })]],
+  ["a key was restored later", undefined, [key({ requestedAt: daysAgo(90), rollbackAt: daysAgo(30, 1) })]],
+  ["a key was restored maxAgeDays ago", "create", [key({ requestedAt: daysAgo(90), rollbackAt: daysAgo(30) })]],
+  ["the key expires in graceDays and 1 ms", undefined, [key({ expiresAt: daysAgo(-7, 1) })]],
+  ["the key expires in exactly graceDays", "create", [key({ expiresAt: daysAgo(-7) })]],
+  ["the key has expired", "create", [key({ expiresAt: daysAgo(1) })]],
+])("if %s, the next step is %s", expectNext);
+
+test.for<Case>([
+  ["may have been created", "mark-orphan ue-new", [key(), pending("intent")]],
+  ["is stored", "verify ue-new", [key(), pending("stored")]],
+  ["is stored and an attempt failed", "verify ue-new", [key(), pending("stored")], FAILED],
+  ["works and no sink has it", "deliver ue-new", [key(), pending("verified")]],
+  ["works and every sink has it", "promote ue-new", [key(), pending("verified", { deliveredTo: IN_FILE })]],
+  ["works and there is no sink", "promote ue-new", [key(), pending("verified")], { job: { deliver: [] } }],
+  ["is stored while the active one is due", "verify ue-new", [key({ requestedAt: daysAgo(60) }), pending("stored")]],
+])("if a pending key %s, the next step is %s", expectNext);
+
+test("a key in use that the service refuses is replaced, with the refusal as the reason", () => {
+  const step = nextStep(JOB, ledger([key()]), NOW, undefined, { refusal: "refused (401)" });
+  expect(step).toEqual({ kind: "create", reason: "refused (401)" });
+});
+
+test("a key in use is delivered again to a sink that lost it, and the reason says what is wrong with the sink", () => {
+  const stale = new Map([["file /run/exporter.key", "the file is gone"]]);
+  const step = nextStep({ ...JOB, deliver: [FILE, COMMAND] }, ledger([key()]), NOW, undefined, { stale });
+  expect(step).toMatchObject({ kind: "deliver", sinks: [FILE, COMMAND] });
+  expect(step?.reason).toContain("the file is gone");
+});
+
+test("a delivery goes only to the sinks that do not have the key", () => {
+  const job = { ...JOB, deliver: [FILE, COMMAND] };
+  const next = nextStep(job, ledger([key(), pending("verified", { deliveredTo: IN_FILE })]), NOW);
+  expect(next).toMatchObject({ kind: "deliver", sinks: [COMMAND] });
+});
+
+const UNDELIVERED = { deliveredTo: [] };
+
+test.for<Case>([
+  ["a sink was added", "deliver ue-1", [key(UNDELIVERED)]],
+  ["a sink was added and the key is due", "create", [key({ ...UNDELIVERED, requestedAt: daysAgo(30) })]],
+  ["a sink was removed", undefined, [key()], { job: { deliver: [] } }],
+  ["an attempt failed and nothing is left", "recover", [key()], FAILED],
+  ["an attempt failed and a sink lacks it", "deliver ue-1", [key(UNDELIVERED)], FAILED],
+])("if %s, the next step for the active key is %s", expectNext);
+
+const EARLIER = { requestedAt: daysAgo(1) };
+const FRESH = { wants: "fresh" } as const;
+const FRESH_AGAIN = { ...FRESH, ...FAILED } as const;
+
+test.for<Case>([
+  ["the active key is older than that", "create", [key()], FRESH],
+  ["the active key is exactly as old", undefined, [key({ activeSince: NOW })], FRESH],
+  ["a key is pending", "verify ue-new", [key(), pending("stored", EARLIER)], FRESH],
+  ["a pending key has failed before", "abandon ue-new", [key(), pending("stored", EARLIER)], FRESH_AGAIN],
+  ["a key made for it has failed", "verify ue-new", [key(), pending("stored", { requestedAt: NOW })], FRESH_AGAIN],
+  ["a delivery of a pending key failed", "deliver ue-new", [key(), pending("verified", EARLIER)], FRESH_AGAIN],
+])("if a fresh key is requested and %s, the next step is %s", expectNext);
+
+const NEWER = key({ intentId: "ue-2" });
+const OLDER = draining({ intentId: "ue-a", requestedAt: daysAgo(60) });
+const PREVIOUS = { wants: "previous" } as const;
+const RECORDED = { rollbackTo: "ue-0" };
+
+test.for<Case>([
+  ["there is one draining key", "rollback ue-0", [draining(), NEWER], PREVIOUS],
+  ["there are two draining keys", "rollback ue-0", [OLDER, draining(), NEWER], PREVIOUS],
+  ["the draining key is newer", undefined, [key(), draining({ requestedAt: daysAgo(0) })], PREVIOUS],
+  ["the draining key was never active", undefined, [draining({ activeSince: null }), NEWER], PREVIOUS],
+  ["the replaced key was retired", undefined, [{ ...draining(), state: "retired" }, NEWER], PREVIOUS],
+  ["no key is active", undefined, [draining()], PREVIOUS],
+  [
+    "a person rolled back to the key in use",
+    "rollback ue-0",
+    [draining(), { ...NEWER, rollbackAt: daysAgo(1) }],
+    PREVIOUS,
+  ],
+  ["another process has rolled back already", undefined, [key({ rollbackAt: NOW }), draining()], PREVIOUS],
+  ["another key is pending", "rollback ue-0", [draining(), NEWER, pending("stored")], PREVIOUS],
+  ["recorded, the sinks have another key", "deliver ue-0", [draining(), NEWER], RECORDED],
+  ["recorded, every sink has that key", "promote ue-0", [draining({ deliveredTo: IN_FILE }), NEWER], RECORDED],
+  ["recorded, a create was begun", "mark-orphan ue-new", [draining(), NEWER, pending("intent")], RECORDED],
+  ["recorded, another key is pending", "abandon ue-new", [draining(), NEWER, pending("verified")], RECORDED],
+  ["recorded, then a fresh key was requested", "create", [draining(), NEWER], { ...RECORDED, ...FRESH }],
+  ["recorded and done", undefined, [key(), draining({ intentId: "ue-2" })], { rollbackTo: "ue-1" }],
+])("if the previous key is requested and %s, the next step is %s", expectNext);
+
+const HOUR_MS = 60 * 60 * 1000;
+const DELETE = { retire: "delete" } as const;
+const DUE_KEY = { dueForRemovalAt: daysAgo(1) };
+const REPLACED = [draining({ drainingSince: daysAgo(9) }), key()];
+const FOUND = [orphan({ apiKeyId: "k" })];
+const RESTORED = { rollbackTo: "ue-0" };
+
+type PlanGiven = Partial<RotationConfig> & Pick<Partial<Ledger>, "rollbackTo">;
+type PlanCase = readonly [name: string, step: string | undefined, keys: readonly LedgerKey[], given?: PlanGiven];
+
+function stepsOf(keys: readonly LedgerKey[], { rollbackTo = null, ...job }: PlanGiven = {}): string[] {
+  const steps = cleanupSteps({ ...JOB, ...job }, ledger(keys, { rollbackTo }), NOW);
+  return steps.map((step) => `${step.kind} ${step.key.intentId}`);
+}
+
+test.for<PlanCase>([
+  ["1 ms before the end of its grace period", undefined, [draining({ drainingSince: daysAgo(7, 1) }), key()]],
+  ["exactly at the end of its grace period", "mark-due ue-0", [draining({ drainingSince: daysAgo(7) }), key()]],
+  ["replaced just now", "mark-due ue-0", [draining({ drainingSince: NOW }), key()], { graceDays: 0 }],
+  ["past its grace period", "mark-due ue-0", REPLACED],
+  ["past its grace period, no key is active", undefined, REPLACED.slice(0, 1)],
+  ["past its grace period, to be restored", undefined, REPLACED, RESTORED],
+  ["due, with retire keep", "recheck ue-0", [draining(DUE_KEY), key()]],
+  ["due", "delete ue-0", [draining(DUE_KEY), key()], DELETE],
+  ["due, still in a sink", "recheck ue-0", [draining({ ...DUE_KEY, deliveredTo: IN_FILE }), key()], DELETE],
+  [
+    ...(["due, still in one of two sinks", "recheck ue-0"] as const),
+    [draining({ ...DUE_KEY, deliveredTo: IN_FILE }), key()],
+    { ...DELETE, deliver: [FILE, COMMAND] },
+  ],
+  ["due, in a sink of before", "delete ue-0", [draining({ ...DUE_KEY, deliveredTo: ["file /gone"] }), key()], DELETE],
+  ["due, no active key", undefined, [draining(DUE_KEY)], DELETE],
+  ["due, to be restored", undefined, [draining(DUE_KEY), key()], { ...DELETE, ...RESTORED }],
+  ["an orphan whose API key id is not known", "search ue-lost", [orphan()]],
+  ["an orphan whose API key id was found, with retire keep", "recheck ue-lost", FOUND],
+  ["an orphan whose API key id was found, with no active key", "delete ue-lost", FOUND, DELETE],
+  ["active", undefined, [key({ requestedAt: daysAgo(999), activeSince: daysAgo(999) })], { ...DELETE, graceDays: 0 }],
+  ["due for removal by mistake, and active", undefined, [key(DUE_KEY)], DELETE],
+  ["pending", undefined, [key(), pending("stored", { requestedAt: daysAgo(99) })], DELETE],
+])("the cleanup of a key that is %s is %s", ([_, step, keys, given]) => {
+  expect(stepsOf(keys, given)).toEqual(step === undefined ? [] : [step]);
+});
+
+test.each([
+  ["is repeated until an hour after its request", HOUR_MS, false],
+  ["is given up after more than an hour", HOUR_MS + 1, true],
+])("the search for an orphan %s", (_, agoMs, giveUp) => {
+  const state = ledger([orphan({ requestedAt: new Date(NOW.getTime() - agoMs) })]);
+  expect(cleanupSteps(JOB, state, NOW)).toMatchObject([{ kind: "search", giveUp }]);
+});
+
+test("each replaced or lost key has its own step", () => {
+  const keys = [draining(DUE_KEY), draining({ intentId: "ue-a", drainingSince: daysAgo(8) }), key(), orphan()];
+  expect(stepsOf(keys)).toEqual(["recheck ue-0", "mark-due ue-a", "search ue-lost"]);
 });

@@ -6,8 +6,9 @@ import { expect, test } from "vitest";
 import { AppError } from "../../src/errors.ts";
 import type { Outcome } from "../../src/service/answer.ts";
 import { Attempts } from "../../src/service/retry.ts";
+import type { AttemptReport } from "../../src/service/service.ts";
 import { answer, answering, answerJson } from "../support/scripted-server.ts";
-import { limit, serve } from "./open-test-service.ts";
+import { KEY, limit, READ, serve } from "./open-test-service.ts";
 
 test("after a 429 with Retry-After the next attempt starts exactly when the wait ends", async () => {
   const times: number[] = [];
@@ -160,4 +161,28 @@ test("calls start at even intervals", async () => {
   );
   for (let i = 0; i < 4; i++) await read();
   expect(times).toEqual([0, 500, 1_000, 1_500]);
+});
+
+test("every attempt of a call is reported, with its outcome", async () => {
+  const reports: AttemptReport[] = [];
+  const { read } = await serve(
+    ({ number }, response) => answerJson(response, [503, 429][number - 1] ?? 200, {}),
+    {},
+    { onAttempt: (report) => void reports.push(report) },
+  );
+  await read();
+  expect(reports.map(({ operation, result, number }) => [operation, result, number])).toEqual([
+    ["breakdown", "unavailable", 1],
+    ["breakdown", "rate_limited", 2],
+    ["breakdown", "ok", 3],
+  ]);
+});
+
+test("an attempt that the caller aborts is reported as stopped, not as a failure of the service", async () => {
+  const reports: AttemptReport[] = [];
+  const controller = new AbortController();
+  const onAttempt = (report: AttemptReport) => void reports.push(report);
+  const { service } = await serve(() => controller.abort(new Error("enough")), {}, { onAttempt });
+  await expect(service.call(READ, KEY, controller.signal)).rejects.toThrow("enough");
+  expect(reports).toMatchObject([{ operation: "breakdown", result: "stopped", number: 1 }]);
 });

@@ -1,4 +1,4 @@
-// What a worker does with a queue job: one that is of no project of its configuration, and one that was delivered twice.
+// What a worker does with a queue job that is of no project of its configuration or was delivered twice, and how it starts and stops.
 
 import { randomUUID } from "node:crypto";
 import path from "node:path";
@@ -10,8 +10,9 @@ import { inTransaction } from "../../src/db/connection/transaction.ts";
 import { insertQueuedRun } from "../../src/db/jobs/runs.ts";
 import { openRunWriter } from "../../src/db/usage/writer.ts";
 import { openExportContext } from "../../src/jobs/context.ts";
-import type { WorkerContext } from "../../src/worker/context.ts";
+import { retryUntilReached, type WorkerContext } from "../../src/worker/context.ts";
 import { handleProject } from "../../src/worker/handle-project.ts";
+import { openLiveness } from "../../src/worker/liveness.ts";
 import { rotationTest } from "../cli/rotation/rotation-context.ts";
 import { PROJECT_ID } from "../cli/small-config.ts";
 import { testDatabase } from "../support/database.ts";
@@ -57,4 +58,25 @@ rotationCase("a rotation that was delivered twice and fails sends one create", a
   const claimed = { data: { runId, projectId }, retryCount: 0, retryLimit: 7, signal };
   await Promise.all([handleProject(context, deps, claimed), handleProject(context, deps, claimed)]);
   expect(lab.emulator.requests.filter(({ method }) => method === "POST")).toHaveLength(1);
+});
+
+const app = silentApp({ env: { DATABASE_URL: "postgres://127.0.0.1/usage" } });
+
+/** Returns after how many attempts opening succeeded, if the database answers the first one with this error code. */
+async function attemptsAfter(code: string): Promise<number> {
+  let attempts = 0;
+  const liveness = openLiveness(app.log, () => 0);
+  return retryUntilReached(app, liveness, async () => {
+    attempts++;
+    if (attempts === 1) throw Object.assign(new Error("a fault of the test"), { code });
+    return attempts;
+  });
+}
+
+test("if the database can't be reached while the worker starts, the worker tries again", async () => {
+  expect(await attemptsAfter("ECONNREFUSED")).toBe(2);
+});
+
+test("if the database refuses access while the worker starts, the worker does not try again", async () => {
+  await expect(attemptsAfter("28P01")).rejects.toThrow("a fault of the test");
 });

@@ -1,7 +1,10 @@
 import { expect, test } from "vitest";
 import { storedValues } from "../../../src/db/usage/stored-series.ts";
+import { DIMENSIONS_OF, SOURCES } from "../../../src/usage/dimensions.ts";
+import { normalise } from "../../../src/usage/normalise.ts";
 import { testDatabase } from "../../support/database.ts";
-import { configured, newProject, newSeries, register, store, UNGUARDED } from "../stored-usage.ts";
+import { sampleRow } from "../../usage/sample-request.ts";
+import { configured, newProject, newSeries, register, store, UNGUARDED, view } from "../stored-usage.ts";
 
 const { db } = await testDatabase();
 
@@ -52,3 +55,31 @@ test("each member of a set is a value, with the first day that has it and the la
     { ...read, value: "rare", firstDay: "2026-03-16" },
   ]);
 });
+
+const WINDOW = { start: DAY, end: DAY };
+const SHAPES = [null, undefined, [], "", [""], [null], ["", null]];
+const CASES = SOURCES.flatMap((source) => DIMENSIONS_OF[source].map((dimension) => [source, dimension] as const));
+
+test.each(CASES)(
+  "of %s by %s, whatever shape no value has from night to night, it is one group, NULL",
+  async (source, dimension) => {
+    const { project, series, seriesId } = await newSeries(db, dimension, { source });
+    const name = source === "billing" ? "cost_by_group" : `usage_by_${dimension}`;
+    const decisions = [];
+    for (const shape of SHAPES) {
+      const row = (value: unknown, amount: number) =>
+        sampleRow(DAY, value === undefined ? {} : { [dimension]: value }, { requests: amount, dollars: amount });
+      const results = [row(shape, 3), row("hosted", 5)];
+      const { slices } = await store(
+        db,
+        seriesId,
+        normalise({ series, window: WINDOW }, { ...WINDOW, results }, "2026-03-18"),
+      );
+      decisions.push(...slices.map(({ decision }) => decision));
+      const rows = (await view(db, name, project)).map((row) => [row[dimension], row.requests ?? row.amount]);
+      expect(rows).toHaveLength(2);
+      expect(rows).toContainEqual([null, "3"]);
+    }
+    expect(new Set(decisions.slice(1))).toEqual(new Set(["unchanged"]));
+  },
+);

@@ -1,0 +1,114 @@
+// Questions about one project or key: what `check` finds, whether a new key works, and whether a replaced key was used.
+
+import { pino } from "pino";
+import { expect, test } from "vitest";
+import type { App } from "../../src/app.ts";
+import type { Config } from "../../src/config/config.ts";
+import { AppError } from "../../src/errors.ts";
+import { checkProject } from "../../src/jobs/check.ts";
+import { Dialects } from "../../src/jobs/dialects.ts";
+import { lastUseVerdict, retryWhileUnknown } from "../../src/jobs/key-checks.ts";
+import { Secret } from "../../src/secret.ts";
+import type { Day } from "../../src/usage/days.ts";
+import type { ExportJob } from "../../src/usage/plan.ts";
+import { KEY_RING, limit, serve } from "../service/open-test-service.ts";
+import { answeringJson, answerJson, type Script } from "../support/scripted-server.ts";
+import { PROJECT, sampleAnswer, sampleJob } from "../usage/sample-request.ts";
+
+const LISTS_NO_SCOPES: Script = ({ target }, response) =>
+  target.includes("/auth/token") ? answerJson(response, 404, {}) : answerJson(response, 200, sampleAnswer([]));
+
+/** The findings of a project that these exports read. */
+async function findings(exports: readonly ExportJob[], script: Script) {
+  const { service } = await serve(script);
+  const app = { log: pino({ level: "silent" }), signal: limit() } as unknown as App;
+  const config = { exports, rotations: [] } as unknown as Config;
+  const context = { app, config, db: undefined, service, keys: KEY_RING };
+  return await checkProject({ ...context, dialects: new Dialects(context) }, PROJECT);
+}
+
+test("a key that the service refuses is the only finding", async () => {
+  const found = await findings([sampleJob()], answeringJson(401));
+  expect(found.map(({ what, state }) => `${state} ${what}`)).toEqual(["fail key"]);
+});
+
+test("each grouping and each filter is checked once, even if several jobs have it", async () => {
+  const listen = { name: "listen", features: {}, dimensions: { endpoint: "listen" } };
+  const jobs = [
+    sampleJob({ groupings: ["none", "endpoint"] }),
+    sampleJob({ name: "hourly", groupings: ["endpoint"], filters: [...sampleJob().filters, listen] }),
+  ];
+  const found = await findings(jobs, LISTS_NO_SCOPES);
+  const checked = ["key", "grouping none", "grouping endpoint", "window", "filter listen"];
+  expect(found.map(({ what }) => what)).toEqual(checked);
+});
+
+const KEY = new Secret("0123456789abcdef0123456789abcdef01234567");
+const refusal = (status: number) =>
+  new AppError("unauthorized", `the service answered ${status}`, { details: { status } });
+
+/** Makes a call that fails with these errors, one at each attempt, and then succeeds. */
+async function run(failures: readonly Error[]) {
+  let calls = 0;
+  let forgotten = 0;
+  const service = { forgetRefusals: () => void forgotten++ };
+  const call = async () => {
+    const failure = failures[calls++];
+    if (failure) throw failure;
+  };
+  const error = await retryWhileUnknown(service, KEY, new AbortController().signal, call).catch((thrown) => thrown);
+  return { calls, forgotten, error };
+}
+
+test("a call that gets a 401 is repeated, once that refusal of the key is forgotten", async () => {
+  expect(await run([refusal(401)])).toEqual({ calls: 2, forgotten: 1, error: undefined });
+});
+
+test("a call fails after three 401s", async () => {
+  expect(await run([refusal(401), refusal(401), refusal(401)])).toMatchObject({
+    calls: 3,
+    error: { code: "unauthorized" },
+  });
+});
+
+test.each([refusal(403), new AppError("unavailable", "no answer"), new TypeError("no function")])(
+  "a call is not repeated after another failure: %s",
+  async (failure) => {
+    expect(await run([failure])).toEqual({ calls: 1, forgotten: 0, error: failure });
+  },
+);
+
+const TODAY = "2026-05-08";
+const START = "2026-05-01";
+const LISTED = new Set(["old-key", "new-key"]);
+const use = (accessor: string, day: Day) => ({ accessor, day });
+const verdict = (used: readonly { accessor: string; day: Day }[], listed: ReadonlySet<string> = LISTED) =>
+  lastUseVerdict({ apiKeyId: "old-key" }, used, listed, START, TODAY);
+
+const shows = (text: string) => `the breakdown by accessor ${text}`;
+
+test.each<[string, readonly { accessor: string; day: Day }[], string, string]>([
+  [
+    "was used if it has usage, of which the newest day is named",
+    [use("old-key", "2026-05-04"), use("old-key", "2026-05-02"), use("new-key", TODAY)],
+    "yes",
+    "shows usage on 2026-05-04",
+  ],
+  ["was not, if another key has recent usage", [use("new-key", "2026-05-05")], "no", "shows no usage since 2026-05-01"],
+  [
+    "may have been, if no usage is recent",
+    [use("new-key", "2026-05-04")],
+    "unknown",
+    "shows nothing newer than 2026-05-04, of any key",
+  ],
+])("a replaced key %s", (_, used, seen, text) => {
+  expect(verdict(used)).toEqual({ seen, text: shows(text) });
+});
+
+test.each([
+  ["there is no usage", [], LISTED],
+  ["accessors are not ids of keys", [use("somebody@example.com", TODAY)], LISTED],
+  ["the service lists no keys", [use("new-key", TODAY)], new Set<string>()],
+])("it is unknown whether a replaced key was used if %s", (_, used, listed) => {
+  expect(verdict(used, listed)).toEqual({ seen: "unknown", text: shows("does not tell which key is which") });
+});
