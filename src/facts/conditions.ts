@@ -93,9 +93,9 @@ export type Condition = {
 /** A condition before merging. `project` is that of a rotation for many projects, each of which may have the condition. */
 type Found = Condition & { readonly project?: string | null };
 
-function condition(name: ConditionName, subject: string, text: string, part: Partial<Found> = {}): Found {
+function condition(name: ConditionName, subject: string, text: string, more: Partial<Found> = {}): Found {
   const { severity, section, isReminder = false, isQuiet = false }: Traits = TRAITS[name];
-  return { name, subject, severity, isWrong: !isReminder, text, since: null, section, isQuiet, ...part };
+  return { name, subject, severity, isWrong: !isReminder, text, since: null, section, isQuiet, ...more };
 }
 
 function conditionIf(isTheCase: boolean, ...parameters: Parameters<typeof condition>): readonly Found[] {
@@ -207,8 +207,8 @@ function coverageConditions({ slices, causes, jobs, projects, readAt }: HealthFa
   return [
     ...conditionIf(slices.missing > 0, "missing", "", missing, { isQuiet }),
     ...shown.map((cause) => {
-      const part = { since: cause.since, isQuiet: isFirstRetried(cause, readAt) };
-      return condition("failed", cause.code ?? "other", causeText(cause), part);
+      const more = { since: cause.since, isQuiet: isFirstRetried(cause, readAt) };
+      return condition("failed", cause.code ?? "other", causeText(cause), more);
     }),
     ...conditionIf(others > 0, "failed", "other", `${counted(others, "reading")} failed for other reasons`),
     ...conditionIf(slices.suspect > 0, "suspect", "", suspect, { isQuiet }),

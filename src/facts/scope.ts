@@ -24,6 +24,8 @@ export type { Query };
 const NAMES_MAX = 20;
 const CANDIDATES_MAX = 1_000;
 
+// "Such a series" has the grouping and the filter of the question.
+
 type ProjectName = { readonly id: string; readonly name: string };
 /** A project that had such a series, and has none now. `active`: it is exported by another series. */
 type RetiredProject = ProjectName & { readonly active: boolean };

@@ -1,4 +1,5 @@
-// The SQL of a question. The statements read views of schema bi only, so a person can copy them and run them as usage_reader. Pure.
+// The views and the conditions with the numbers of a question. Only views of schema bi are read, so that a person can copy a statement and run it
+// as usage_reader. Pure.
 
 import type { Window } from "../usage/days.ts";
 import { isCost, type Question, type Split, splitsOf } from "./question.ts";

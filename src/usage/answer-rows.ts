@@ -16,7 +16,7 @@ import {
 import { METRICS_OF, type StoredMetric } from "./metrics.ts";
 
 export type Group = {
-  /** The same for all values that are one group to us, whatever the order and the repetition of its members. */
+  /** The same for all values that are stored as one group, whatever the order and the repetition of its members. */
   readonly key: string;
   /** The `key`, except that null, an empty and an absent value differ: to the service they are different groups. */
   readonly keyOfService: string;

@@ -93,7 +93,7 @@ export type DueSlice = {
 /** The codes of failures that may be over in a minute. Another attempt after any other failure would have the same result. */
 export const RETRIED_CODES: readonly string[] = ["unavailable", "rate_limited"];
 
-/** Slices that the run itself has tried are due again only if the failure may be over. Other slices count as they were at its start. */
+/** A slice that the run itself has tried is due again only if the failure may be over. Another slice is due if it was so when the run began. */
 export function isDueInRun(slice: DueSlice, startedAt: Date): boolean {
   const { attemptedAt, code } = slice;
   if (slice.status !== "missing" && attemptedAt && attemptedAt >= startedAt) return RETRIED_CODES.includes(code ?? "");

@@ -144,7 +144,7 @@ type StoredState = {
   readonly toReread?: DaysToReread;
   /** Whether the slice, or without a window the series, was read since the run began. */
   readonly isSettled?: (series: Series, day: Day | undefined) => boolean;
-  /** False for a run that only reads what is left of earlier days. */
+  /** False for a run that only reads days of `toReread`. */
   readonly readsWindow?: boolean;
 };
 
@@ -158,9 +158,8 @@ export function planRun(
   selection: Selection = {},
   { toReread = new Map(), isSettled, readsWindow = true }: StoredState = {},
 ): ExportPlan {
-  const windows = windowsOf(job, today, selection);
+  const windowDays = windowsOf(job, today, selection)?.flatMap(daysOf);
   const due = dueDays(job, today, selection);
-  const windowDays = windows?.flatMap(daysOf);
   const requests = seriesOf(job, selection).flatMap((series): UsageRequest[] => {
     if (!windowDays) {
       return readsWindow && !isSettled?.(series, undefined) ? [{ series, window: undefined }] : [];

@@ -128,7 +128,7 @@ export type SeenValue = {
   readonly filter: Filter;
   /**
    * From the first day of the window on which the value was seen to the newest day that was read by the dimension. Undefined if it was seen only
-   * on days that a person asks for.
+   * outside of the window, on days that a person asks for.
    */
   readonly days: Window | undefined;
 };
