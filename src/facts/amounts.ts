@@ -10,8 +10,8 @@ import { type Query, readBasis, readUnpriced } from "./scope.ts";
 import { literal, type Scope, sourceOf, within } from "./sql.ts";
 
 /**
- * `question` asks for the total. Returns the grouping to read it by, with what is known of the series: none, or if the projects are exported only
- * by other groupings, one whose groups add up to the total. `available` is every split that is exported. `since` is that of readBasis.
+ * Finds the grouping by which to read a total: "none", or where the projects are exported only by others, one whose groups add up to the total.
+ * `available` is every split that is exported. `since` is that of readBasis.
  */
 export async function readTotalSplit(query: Query, question: Question, since?: Day) {
   const basis = await readBasis(query, question, since);
