@@ -3,7 +3,7 @@
 
 import { sql } from "kysely";
 import type { Database } from "./connection/database.ts";
-import { type Tx, withRetries } from "./connection/transaction.ts";
+import { withRetries } from "./connection/transaction.ts";
 
 /** A process that has not announced itself for this long is gone. */
 export const LIVE_MS = 8_000;
@@ -63,7 +63,7 @@ export async function storePause(db: Database, key: string, ms: number): Promise
 /** `key` is empty if all calls pause. */
 export type CallPause = { readonly key: string; readonly until: Date };
 
-export async function storedPauses(db: Database | Tx): Promise<readonly CallPause[]> {
+export async function storedPauses(db: Database): Promise<readonly CallPause[]> {
   const { rows } = await sql<CallPause>`
     select key, ${pauseEnd} as until from usage_export.call_pause where call_pause.until > clock_timestamp() order by key
   `.execute(db);

@@ -3,7 +3,6 @@
 import { sql } from "kysely";
 import { systemCode } from "../../errors.ts";
 import type { Database } from "./database.ts";
-import { NOT_ALLOWED } from "./errors.ts";
 import { type Tx, tryWithin } from "./transaction.ts";
 import { columnComments, type ViewText } from "./view-files.ts";
 
@@ -110,22 +109,20 @@ export async function readerProblem(db: Database): Promise<string | undefined> {
   return "its rights are not those it should have, as after a restore; run migrate, which grants them";
 }
 
-/** The role exists already, or another session creates it at the same moment. */
-const ROLE_EXISTS = ["42710", "23505"];
-
 /** Creates the role if it is missing and grants what it lacks. False if the role is missing and this user may not create it. */
 export async function repairReader(tx: Tx): Promise<boolean> {
-  if (!(await readerExists(tx)) && !(await createReader(tx))) return false;
+  if (!(await readerExists(tx))) {
+    // Another session may create the role at the same moment.
+    await sql`
+      do $$ begin
+        create role usage_reader nologin;
+      exception when insufficient_privilege or duplicate_object or unique_violation then null;
+      end $$
+    `.execute(tx);
+    if (!(await readerExists(tx))) return false;
+  }
   for (const statement of await grantCorrections(tx)) await sql.raw(statement).execute(tx);
   return true;
-}
-
-async function createReader(tx: Tx): Promise<boolean> {
-  const created = await tryWithin(tx, () => sql`create role usage_reader nologin`.execute(tx));
-  if ("value" in created) return true;
-  const code = systemCode(created.error);
-  if (code !== NOT_ALLOWED && !ROLE_EXISTS.includes(code)) throw created.error;
-  return code !== NOT_ALLOWED;
 }
 
 async function readerExists(db: Database): Promise<boolean> {

@@ -137,7 +137,7 @@ const workerState = sql<StoredWorker["state"]>`
 const WORKERS_MAX = 100;
 
 /** The worker seen last comes first. */
-export async function storedWorkers(tx: Database | Tx): Promise<readonly StoredWorker[]> {
+export async function storedWorkers(tx: Database): Promise<readonly StoredWorker[]> {
   const rows = await tx
     .selectFrom("usage_export.worker")
     .select(["host", "pid", "version", "started_at as startedAt", "last_seen_at as lastSeenAt"])

@@ -93,7 +93,7 @@ function selectIncomplete(series: RawBuilder<unknown>) {
 const IS_BELIEVED = sql`sl.attempted_at < now() + interval '1 minute'`;
 
 /** The days of these series that are due and missing, or to be read again. */
-export async function dueSlices(tx: Tx | Database, seriesIds: readonly number[]): Promise<readonly DueSlice[]> {
+export async function dueSlices(tx: Database, seriesIds: readonly number[]): Promise<readonly DueSlice[]> {
   const chosen = sql`(select * from usage_export.due_series where series_id = any(${numbersArray(seriesIds)}::integer[]))`;
   const { rows } = await sql<DueSlice>`
     with incomplete as materialized (${selectIncomplete(chosen)})

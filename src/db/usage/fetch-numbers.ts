@@ -4,7 +4,7 @@ import { sql } from "kysely";
 import type { Logger } from "pino";
 import { batched } from "../../async.ts";
 import type { Database } from "../connection/database.ts";
-import { type Tx, withRetries } from "../connection/transaction.ts";
+import { withRetries } from "../connection/transaction.ts";
 
 export type FetchNumbers = () => Promise<number>;
 
@@ -32,13 +32,13 @@ export function openFetchNumbers(db: Database, now: () => number = () => perform
   return async () => (now() - takenMs <= VALID_MS ? spare.shift() : undefined) ?? (await take(undefined));
 }
 
-export async function nextFetchNo(db: Database | Tx): Promise<number> {
+export async function nextFetchNo(db: Database): Promise<number> {
   const [no] = await nextNumbers(db, 1);
   if (no === undefined) throw new Error("the database gave no fetch number");
   return no;
 }
 
-async function nextNumbers(db: Database | Tx, count: number): Promise<number[]> {
+async function nextNumbers(db: Database, count: number): Promise<number[]> {
   // One text is read several times as fast as a row for each number.
   const { rows } = await sql<{ numbers: string }>`
     select pg_catalog.string_agg(pg_catalog.nextval('usage_export.fetch_no')::pg_catalog.text, ' ') as numbers
