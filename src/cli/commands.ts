@@ -57,7 +57,7 @@ function add(parent: Command, name: string, summary: string, ...examples: readon
     .addHelpText("after", ["\nExamples:", ...examples.map((line) => `  usage-export ${line}`)].join("\n"));
 }
 
-function answering(parent: Command, name: string, summary: string, ...examples: readonly string[]): Command {
+function addWithJson(parent: Command, name: string, summary: string, ...examples: readonly string[]): Command {
   return add(parent, name, summary, ...examples).option("--json", "answers in JSON");
 }
 
@@ -82,16 +82,18 @@ function defineSetUp(program: Command, run: Run): void {
     .action(run(async () => (await import("./init.ts")).runInit));
 
   const check = "checks the configuration, the database, and each project: its key, window, groupings and filters";
-  answering(program, "check", check, "check", "check --offline --config staging.config.json")
+  addWithJson(program, "check", check, "check", "check --offline --config staging.config.json")
     .option("--offline", "stops after the configuration")
     .option("--confirm-projects", "accepts the lists of projects as they are, even if more than half are gone")
     .action(run(async () => (await import("./check.ts")).runCheck));
 
   const migrate = "brings the database up to date; safe from several replicas at once";
-  answering(program, "migrate", migrate, "migrate").action(run(async () => (await import("./migrate.ts")).runMigrate));
+  addWithJson(program, "migrate", migrate, "migrate").action(
+    run(async () => (await import("./migrate.ts")).runMigrate),
+  );
 }
 
-function selecting(command: Command): Command {
+function withSelection(command: Command): Command {
   return command
     .option("--job <name...>", "only these jobs")
     .option("--project <name...>", "only these projects")
@@ -101,13 +103,13 @@ function selecting(command: Command): Command {
 
 function defineWork(program: Command, run: Run): void {
   const exporting = "export --job nightly --project production --day 2026-03-01 2026-03-02";
-  selecting(answering(program, "export", "runs export jobs now", "export", exporting))
+  withSelection(addWithJson(program, "export", "runs export jobs now", "export", exporting))
     .option("--day <YYYY-MM-DD...>", "these days in place of the job's window", parseDays)
     .action(run(async () => (await import("./export.ts")).runExport));
 
   const backfill = "reads past days; after a stop, run it again to continue";
   const january = "backfill --from 2026-01-01 --to 2026-01-31";
-  selecting(answering(program, "backfill", backfill, january, `${january} --only failed --grouping model`))
+  withSelection(addWithJson(program, "backfill", backfill, january, `${january} --only failed --grouping model`))
     .requiredOption("--from <YYYY-MM-DD>", "the first day", parseDay)
     .requiredOption("--to <YYYY-MM-DD>", "the last day, which must be over in UTC", parseDay)
     .addOption(choice("--only <mode>", "days never read, days that failed, or all", BACKFILL_MODES, "missing"))
@@ -115,7 +117,7 @@ function defineWork(program: Command, run: Run): void {
     .action(run(async () => (await import("./backfill.ts")).runBackfill));
 
   const rotating = ["rotate --dry-run", "rotate --job exporter --now", "rotate --job exporter --rollback"];
-  answering(program, "rotate", "runs rotation jobs that are due", ...rotating)
+  addWithJson(program, "rotate", "runs rotation jobs that are due", ...rotating)
     .option("--job <name...>", "only these rotations")
     .option("--project <name...>", "only the keys of these projects, by name or id")
     .option("--now", "makes a fresh key, due or not")
@@ -124,7 +126,7 @@ function defineWork(program: Command, run: Run): void {
     .action(run(async () => (await import("./rotate.ts")).runRotate));
 
   const ledger = "lists the API keys with state, age and last use; never a secret";
-  const keys = answering(program, "keys", ledger, "keys", "keys --json");
+  const keys = addWithJson(program, "keys", ledger, "keys", "keys --json");
   keys.action(run(async () => (await import("./keys.ts")).runKeys));
   const rewrap = "opens stored keys with USAGE_EXPORT_MASTER_KEY_PREVIOUS and seals them with USAGE_EXPORT_MASTER_KEY";
   add(keys, "rewrap", rewrap, "keys rewrap").action(run(async () => (await import("./keys.ts")).runRewrap));
@@ -138,25 +140,25 @@ function defineJobs(program: Command, run: Run): void {
   add(program, "health", "asks the worker on this machine whether it can work", "health", "health --live")
     .option("--live", "asks only whether its process is alive")
     .action(run(async () => (await import("./health.ts")).runHealth));
-  const jobs = answering(program, "jobs", "lists the jobs, when they run next, and which are paused", "jobs");
+  const jobs = addWithJson(program, "jobs", "lists the jobs, when they run next, and which are paused", "jobs");
   jobs.action(run(async () => (await import("./jobs.ts")).runJobs));
-  answering(jobs, "next", "prints when a job runs next", "jobs next nightly --count 10")
+  addWithJson(jobs, "next", "prints when a job runs next", "jobs next nightly --count 10")
     .argument("<name>", "the job's name")
     .option("--count <number>", "how many", wholeNumber(1, 1000), 5)
     .action(run(async () => (await import("./jobs.ts")).runJobsNext));
   const why = 'jobs pause nightly --why "the service is moved until Monday"';
-  answering(jobs, "pause", "stops the workers from running a job until it is resumed", why)
+  addWithJson(jobs, "pause", "stops the workers from running a job until it is resumed", why)
     .argument("<name>", "the job's name")
     .requiredOption("--why <reason>", "the reason, which `jobs` shows", parseReason)
     .action(run(async () => (await import("./jobs.ts")).runJobsPause));
-  answering(jobs, "resume", "lets the workers run a job again, with what was due meanwhile", "jobs resume nightly")
+  addWithJson(jobs, "resume", "lets the workers run a job again, with what was due meanwhile", "jobs resume nightly")
     .argument("<name>", "the job's name")
     .action(run(async () => (await import("./jobs.ts")).runJobsResume));
 }
 
 function defineAnswers(program: Command, run: Run): void {
   const status = "says whether all is well, and if not: what, since when, and the next step";
-  answering(program, "status", status, "status", 'status --project "prod-*"')
+  addWithJson(program, "status", status, "status", 'status --project "prod-*"')
     .option("--project <name...>", 'only how complete these projects are; "*" stands for any text')
     .action(run(async () => (await import("./status.ts")).runStatus));
 
@@ -172,7 +174,7 @@ function defineAnswers(program: Command, run: Run): void {
     "says which models, keys, tags and other groups made usage or cost rise or fall. A calendar month is compared with the month before, another period with as many days whole weeks earlier";
   const metric = "what to explain; cost needs an export of billing, or prices in the configuration";
   const march = "explain --from 2026-03-01 --to 2026-03-31 --metric hours --limit 10";
-  answering(program, "explain", explain, "explain", "explain --day 2026-03-02 --project production", march)
+  addWithJson(program, "explain", explain, "explain", "explain --day 2026-03-02 --project production", march)
     .option("--day <YYYY-MM-DD>", "this day, compared with the same weekday a week before", parseDay)
     .option("--from <YYYY-MM-DD>", "the first day; default: 7 days up to --to", parseDay)
     .option("--to <YYYY-MM-DD>", "the last day; default: yesterday in UTC", parseDay)
