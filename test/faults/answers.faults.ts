@@ -9,7 +9,7 @@ import { HOSTILE_NUMBERS } from "./hostile-numbers.ts";
 import { mutated } from "./mutate.ts";
 import { ONLY_CASE, SEED, TAKES_ALL } from "./sweep.ts";
 
-const CHANGES = Number(process.env.FAULTS_COUNT ?? (TAKES_ALL ? 20_000 : 1_000));
+const CHANGES = Number(process.env.FAULTS_COUNT ?? (TAKES_ALL ? 20_000 : 500));
 /** Answers are cut after each multiple of this many bytes. */
 const CUT_STEP = TAKES_ALL ? 1 : 13;
 const SLOTS = 200;
