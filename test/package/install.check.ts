@@ -97,9 +97,11 @@ describe.each([
     });
     const keys = { USAGE_EXPORT_KEY: key, USAGE_EXPORT_MASTER_KEY: MASTER_KEY };
     await writeFile(path.join(folder, "jobs.config.json"), JSON.stringify(configOf(emulator.url)));
+    // What npx starts.
+    const program = path.join(folder, "node_modules/.bin/usage-export");
     /** Rejects with what was written where the exit status is not 0. */
     const command = async (...args: string[]) =>
-      (await run("npx", ["--no", "usage-export", ...args], { cwd: folder, env: { ...env, ...keys } })).stdout;
+      (await run(program, args, { cwd: folder, env: { ...env, ...keys } })).stdout;
 
     await command("init", "--yes", "--base-url", emulator.url, "--config", "made.json");
     const made = JSON.parse(await readFile(path.join(folder, "made.json"), "utf8"));
