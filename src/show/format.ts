@@ -179,19 +179,20 @@ export function windowText({ start, end }: Window): string {
 
 /** "Nov 3 – 5, 2026; Nov 9, 2026 and 3 more days". */
 export function daysText(days: readonly Day[]): string {
-  const stretches = stretchesOf(days);
+  const stretches = stretchesOf([...new Set(days)].sort(), () => "listed");
   const rest = stretches.slice(STRETCHES_SHOWN_MAX).reduce((sum, stretch) => sum + dayCount(stretch), 0);
   const shown = stretches.slice(0, STRETCHES_SHOWN_MAX).map(periodText).join("; ");
   return `${shown}${rest > 0 ? ` and ${counted(rest, "more day")}` : ""}`;
 }
 
-/** The days as windows of consecutive days, the earliest first. */
-function stretchesOf(days: readonly Day[]): Window[] {
-  const stretches: Window[] = [];
-  for (const day of [...new Set(days)].sort()) {
+/** Splits days, the earliest first, into windows of consecutive days that are alike. */
+export function stretchesOf<T extends string>(days: readonly Day[], kindOf: (day: Day) => T): (Window & { kind: T })[] {
+  const stretches: (Window & { kind: T })[] = [];
+  for (const day of days) {
+    const kind = kindOf(day);
     const last = stretches.at(-1);
-    if (last !== undefined && addDays(last.end, 1) === day) stretches[stretches.length - 1] = { ...last, end: day };
-    else stretches.push({ start: day, end: day });
+    if (last?.kind === kind && addDays(last.end, 1) === day) stretches[stretches.length - 1] = { ...last, end: day };
+    else stretches.push({ start: day, end: day, kind });
   }
   return stretches;
 }

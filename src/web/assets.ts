@@ -5,6 +5,7 @@ import { readdirSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
+import { memoizeAsync } from "../async.ts";
 import { ASSETS_FOLDER, PACKAGE_FOLDER } from "../package-files.ts";
 import type { Page } from "./page.ts";
 
@@ -12,7 +13,7 @@ import type { Page } from "./page.ts";
 const FOREVER = "public, max-age=31536000, immutable";
 
 let builtFile: string | undefined;
-let script: Promise<Page> | undefined;
+const readOnce = memoizeAsync<Page>();
 
 /** "assets/app-HASH.js", relative to the root of the monitor. */
 export function scriptPath(): string {
@@ -26,12 +27,8 @@ function sourceName(): string {
   return `app-${Date.now().toString(36)}.js`;
 }
 
-export async function scriptPage(): Promise<Page> {
-  script ??= readScript().catch((error) => {
-    script = undefined;
-    throw error;
-  });
-  return script;
+export function scriptPage(): Promise<Page> {
+  return readOnce("script", readScript);
 }
 
 async function readScript(): Promise<Page> {

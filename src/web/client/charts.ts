@@ -72,39 +72,19 @@ function barAt(canvas: ECharts, { kind, series }: ChartDescription, x: number, y
   });
 }
 
-type Amount = { readonly series: ChartSeries; readonly text: string };
-
-/** From the top of the stack down; series that have nothing then are left out. */
-function amountsOf({ series, unit, currency }: ChartDescription, index: number): readonly Amount[] {
-  return series
-    .flatMap((one) => {
-      const value = one.values[index];
-      if (value === undefined || value === null || isZero(value)) return [];
-      const text = currency === null ? `${exactText(value)} ${unit}` : moneyText(value, currency);
-      return [{ series: one, text }];
-    })
-    .reverse();
-}
-
-function barTitle({ titles, lacking }: ChartDescription, index: number): string {
-  return [titles[index] ?? "", ...(lacking.includes(index) ? [NOT_COMPLETE] : [])].join(", ");
-}
-
-function tipOf(description: ChartDescription, index: number): HTMLElement {
-  const rows = amountsOf(description, index).map(({ series, text }) =>
-    element(
-      "tr",
-      {},
-      element("th", { scope: "row" }, element("span", {}, swatch(series), element("bdi", {}, series.name))),
-      element("td", {}, text),
-    ),
-  );
-  return element(
-    "div",
-    {},
-    element("b", {}, barTitle(description, index)),
-    rows.length > 0 ? element("table", {}, ...rows) : element("p", {}, "nothing used"),
-  );
+/** The amounts of a day, in the order of the stack. Series that have nothing then are left out. */
+function tipOf({ series, titles, lacking, unit, currency }: ChartDescription, index: number): HTMLElement {
+  const fromTheTop = [...series].reverse();
+  const rows = fromTheTop.flatMap((one) => {
+    const value = one.values[index] ?? "0";
+    if (isZero(value)) return [];
+    const text = currency === null ? `${exactText(value)} ${unit}` : moneyText(value, currency);
+    const name = element("span", {}, swatch(one), element("bdi", {}, one.name));
+    return element("tr", {}, element("th", { scope: "row" }, name), element("td", {}, text));
+  });
+  const title = `${titles[index] ?? ""}${lacking.includes(index) ? `, ${NOT_COMPLETE}` : ""}`;
+  const amounts = rows.length > 0 ? element("table", {}, ...rows) : element("p", {}, "nothing used");
+  return element("div", {}, element("b", {}, title), amounts);
 }
 
 // The legend.

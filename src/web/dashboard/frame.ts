@@ -120,14 +120,15 @@ function notesTitle(reminders: readonly Condition[]): string {
   return `${counted(reminders.length, "note")} on ${[...topics].join(", ")}`;
 }
 
+/** The page Data health has the sections of the other conditions. */
+const SECTIONS_ELSEWHERE: Partial<Record<Condition["section"], { to: PageName; anchor: string }>> = {
+  budgets: { to: "overview", anchor: "budgets" },
+  anomalies: { to: "usage", anchor: "usage" },
+};
+
 function verdictHtml(problems: readonly Problem[], { page, view, health }: FrameContent): Html {
   const href = (section: Condition["section"]) => {
-    const [to, anchor]: readonly [PageName, string] =
-      section === "budgets"
-        ? ["overview", section]
-        : section === "anomalies"
-          ? ["usage", "usage"]
-          : ["health", section];
+    const { to, anchor } = SECTIONS_ELSEWHERE[section] ?? { to: "health", anchor: section };
     return `${pageHref(to, view, OTHER_PAGE)}#${anchor}`;
   };
   const notice = (kind: string, title: string, items: readonly Problem[], open: boolean) => {

@@ -13,7 +13,7 @@ import type { HealthState } from "../../facts/health.ts";
 import { KEYS_PER_PAGE, type KeyStatus, type KeysData, type RotationKeys } from "../../facts/keys.ts";
 import type { StoredRun } from "../../facts/runs.ts";
 import { shortName } from "../../show/answer-chart.ts";
-import { capitalized, counted, instantText, periodText, roundedText } from "../../show/format.ts";
+import { capitalized, counted, instantText, periodText, roundedText, stretchesOf } from "../../show/format.ts";
 import {
   columns,
   folded,
@@ -27,7 +27,7 @@ import {
   stateHtml,
   table,
 } from "../../show/html.ts";
-import { type Day, dayCount, daysOf, type Window } from "../../usage/days.ts";
+import { dayCount, daysOf, type Window } from "../../usage/days.ts";
 import { groupingNoun } from "../../usage/dimensions.ts";
 import type { View } from "../question.ts";
 import type { Section } from "./document.ts";
@@ -134,13 +134,10 @@ function undatedHtml(undated: Coverage["undated"]): Html | undefined {
 function strip(period: Window, { days, project }: ProjectCoverage): Html {
   const all = daysOf(period);
   const percent = (count: number) => `${((count * 100) / all.length).toFixed(3)}%`;
-  let at = 0;
-  const parts = stretchesOf(all, days).map((stretch) => {
-    const count = dayCount(stretch);
-    const text = `${periodText(stretch)}: ${QUALITY_WORDS[stretch.quality]}`;
-    const part = html`<rect class="${stretch.quality}" x="${percent(at)}" width="${percent(count)}" height="100%"><title>${text}</title></rect>`;
-    at += count;
-    return part;
+  const parts = stretchesOf(all, (day) => days[day] ?? "not-due").map(({ kind, ...stretch }) => {
+    const x = percent(all.indexOf(stretch.start));
+    const text = `${periodText(stretch)}: ${QUALITY_WORDS[kind]}`;
+    return html`<rect class="${kind}" x="${x}" width="${percent(dayCount(stretch))}" height="100%"><title>${text}</title></rect>`;
   });
   const lacking = daysLacking(period, days);
   const label = lacking === 0 ? "all complete" : `${counted(lacking, "day")} not complete`;
@@ -149,17 +146,6 @@ function strip(period: Window, { days, project }: ProjectCoverage): Html {
 
 function daysLacking(period: Window, days: ProjectCoverage["days"]): number {
   return daysOf(period).filter((day) => (days[day] ?? "complete") !== "complete").length;
-}
-
-function stretchesOf(all: readonly Day[], days: ProjectCoverage["days"]) {
-  const stretches: (Window & { quality: DayQuality | "not-due" })[] = [];
-  for (const day of all) {
-    const quality = days[day] ?? "not-due";
-    const last = stretches.at(-1);
-    if (last?.quality === quality) stretches[stretches.length - 1] = { ...last, end: day };
-    else stretches.push({ start: day, end: day, quality });
-  }
-  return stretches;
 }
 
 function gapsHtml(period: Window, { gaps, days }: ProjectCoverage): Html {
