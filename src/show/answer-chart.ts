@@ -52,15 +52,15 @@ export type ChartSeries = {
 
 // The names of groups.
 
-type Group = Pick<Answer["groups"][number], "group" | "label" | "projectInLabel">;
+type NamedGroup = Pick<Answer["groups"][number], "group" | "label" | "projectInLabel">;
 
 /** An API key by its comment and a project by its name, if no other of the groups has the same. */
-export function nameOf(grouping: string, { group, label }: Group, among: readonly Group[]): string {
+export function nameOf(grouping: string, { group, label }: NamedGroup, among: readonly NamedGroup[]): string {
   if (label === null) return groupText(grouping, group);
   return among.some((one) => one.label === label && one.group !== group) ? `${label} (${group})` : label;
 }
 
-function groupCell(grouping: string, one: Group, among: readonly Group[]): Html {
+function groupCell(grouping: string, one: NamedGroup, among: readonly NamedGroup[]): Html {
   if (one.label === null) return groupHtml(grouping, one.group);
   const name = nameOf(grouping, one, among);
   const short = shortGroupName(name, one, among);
@@ -68,7 +68,7 @@ function groupCell(grouping: string, one: Group, among: readonly Group[]): Html 
 }
 
 /** Shortens the project behind a key's comment, "batch (… (region 1))"; otherwise the name itself. */
-export function shortGroupName(name: string, { projectInLabel }: Group, among: readonly Group[]): string {
+export function shortGroupName(name: string, { projectInLabel }: NamedGroup, among: readonly NamedGroup[]): string {
   if (projectInLabel !== undefined) {
     const projects = among.flatMap((one) => one.projectInLabel ?? []);
     const short = shortName(projectInLabel, projects);
@@ -227,7 +227,7 @@ function scriptJson(value: object): Html {
 
 // The table of the groups.
 
-export type Amounts = Pick<Answer["groups"][number], "amount" | "before" | "change">;
+export type GroupAmounts = Pick<Answer["groups"][number], "amount" | "before" | "change">;
 
 type GroupTable = {
   readonly caption: string;
@@ -236,7 +236,7 @@ type GroupTable = {
   /** The headings of the amounts. */
   readonly titles: readonly HtmlValue[];
   /** The amounts of a group, or of all. */
-  readonly cells: (amounts: Amounts) => readonly HtmlValue[];
+  readonly cells: (amounts: GroupAmounts) => readonly HtmlValue[];
   /** The last rows: names and amounts. */
   readonly totals?: readonly (readonly HtmlValue[])[];
 };

@@ -49,9 +49,9 @@ export function withoutFormula(text: string): string {
   return BEGINS_FORMULA.test(text) ? `'${parted}` : parted;
 }
 
-type Row = readonly (string | null)[];
+type CsvRow = readonly (string | null)[];
 
-function csvFile(columns: readonly CsvColumn[], rows: readonly Row[]): string {
+function csvFile(columns: readonly CsvColumn[], rows: readonly CsvRow[]): string {
   return csvHeader(columns) + rows.map((row) => csvLine(columns, row)).join("");
 }
 
@@ -76,7 +76,7 @@ export function answerCsv(answer: Answer, rows: (typeof CSV_ROWS)[number]): stri
   );
 }
 
-function groupRows({ groups, other, total }: Answer): readonly Row[] {
+function groupRows({ groups, other, total }: Answer): readonly CsvRow[] {
   const cells = ({ amount, before, change }: NonNullable<Answer["total"]>) => [amount, before, change];
   return [
     ...groups.map((one) => ["group", one.group, ...cells(one)]),
@@ -85,8 +85,8 @@ function groupRows({ groups, other, total }: Answer): readonly Row[] {
   ];
 }
 
-function dayRows({ days, groups, otherByDay }: Answer): readonly Row[] {
-  return days.flatMap(({ day, state }, i): Row[] => [
+function dayRows({ days, groups, otherByDay }: Answer): readonly CsvRow[] {
+  return days.flatMap(({ day, state }, i): CsvRow[] => [
     ...groups.flatMap(({ group, byDay }) => (byDay ? [[day, state, "group", group, byDay[i] ?? null]] : [])),
     ...(otherByDay ? [[day, state, "other", null, otherByDay[i] ?? null]] : []),
   ]);
@@ -102,7 +102,7 @@ const CHARGEBACK_COLUMNS = csvColumns(
 
 /** The amounts of a metric add up exactly to its total. Quantities, estimated and billed cost stand in columns of their own. */
 export function chargebackCsv(charges: readonly Charge[], { start }: Window): string {
-  const rows = charges.map(({ projectId, project, group, metric, currency, amount, total, isComplete }): Row => {
+  const rows = charges.map(({ projectId, project, group, metric, currency, amount, total, isComplete }): CsvRow => {
     const inColumn = (column: string) => (column === (isCost(metric) ? metric : "quantity") ? amount : null);
     return [
       ...[start.slice(0, 7), projectId, project, group, metric],

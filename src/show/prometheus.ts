@@ -118,7 +118,7 @@ const MISNAMED_DEFAULT_METRICS = [
 /** A breakdown takes from a tenth of a second to the time limit of an attempt. */
 const CALL_SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60];
 
-type Attempt = { readonly operation: string; readonly result: string; readonly seconds: number };
+type EndedAttempt = { readonly operation: string; readonly result: string; readonly seconds: number };
 
 export type Metrics = ReturnType<typeof openMetrics>;
 /** What a worker counts. */
@@ -160,7 +160,7 @@ export function openMetrics({ build, ready }: ProcessFacts) {
       return { contentType: merged.contentType, text: await merged.metrics() };
     },
     /** Counts one attempt of a call of the service. */
-    attemptEnded({ operation, result, seconds }: Attempt) {
+    attemptEnded({ operation, result, seconds }: EndedAttempt) {
       latency.observe({ operation, result }, seconds);
     },
   };

@@ -9,7 +9,7 @@ export type Page = {
 };
 
 /** Makes a page from the parameters of its address. */
-export type Answer = (query: URLSearchParams) => Page | Promise<Page>;
+export type MakePage = (query: URLSearchParams) => Page | Promise<Page>;
 
 export type Readiness = {
   /** Whether the process works at all: if not, it should be restarted. */

@@ -10,7 +10,7 @@ import type { Logger } from "pino";
 import { errorText } from "../errors.ts";
 import { type Access, refusal } from "./access.ts";
 import { scriptPage, scriptPath } from "./assets.ts";
-import { type Answer, type Page, type Readiness, textPage } from "./page.ts";
+import { type MakePage, type Page, type Readiness, textPage } from "./page.ts";
 
 export type MonitorDeps = {
   readonly log: Logger;
@@ -21,7 +21,7 @@ export type MonitorDeps = {
   readonly readiness: () => Readiness;
   readonly metrics: () => Promise<{ readonly contentType: string; readonly text: string }>;
   /** The pages of the dashboard, by path. */
-  readonly pages: Readonly<Record<string, Answer>>;
+  readonly pages: Readonly<Record<string, MakePage>>;
   /** The read API, at /api/v1/, which the first request to it loads. */
   readonly api: () => Promise<{ readonly fetch: (request: Request) => Response | Promise<Response> }>;
   /** How long visitors of a URL share a page that was made for one of them, so that many visitors cost as much as one. */

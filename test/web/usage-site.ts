@@ -11,14 +11,14 @@ import type { Query } from "../../src/facts/scope.ts";
 import type { Day } from "../../src/usage/days.ts";
 import { openApi } from "../../src/web/api.ts";
 import { openDashboard } from "../../src/web/dashboard/dashboard.ts";
-import type { Answer } from "../../src/web/page.ts";
+import type { MakePage } from "../../src/web/page.ts";
 import { parseQuery, QuestionParameters, questionOf } from "../../src/web/question.ts";
 import { dashboardReads } from "../../src/worker/dashboard-reads.ts";
 import { healthState, projectLine } from "../health/sample-health-state.ts";
 import { WELL } from "./test-monitor.ts";
 
 /** Path to answer. The pages of another call are not in its cache. */
-export function usageSite(db: Database, health?: () => HealthState): Readonly<Record<string, Answer>> {
+export function usageSite(db: Database, health?: () => HealthState): Readonly<Record<string, MakePage>> {
   const log = pino({ enabled: false });
   const noConfig = () => expect.fail("the page Usage & cost does not read the configuration");
   const reads = { ...dashboardReads(db, noConfig), readHealth: async () => health?.() ?? (await healthOf(db)) };
@@ -41,7 +41,7 @@ async function healthOf(db: Database): Promise<HealthState> {
   return healthState({ projects: rows.map(projectLine) });
 }
 
-function asPage(api: ReturnType<typeof openApi>, path: string): Answer {
+function asPage(api: ReturnType<typeof openApi>, path: string): MakePage {
   return async (query) => {
     const response = await api.request(`${path}?${query}`);
     const body = Buffer.from(await response.arrayBuffer()).toString();

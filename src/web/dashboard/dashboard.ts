@@ -9,7 +9,7 @@ import { InvalidQuestion } from "../../facts/question.ts";
 import { html } from "../../show/html.ts";
 import { dayOf } from "../../usage/days.ts";
 import { scriptPage } from "../assets.ts";
-import type { Answer, Page, Readiness } from "../page.ts";
+import type { MakePage, Page, Readiness } from "../page.ts";
 import { type View, viewOf } from "../question.ts";
 import { framePage, PAGES, type PageName } from "./frame.ts";
 import { invalidPage, PAGE_CONTENT, type PageData, type ReportData, renderReport, unavailablePage } from "./pages.ts";
@@ -36,7 +36,7 @@ const HEALTH_MS = 5_000;
 export function openDashboard(
   { log, readiness, readHealth, read, readReport }: DashboardDeps,
   readMsMax: number = READ_MS_MAX,
-): Readonly<Record<string, Answer>> {
+): Readonly<Record<string, MakePage>> {
   const inTurnForHealth = oneAtATime(readMsMax);
   const inTurn = oneAtATime(readMsMax);
   const remembered = memoizeAsync<HealthState>(() => HEALTH_MS);
@@ -76,19 +76,19 @@ export function openDashboard(
     }
   }
 
-  const answerBy =
-    (page: PageName | "report"): Answer =>
-    async (query) => {
-      try {
-        const view = viewOf(page, query, dayOf(new Date()));
-        return await (page === "report" ? reportFile(view) : ownPage(page, view));
-      } catch (error) {
-        if (!(error instanceof InvalidQuestion)) throw error;
-        return invalidPage(page === "report" ? "overview" : page, error.message);
-      }
-    };
-  const own = (Object.keys(PAGES) as PageName[]).map((page) => [PAGES[page].path, answerBy(page)] as const);
-  return { ...Object.fromEntries(own), "/report.html": answerBy("report") };
+  async function answer(page: PageName | "report", query: URLSearchParams): Promise<Page> {
+    try {
+      const view = viewOf(page, query, dayOf(new Date()));
+      return await (page === "report" ? reportFile(view) : ownPage(page, view));
+    } catch (error) {
+      if (!(error instanceof InvalidQuestion)) throw error;
+      return invalidPage(page === "report" ? "overview" : page, error.message);
+    }
+  }
+
+  const makers: Record<string, MakePage> = {};
+  for (const page of Object.keys(PAGES) as PageName[]) makers[PAGES[page].path] = (query) => answer(page, query);
+  return { ...makers, "/report.html": (query) => answer("report", query) };
 }
 
 function download(body: string, { period: { start, end } }: View): Page {

@@ -3,7 +3,7 @@
 import { type Answer, askedPeriods, comparedWindow } from "../../facts/answer.ts";
 import type { Change } from "../../facts/changes.ts";
 import { COSTS, isCost, SPLITS } from "../../facts/question.ts";
-import { type Amounts, answerChart, GRAINS, type Grain, groupTable } from "../../show/answer-chart.ts";
+import { answerChart, GRAINS, type Grain, type GroupAmounts, groupTable } from "../../show/answer-chart.ts";
 import { lackingSentences, reasonSentences, whyNotCompared } from "../../show/changes.ts";
 import {
   amountHtml,
@@ -235,7 +235,7 @@ function groupsTable(answer: Answer, view: View): Html {
   const { grouping, metric, sort, group } = question;
   const heading = (title: string, order: typeof sort) =>
     html`<a href="${usageLink(view, { sort: order === "amount" ? undefined : order })}"${order === sort ? html` aria-current="true"` : undefined}>${title}</a>`;
-  const cells = ({ amount, before, change }: Amounts) => [
+  const cells = ({ amount, before, change }: GroupAmounts) => [
     amountHtml(amount, question, roundedAmount),
     ...(compared
       ? [
@@ -246,7 +246,7 @@ function groupsTable(answer: Answer, view: View): Html {
       : []),
   ];
   // A request may have several tags: then the other groups have no sum.
-  const otherCells = (sum: Amounts) =>
+  const otherCells = (sum: GroupAmounts) =>
     addsUp(grouping) ? cells(sum) : ["not added up", ...(compared ? ["", "", ""] : [])];
   const more = moreGroupsHref(answer, view);
   const others = other ? counted(other.groups, "other") : "";
