@@ -61,7 +61,7 @@ export async function changes(query: Query, { groupings, ...asked }: ChangeQuest
     // A project by itself is no split.
     const isSplit = grouping !== "none" && (grouping !== "project" || total.projectCount > 1);
     if (!isSplit || !available.includes(grouping)) continue;
-    const answer = await amounts(query, { ...question, grouping }, undefined, false);
+    const answer = await amounts(query, { ...question, grouping }, undefined, { countsUnpriced: false });
     splits.push({ grouping, lacking: answer.lacking, parts: answer.compared ? partsOf(answer, total) : [] });
   }
   return { answer: total, splits };

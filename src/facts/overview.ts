@@ -1,11 +1,11 @@
 // What the overview and the report file show: what usage costs, how much was used, of what and by whom, and a forecast of the current month.
 
 import { addDays, type Day, monthBefore, type Window } from "../usage/days.ts";
-import { amounts, type Figure, figures, readTotalSplit } from "./amounts.ts";
+import { amountOf, amounts, type DaySums, type Figure, figures, readDaySums, readTotalSplit } from "./amounts.ts";
 import type { Answer, Basis } from "./answer.ts";
 import { type AskedMetric, isCost, type Question, splitsOf } from "./question.ts";
 import { type Query, readBasis, readCurrencies } from "./scope.ts";
-import { coverageConditions, literal, sourceOf, within } from "./sql.ts";
+import { coverageConditions, literal } from "./sql.ts";
 
 export type Overview = {
   readonly period: Window;
@@ -34,11 +34,16 @@ export async function overview(query: Query, asked: OverviewQuestion, today: Day
   const month = monthOf(asked.period, today);
   const since = month && [month.before.start, asked.before?.start ?? asked.period.start].sort()[0];
   const { totalSplit, available, basis } = await readTotalSplit(query, { ...question, grouping: "none" }, since);
-  const sent = await figures(query, { ...question, grouping: totalSplit }, basis);
+  const days = month
+    ? { start: [since ?? today, addDays(today, -HISTORY_DAYS)].sort()[0] ?? today, end: today }
+    : { start: asked.before?.start ?? asked.period.start, end: asked.period.end };
+  const usage = await readDaySums(query, { ...question, grouping: totalSplit }, basis.scope, days);
+  const sent = figures(usage, question);
   const metric = mainMetric(sent);
-  const total = await amounts(query, { ...question, metric, grouping: totalSplit }, basis);
+  const total = await amounts(query, { ...question, metric, grouping: totalSplit }, basis, { sums: usage });
   const asCost = await costQuestion(query, question, total.projectCount, since);
-  const cost = asCost && (await amounts(query, asCost.question, asCost.basis));
+  const charges = asCost && (await readDaySums(query, asCost.question, asCost.basis.scope, days));
+  const cost = asCost && (await amounts(query, asCost.question, asCost.basis, { sums: charges }));
   const splits: Answer[] = [];
   for (const grouping of OVERVIEW_SPLITS) {
     const splitsCost =
@@ -48,12 +53,12 @@ export async function overview(query: Query, asked: OverviewQuestion, today: Day
     if (!splitsCost && (!available.includes(grouping) || (grouping === "model" && hasLineItems))) continue;
     if (grouping === "project" && total.projectCount < 2) continue;
     const split = { ...question, metric: splitsCost ? cost.question.metric : metric, grouping };
-    splits.push(await amounts(query, split, undefined, false));
+    splits.push(await amounts(query, split, undefined, { countsUnpriced: false }));
   }
   const main = asCost?.question ?? { ...question, metric, grouping: totalSplit };
   return {
     ...{ period: asked.period, before: asked.before, figures: sent, total, cost, splits },
-    monthSoFar: month && (await readMonthSoFar(query, { ...main, ...month, limit: 1 }, today, since)),
+    monthSoFar: month && (await readMonthSoFar(query, { ...main, ...month, limit: 1 }, charges ?? usage, today, since)),
   };
 }
 
@@ -97,10 +102,16 @@ function monthOf(period: Window, today: Day): { readonly period: Window; readonl
   return { period: { start, end: end < start ? today : end }, before: monthBefore({ start }) };
 }
 
-async function readMonthSoFar(query: Query, question: Question, today: Day, since?: Day): Promise<MonthSoFar> {
+async function readMonthSoFar(
+  query: Query,
+  question: Question,
+  sums: DaySums,
+  today: Day,
+  since?: Day,
+): Promise<MonthSoFar> {
   const basis = await readBasis(query, question, since);
-  const answer = await amounts(query, question, basis, false);
-  return { period: question.period, answer, forecast: await readForecast(query, question, basis.scope, today) };
+  const answer = await amounts(query, question, basis, { countsUnpriced: false, sums });
+  return { period: question.period, answer, forecast: await readForecast(query, question, basis.scope, sums, today) };
 }
 
 /** How far back usage_export.month_forecast looks. */
@@ -109,15 +120,15 @@ const HISTORY_DAYS = 70;
 const FORECAST_PROJECTS_MAX = 1_000;
 
 /** Forecasts by the method of budgets (docs/forecast.md). A day that was not read of every project is estimated. */
-async function readForecast(query: Query, question: Question, scope: Basis["scope"], today: Day) {
+async function readForecast(query: Query, question: Question, scope: Basis["scope"], sums: DaySums, today: Day) {
   const isUnpriced = isCost(question.metric) && scope.currency === undefined;
   if (scope.projectCount === 0 || scope.projectCount > FORECAST_PROJECTS_MAX || isUnpriced) return null;
   const history = { start: addDays(today, -HISTORY_DAYS), end: today };
-  const { view, conditions } = sourceOf(question, scope);
+  const amountOn = ({ usage_date: day, ...sum }: DaySums[number]) =>
+    `(date ${literal(day)}, ${sum[amountOf(question)] ?? "null"}::numeric)`;
   const [found] = await query<Forecast>(`
-with amount as materialized (
-  select usage_date, sum(${isCost(question.metric) ? "amount" : question.metric}) as amount
-  from ${view} where ${[within(history), ...conditions].join(" and ")} group by usage_date
+with amount (usage_date, amount) as (
+  values ${[...sums.map(amountOn), "(null::date, null::numeric)"].join(", ")}
 ), covered as (
   select usage_date, bool_and(fetched_at is not null and status <> 'missing') as is_read,
     bool_and(usage_export.is_known(usage_date, finality, fetched_at)) as is_known

@@ -1,11 +1,13 @@
 // Questions about cost: the answer, its SQL run as usage_reader and its CSV must be the same.
 
+import fc from "fast-check";
 import { sql } from "kysely";
 import { beforeEach, expect, test } from "vitest";
 import { readByStatements } from "../../src/db/connection/transaction.ts";
 import { storeLineItems } from "../../src/db/project-facts.ts";
 import { amounts } from "../../src/facts/amounts.ts";
 import type { Answer } from "../../src/facts/answer.ts";
+import { overview } from "../../src/facts/overview.ts";
 import { answerCsv } from "../../src/show/csv.ts";
 import { DIARIZED, forgetAll, storeSeries, type Usage } from "../db/reported-usage.ts";
 import { storeBills, storeHourPrices, sumOf } from "../db/stored-charges.ts";
@@ -137,6 +139,37 @@ test("the billed cost is what the service charges, credits included, by each gro
   expect(byKey).toMatch(/title="10.2501 USD">\$10.25</);
   // A credit has no bar beside the others.
   expect(byKey.match(/class="share"/g)).toHaveLength(1);
+});
+
+test("the totals of the overview are the answers to the same questions, credits and days without any included", async () => {
+  const aDay = fc.record({ back: fc.integer({ min: 1, max: 10 }), amount: fc.constantFrom("0", "3", "-3", "0.0001") });
+  await fc.assert(
+    fc.asyncProperty(fc.uniqueArray(aDay, { selector: (day) => day.back, maxLength: 6 }), async (days) => {
+      await forgetAll(db);
+      const [project, due] = [newProject(), { start: back(10), end: back(1) }];
+      const usage = days.map((day) => [back(day.back), [[null, { hours: day.amount.replace("-", "") }]]] as const);
+      await storeSeries(db, [{ project, grouping: "none", usage: Object.fromEntries(usage), due, windowDays: 1 }]);
+      await storeBills(
+        db,
+        project,
+        ["none"],
+        due,
+        days.map((day) => ({ day: back(day.back), dollars: day.amount })),
+      );
+      const asked = { period: { start: back(3), end: back(1) }, before: { start: back(10), end: back(8) } };
+      await readByStatements(db, async (run) => {
+        const { total, cost, monthSoFar } = await overview(run, asked, back(0));
+        const answers = [total, cost, ...(monthSoFar ? [monthSoFar.answer] : [])].filter((one) => one !== undefined);
+        for (const answer of answers) {
+          const { from, to, before, metric, limit, sort } = answer.question;
+          const period = { start: from, end: to };
+          const question = { period, before: before ? { start: before.from, end: before.to } : undefined, limit, sort };
+          expect(answer).toEqual(await amounts(run, { ...question, metric, grouping: "none" }));
+        }
+      });
+    }),
+    { numRuns: 15 },
+  );
 });
 
 test("a line item is shown with the name that the service has for it", async () => {
