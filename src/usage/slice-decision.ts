@@ -4,8 +4,7 @@ import { addDays, type Day, HOUR_MS } from "./days.ts";
 import { GUARDED_FROM, METRIC_TABLE, STORED_METRICS, type StoredMetric } from "./metrics.ts";
 
 /** `missing` includes a slice that was read only before its day was over. */
-const SLICE_STATUSES = ["complete", "suspect", "failed", "missing"] as const;
-export type SliceStatus = (typeof SLICE_STATUSES)[number];
+export type SliceStatus = "complete" | "suspect" | "failed" | "missing";
 
 /** Why an answer is not believed: it has no rows, or far less usage than is stored, or its numbers may not be those of its filter. */
 export type DoubtKind = "empty" | "fall" | FilterDoubt["kind"];
