@@ -90,22 +90,6 @@ test("`concurrency` batches run at once, and no more", async () => {
   expect(runningMax).toBe(2);
 });
 
-test("items that do not fit in a batch run in another batch at the same time, if the concurrency allows", async () => {
-  const endOf = new Map<number, () => void>();
-  const run = batched<number, number>(
-    async (items) => {
-      await new Promise<void>((resolve) => endOf.set(items[0] ?? 0, resolve));
-      return [...items];
-    },
-    { ...ONE_EACH, weightMax: 1, concurrency: 2 },
-  );
-  const all = [1, 2].map((item) => run(item));
-  await nextRound();
-  expect([...endOf.keys()]).toEqual([1, 2]);
-  for (const end of endOf.values()) end();
-  await Promise.all(all);
-});
-
 test("no batch is empty, even if a concurrent batch took every item", async () => {
   const { double, batches } = doubling({
     concurrency: 2,

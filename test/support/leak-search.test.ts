@@ -26,17 +26,16 @@ test("sixteen characters are found in base64 wherever they start, after any numb
   }
 });
 
-test("a short secret is only found as a whole", () => {
-  expect(findSecrets("password=hunter2222;", ["hunter2222"])).toHaveLength(1);
-  expect(findSecrets("password=hunter222;", ["hunter2222"])).toEqual([]);
+test.each<[text: string, secret: string, leaks: number]>([
+  ["password=hunter2222;", "hunter2222", 1],
+  ["password=hunter222;", "hunter2222", 0],
+  [SECRET, SECRET, 1],
+])("in %j the secret %s is found %i times", (text, secret, leaks) => {
+  expect(findSecrets(text, [secret])).toHaveLength(leaks);
 });
 
 test("a secret that could be an ordinary word is refused", () => {
   expect(() => findSecrets("", ["hunter2"])).toThrow("at least 8 characters, got 7");
-});
-
-test("the secret at the very start and the very end is found", () => {
-  expect(findSecrets(SECRET, [SECRET])).toEqual([{ secret: SECRET, encoding: "plain" }]);
 });
 
 test("base64url is found where it differs from base64 in every few characters", () => {

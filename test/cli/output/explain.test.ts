@@ -5,16 +5,14 @@ import { mkdir, readdir, readFile, rm } from "node:fs/promises";
 import path from "node:path";
 import { sql } from "kysely";
 import { expect } from "vitest";
-import { parseConfig } from "../../../src/config/config.ts";
-import { storePrices } from "../../../src/db/prices-and-budgets.ts";
 import { addDays, dayOf } from "../../../src/emulator/days.ts";
 import type { Change } from "../../../src/facts/changes.ts";
 import { periodText } from "../../../src/show/format.ts";
 import { storeSeries } from "../../db/reported-usage.ts";
-import { storeBills } from "../../db/stored-charges.ts";
+import { storeBills, storeHourPrices } from "../../db/stored-charges.ts";
 import { newProject } from "../../db/stored-usage.ts";
 import { databaseTest, programTest } from "../program-context.ts";
-import { PROJECT_ID, smallConfig } from "../small-config.ts";
+import { PROJECT_ID } from "../small-config.ts";
 
 const { test, db } = await databaseTest();
 /** The program gets the address of a database that does not exist. */
@@ -111,10 +109,7 @@ test("with billing only the projects without it are estimated", async ({ context
     { day: yesterday, line_item: "streaming::nova-3", dollars: "1.75" },
     { day: yesterday, line_item: "sync::aura-2", dollars: "0.0000000000000000000000000025" },
   ]);
-  // As an export with this configuration does.
-  const prices = [{ model: "nova", metric: "hours", currency: "USD", price: "0.5", from: "2026-01-01" }];
-  const text = JSON.stringify(smallConfig("https://api.example.com", { prices }));
-  await storePrices(db, parseConfig(text, { source: "test", baseDir: "/" }).prices);
+  await storeHourPrices(db, ["nova", "USD", "0.5"]);
   const { status, stdout } = await context.run(["explain", "--day", yesterday, "--metric", "cost"]);
   expect(status).toBe(0);
   expect(stdout).toContain(`Billed cost rose by 17%, from $1.50 (${WEEK_BEFORE}) to $1.75 (${YESTERDAY}).`);
@@ -123,11 +118,6 @@ test("with billing only the projects without it are estimated", async ({ context
   expect(stdout).toMatch(/\ntotal +1.5 +1.7500000000000000000000000025 +\+0.2500000000000000000000000025\n/);
   expect(stdout).toContain(`Estimated cost rose by 200%, from $5.00 (${WEEK_BEFORE}) to $15.00 (${YESTERDAY})`);
   expect(stdout).toContain("Projects in it: other.");
-  const json = JSON.parse((await context.run(["explain", "--day", yesterday, "--metric", "cost", "--json"])).stdout);
-  expect(json.changes).toMatchObject([
-    { answer: { projects: ["production"], total: { change: "0.2500000000000000000000000025" } } },
-    { answer: { projects: ["other"], total: { change: "10" } } },
-  ]);
 });
 
 test("cost without prices says what it needs", async ({ context }) => {
