@@ -74,28 +74,21 @@ export async function writeSnapshots(tx: Tx, decided: readonly DecidedSnapshot[]
     rows: rowCount,
   }));
   await tx.insertInto("usage_export.undated_snapshot").values(snapshots).execute();
-  const changed = written.filter(({ decision }) => decision === "replace");
-  await writeUndatedRows(tx, changed, groupIds);
+  const changed = written.filter(({ decision, rowCount }) => decision === "replace" && rowCount > 0);
+  if (changed.length > 0) {
+    await sql`
+      insert into usage_export.undated_row (series_id, snapshot_no, group_id, ${metricColumns("", METRICS)})
+      select taken.series_id, taken.snapshot_no, incoming.group_id, ${metricColumns("incoming.", METRICS)}
+      from (${selectIncoming(changed, groupIds)}) incoming
+      join unnest(
+        ${changed.map(({ seriesId }) => seriesId)}::integer[], ${changed.map(({ snapshotNo }) => snapshotNo)}::integer[]
+      ) with ordinality as taken (series_id, snapshot_no, slice_no) using (slice_no)
+    `.execute(tx);
+  }
   const ids = written.map(({ seriesId }) => seriesId);
   await sql`
     update usage_export.series set undated_since = ${takenAt}::timestamptz
     where series_id = any(${ids}::integer[]) and undated_since is null
   `.execute(tx);
   await deleteUndatedFailures(tx, ids);
-}
-
-async function writeUndatedRows(
-  tx: Tx,
-  snapshots: readonly (DecidedSnapshot & { readonly snapshotNo: number })[],
-  groupIds: GroupIds,
-): Promise<void> {
-  if (snapshots.every(({ rowCount }) => rowCount === 0)) return;
-  await sql`
-    insert into usage_export.undated_row (series_id, snapshot_no, group_id, ${metricColumns("", METRICS)})
-    select taken.series_id, taken.snapshot_no, incoming.group_id, ${metricColumns("incoming.", METRICS)}
-    from (${selectIncoming(snapshots, groupIds)}) incoming
-    join unnest(
-      ${snapshots.map(({ seriesId }) => seriesId)}::integer[], ${snapshots.map(({ snapshotNo }) => snapshotNo)}::integer[]
-    ) with ordinality as taken (series_id, snapshot_no, slice_no) using (slice_no)
-  `.execute(tx);
 }

@@ -151,7 +151,7 @@ type SliceToStore = NormalisedSlice &
   Pick<AnswerToStore, "seriesId" | "grouping" | "fetchNo" | "runId"> & { readonly answer: AnswerToStore };
 
 /** What a batch stores: slices of days, and snapshots from answers without any date. */
-type SlicesToStore = { readonly slices: readonly SliceToStore[]; readonly snapshots: readonly SliceToStore[] };
+type SlicesToStore = Readonly<Record<"slices" | "snapshots", readonly SliceToStore[]>>;
 
 /**
  * Stores all of the answers or none, and returns the results in their order. Safe to repeat: an answer that is stored already is
