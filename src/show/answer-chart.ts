@@ -54,7 +54,7 @@ export type ChartSeries = {
 
 type NamedGroup = Pick<Answer["groups"][number], "group" | "label" | "projectInLabel">;
 
-/** An API key by its comment and a project by its name, if no other of the groups has the same. */
+/** Names a group by its label; if another group has the same label, the identifier follows in brackets. */
 export function nameOf(grouping: string, { group, label }: NamedGroup, among: readonly NamedGroup[]): string {
   if (label === null) return groupText(grouping, group);
   return among.some((one) => one.label === label && one.group !== group) ? `${label} (${group})` : label;
@@ -220,7 +220,7 @@ function sumAt(amounts: readonly (string | null)[], at: readonly number[]): stri
   return known.length === 0 ? null : sumOf(...known);
 }
 
-/** Escaped, so that no text in it ends the script element. */
+/** The value as JSON that can't end the script element it stands in. */
 function scriptJson(value: object): Html {
   return trustedHtml(JSON.stringify(value).replaceAll("<", "\\u003c"));
 }

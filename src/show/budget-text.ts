@@ -29,12 +29,12 @@ export function budgetShareText(use: BudgetUse): string {
   return `${shortText(used, use)} of ${limit} (${wholePercent(percent)})${heading}`;
 }
 
-/** Rounded down, so that 100% is reached. */
+/** Rounds down, so that 100% is never shown of a budget that is not used up. */
 export function wholePercent(percent: string): string {
   return `${Math.floor(Number(percent))}%`;
 }
 
-/** What is not in the numbers, or may still change in them. */
+/** Says what is not in the numbers, and what may still change. */
 function lackingTexts(use: BudgetUse): readonly string[] {
   const { daysMissing, daysNotFinal, hasUnpriced, isNeverSeen, scope, scopeValue } = use;
   return [

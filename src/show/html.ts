@@ -47,7 +47,7 @@ export function columns(...titles: readonly HtmlValue[]): readonly Column[] {
   return titles.map((title) => ({ title }));
 }
 
-/** Aligned to the right. */
+/** Columns of numbers, which are aligned to the right. */
 export function numberColumns(...titles: readonly HtmlValue[]): readonly Column[] {
   return titles.map((title) => ({ title, numeric: true }));
 }
@@ -80,7 +80,7 @@ function numericClass(numeric: boolean | undefined): Html | undefined {
   return numeric ? html` class="n"` : undefined;
 }
 
-/** Without a zone: the captions say that all times are in UTC. */
+/** Shows no zone: the captions say that all times are in UTC. */
 export function instantHtml(moment: Date): Html {
   const text = moment.toISOString();
   return html`<time datetime="${text}">${text.slice(0, 16).replace("T", " ")}</time>`;
@@ -144,7 +144,7 @@ export function choiceList(label: string, choices: readonly Choice[]): Html {
 }
 
 const NO_VALUE = "no value";
-/** Isolated, so that a name from right to left does not reverse the text around it. */
+/** The name is isolated: from right to left, it would reverse the text around it. */
 export function nameHtml(name: string | null): Html {
   if (name === null) return html`<i>${NO_VALUE}</i>`;
   return name.trim() === "" ? html`<i>blank name</i>` : html`<bdi>${name}</bdi>`;
@@ -181,13 +181,13 @@ function parseSet(text: string): readonly (string | null)[] | undefined {
 
 let segmenter: Intl.Segmenter | undefined;
 
-/** What a reader takes for characters. The segmenter is made when it is first used: that takes milliseconds. */
+/** Splits a text into what a reader takes for characters. The segmenter is made when it is first used: that takes milliseconds. */
 function graphemes(text: string): readonly string[] {
   segmenter ??= new Intl.Segmenter("en", { granularity: "grapheme" });
   return Array.from(segmenter.segment(text), ({ segment }) => segment);
 }
 
-/** On one line, without characters that turn the text around; cut between characters, with an ellipsis. */
+/** The name on one line, without characters that turn the text around. A longer one is cut between characters and ends with an ellipsis. */
 export function truncatedName(name: string, charactersMax: number): string {
   const line = name
     .replaceAll(/\p{Bidi_Control}/gu, "")

@@ -94,7 +94,7 @@ export function forecastText({ forecast, low, high }: Forecast, measure: Measure
   return `${estimateText(forecast, measure)}${from === to ? "" : ` (${from} to ${to})`}`;
 }
 
-/** The month's budget of all that the amount is of, if there is one, and its forecast, so that a page has one. */
+/** Finds the month's budget for the same usage as the amount. If it has a forecast, that one is shown everywhere, so that a page has only one. */
 export function monthForecast(
   { answer, forecast }: NonNullable<Overview["monthSoFar"]>,
   budgets: readonly BudgetUse[],
@@ -149,7 +149,7 @@ function changeSentence(data: Overview): string | undefined {
   return `${last} ${verb} ${amount}, ${percent} ${isRise ? "more" : "less"} than ${before}${drivers}.`;
 }
 
-/** The project that changed the most, and the key if it did most of that; without projects what the first split has. */
+/** Names the group that changed the most by the first split, such as a project, and the API key if it caused more than half of that. */
 function driversText({ splits }: Overview, metric: string, change: string): string {
   const parts = splits
     .filter(({ question, compared }) => question.metric === metric && compared && question.grouping !== "tags")
@@ -162,6 +162,7 @@ function driversText({ splits }: Overview, metric: string, change: string): stri
   return `: ${first.name} caused ${shareText(first.share)} of the ${noun}${isOneKey ? `, mostly one ${groupingNoun("accessor")}, ${key.name}` : ""}`;
 }
 
+/** The group with the largest share of the change; undefined if every group changed in the other direction. */
 function driverOf({ groups, question }: Answer, change: number) {
   const ofChange = groups.map((group) => ({ group, share: Number(group.change ?? "0") / change }));
   const [top] = ofChange.sort((a, b) => b.share - a.share);

@@ -100,7 +100,10 @@ const PARAMETERS = {
 };
 export type AskedPage = keyof typeof PARAMETERS;
 
-/** An empty parameter counts as left out, because a form sends its empty fields, too. Throws InvalidQuestion about the first parameter that is wrong. */
+/**
+ * An empty parameter counts as left out, because a form sends its empty fields, too. Throws InvalidQuestion about the first parameter that is
+ * wrong.
+ */
 export function parseQuery<Schema extends z.ZodType>(schema: Schema, query: URLSearchParams): z.output<Schema> {
   const parsed = schema.safeParse(Object.fromEntries([...query].filter(([, value]) => value !== "")));
   if (parsed.success) return parsed.data;

@@ -30,7 +30,7 @@ export type MonitorDeps = {
 
 const SHARED_MS = 5_000;
 
-/** A page of the dashboard has a policy of its own. */
+/** A page of the dashboard replaces the policy by its own. */
 const HEADERS = {
   "cache-control": "no-store",
   "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
@@ -63,7 +63,7 @@ export function openRoutes(deps: MonitorDeps, isLoopback: boolean) {
   app.use(async (c, next) => {
     const refused = refusal(deps.access(), isLoopback, c.env.incoming.headers);
     if (refused) return send(refused);
-    // Postgres refuses such a text.
+    // Postgres refuses a text with NUL.
     if (!c.req.url.includes("%00")) return next();
     return send(textPage(400, ["a parameter holds the character NUL, which is in no name"]));
   });
@@ -103,7 +103,10 @@ type SharedPage = { readonly page: Page; readonly plain: Buffer<ArrayBuffer>; re
 
 const compressed = promisify(gzip);
 
-/** Visitors of a URL share the page and its bytes: compressing them for each visitor takes most of the time. A page that failed is made again. */
+/**
+ * Visitors of a URL share the page and its compressed bytes, because compressing takes most of the time. A page that failed is made again for
+ * the next visitor.
+ */
 function sharePages(scrub: (text: string) => string, sharedMs: number) {
   const made = new Map<string, Promise<SharedPage>>();
   return (url: string, make: () => Promise<Page>): Promise<SharedPage> => {

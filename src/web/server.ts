@@ -29,7 +29,8 @@ export async function openMonitor(address: MonitorAddress, deps: MonitorDeps): P
   });
   server.timeout = SOCKET_IDLE_MS_MAX;
   await listen(server, address);
-  const bound = boundAddress(server);
+  // The address that the host name was resolved to shows whether other machines can reach the monitor.
+  const bound = server.address() as AddressInfo;
   // The first request loads the routes: Hono takes 40 ms, which a worker's start need not wait for.
   const load = async () => (await import("./routes.ts")).openRoutes(deps, isLoopbackAddress(bound.address));
   let listener: ReturnType<typeof load> | undefined;
@@ -61,13 +62,6 @@ function listenProblem(host: string, port: number, cause: unknown): string {
   if (code === "EACCES")
     return `monitor.port: this user may not listen on ${port} at ${host}: choose one of 1024 or more`;
   return `monitor.host: expected an address of this machine; can't listen on port ${port} at ${host}`;
-}
-
-/** The address that the host name was resolved to, which shows whether other machines can reach the monitor. */
-function boundAddress(server: Server): AddressInfo {
-  const address = server.address();
-  if (address === null || typeof address === "string") throw new Error(`expected a TCP address, got ${address}`);
-  return address;
 }
 
 async function close(server: Server): Promise<void> {

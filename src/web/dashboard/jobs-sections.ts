@@ -42,7 +42,7 @@ export function jobsSection({ jobs, workers }: HealthState, runs: readonly Store
   return [{ id: "jobs", title: "Jobs", body }];
 }
 
-/** A backfill reads days that a person chose: that it worked does not mean that the job works. */
+/** A backfill does not count as a success of the job, because a person chose its days. */
 function lastSuccessCell({ lastSuccess, lastRun }: JobHealth): HtmlValue {
   if (lastSuccess !== null) return instantHtml(new Date(lastSuccess * 1000));
   return lastRun ? "none yet; backfills do not count" : "none yet";

@@ -28,7 +28,7 @@ import type { Section } from "./document.ts";
 import { pageHref } from "./frame.ts";
 import { groupParameters } from "./usage-sections.ts";
 
-/** What the links of the page keep; undefined in the report file, which has no links. */
+/** The days and project that the links of the page keep; undefined in the report file, which has no links. */
 type LinkedView = View | undefined;
 
 /** `drawn` is the grouping of the chart; left out, it is the first split. */
@@ -73,7 +73,7 @@ function summaryHtml(data: Overview, budgets: readonly BudgetUse[], view: Linked
 ${change}</dd></div>
 `;
   };
-  // The figure of the month stands beside it, so it says how many days it is of.
+  // The figure of the month stands beside the cost, so the cost says how many days it is of.
   const days = data.monthSoFar ? `, ${counted(dayCount(data.period), "day").replace(" ", "\u00a0")}` : null;
   const shown = [
     ...(cost?.total?.amount
@@ -148,7 +148,7 @@ function budgetItem(use: BudgetUse, scale: number): Html {
 
 // The groups.
 
-/** The page Usage & cost, with the same days; narrowed to a group, if one is given. */
+/** The link to the page Usage & cost with the same days, narrowed to a group if one is given; undefined in the report file. */
 function usageHref(
   view: LinkedView,
   { metric, grouping }: { readonly metric: string; readonly grouping: string },
@@ -187,7 +187,7 @@ const TITLES: Readonly<Record<string, string>> = {
 function rankingSection(answer: Answer, { total }: Overview, view: LinkedView, width: "quarter" | "third"): Section {
   const { question, groups, other, compared, lacking } = answer;
   const { grouping, metric } = question;
-  // Groups with nothing of the metric say nothing about its ranks.
+  // A ranking leaves out groups that used nothing of the metric.
   const shown = groups.filter(({ amount }) => !isZero(amount ?? "0")).slice(0, ROWS_MAX);
   const all = groups.length + (other?.groups ?? 0);
   const ranking = groupTable(answer, {
@@ -201,9 +201,9 @@ function rankingSection(answer: Answer, { total }: Overview, view: LinkedView, w
     ],
   });
   const days = lacking.unreadDays.length + lacking.incompleteDays.length;
-  const fewer = days > total.lacking.unreadDays.length + total.lacking.incompleteDays.length;
+  const hasFewerDays = days > total.lacking.unreadDays.length + total.lacking.incompleteDays.length;
   const notRead = [
-    ...(fewer ? [`${counted(days, "day")} of this period`] : []),
+    ...(hasFewerDays ? [`${counted(days, "day")} of this period`] : []),
     ...(lacking.projectsLeftOutCount > 0 ? [namesText(lacking.projectsLeftOut, lacking.projectsLeftOutCount)] : []),
   ];
   const note =
