@@ -63,7 +63,9 @@ export async function incompleteSeries(tx: Tx): Promise<readonly number[]> {
       select d.series_id, d.due_from, d.due_until, d.window_days
       from usage_export.due_series d
       left join usage_export.stored_days stored using (series_id)
-      where (stored.are_good and stored.are_due) is not true
+      where (
+        stored.are_good and stored.first_day >= d.due_from and stored.last_day <= d.due_until and stored.days = d.due_until - d.due_from + 1
+      ) is not true
     )
     select coalesce(json_agg(series_id), '[]') as ids from (${selectIncomplete(sql`candidate`)}) incomplete
   `.execute(tx);
