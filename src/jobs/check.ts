@@ -24,10 +24,8 @@ export type Finding = {
   readonly text: string;
 };
 
-/** What was found about one subject of the check. */
 export type SubjectFindings = { readonly subject: string; readonly findings: readonly Finding[] };
 
-/** What the checks of one project need. */
 type Probe = ServiceContext & { readonly filterCheck: FilterCheck; readonly project: Project; readonly today: Day };
 
 type CheckResult = Omit<Finding, "what">;

@@ -147,7 +147,6 @@ const RERUN_MS_MIN = 60_000;
 /** More commands at once would slow down this machine and the vault that they ask. */
 const CONCURRENT_MAX = 4;
 
-/** One run of a key command. */
 type CommandRun = {
   readonly key: Promise<Secret>;
   /** Set when the command has ended and printed a key. */

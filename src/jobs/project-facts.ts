@@ -11,7 +11,7 @@ import type { Source } from "../usage/dimensions.ts";
 import type { Project } from "../usage/series.ts";
 import type { ExportContext } from "./context.ts";
 
-/** Long enough for an answer. If the service asks for a longer wait (Retry-After), the reading is skipped: it is not worth one. */
+/** Long enough for an answer. If the service asks for a longer wait (Retry-After), the reading is skipped. */
 const READING_MS_MAX = 10_000;
 
 /**

@@ -29,10 +29,8 @@ async function usageAnswer(query: Query, asked: Question): Promise<UsageAnswer> 
   const answer = await amounts(query, asked);
   const { before, filter, group, ...question } = asked;
   if (!before || !answer.compared || filter !== undefined || group !== undefined) return { answer, change: undefined };
-  return {
-    answer,
-    change: await changes(query, { ...question, before, groupings: REASON_SPLITS, limit: REASONS_MAX }),
-  };
+  const change = await changes(query, { ...question, before, groupings: REASON_SPLITS, limit: REASONS_MAX });
+  return { answer, change };
 }
 
 export function dashboardReads(
@@ -82,9 +80,7 @@ export async function readReportData(
   const budgets = await readSnapshot(db, (tx) => budgetsIn(tx, question.period), secondsMax);
   const isOfProject = question.projects !== undefined;
   // A budget of more projects than the report shows would say what the others used.
-  const ids = read.total.question.project;
-  return {
-    ...{ overview: read, isOfProject },
-    budgets: isOfProject ? budgets.filter(({ projectIds }) => projectIds.every((id) => id === ids)) : budgets,
-  };
+  const id = read.total.question.project;
+  const shown = isOfProject ? budgets.filter(({ projectIds }) => projectIds.every((one) => one === id)) : budgets;
+  return { overview: read, isOfProject, budgets: shown };
 }
