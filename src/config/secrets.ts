@@ -41,7 +41,7 @@ function valueProblem(kind: SecretKind, value: string): string | undefined {
   const { length } = [...value];
   if (value.trim() === "") return `is empty: expected ${nameOf(kind)}`;
   if (length > SECRET_LENGTH_MAX) return `holds ${length} characters: expected at most ${SECRET_LENGTH_MAX}`;
-  if (kind === "address") return addressProblem(value);
+  if (kind === "address") return receiverProblem(value);
   if (!(kind === "password" ? IS_PASSWORD : IS_HEADER_VALUE).test(value)) {
     const without = kind === "password" ? "" : `, without spaces, quotes and a word such as "Bearer" before it`;
     return `does not hold ${nameOf(kind)} alone: expected it on one line${without}`;
@@ -143,7 +143,7 @@ const IS_PASSWORD = /^[^\p{Cc}\p{Cs}]+$/u;
 /** Visible ASCII: it is sent in a header without any encoding. */
 const IS_HEADER_VALUE = /^(?!["'`])[\x21-\x7e]+(?<!["'`])$/;
 
-function addressProblem(text: string): string | undefined {
+function receiverProblem(text: string): string | undefined {
   if (!/^https?:\/\/[^\s\\"]+$/i.test(text) || !URL.canParse(text)) {
     return "does not hold an address: expected an https address alone, on one line";
   }

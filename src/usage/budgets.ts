@@ -1,4 +1,4 @@
-// A budget as it is configured, and how much of it is used.
+// What a budget can be for, and how much of it is used in a period.
 
 import type { Day } from "./days.ts";
 import type { Grouping } from "./series.ts";
