@@ -18,6 +18,21 @@ test.each([`Basic ${SECRET}`, "", `Token ${SECRET}x`])(
 );
 
 test.each([
+  ["GET", "usage/breakdown", "project:read"],
+  ["POST", "keys", "keys:write"],
+  ["DELETE", "keys/some-id", "keys:write"],
+])("the error of %s %s names the missing scope %s", async (method, path, scope) => {
+  await using emulator = await start({ consoleKeys: [{ ...CONSOLE_KEY, scopes: ["usage:write"] }] });
+  const response = await ask(emulator, path, { method });
+  expect(response.status).toBe(403);
+  expect(await response.json()).toEqual({
+    ...{ category: expect.any(String), message: expect.any(String) },
+    details: `Check that your account has the '${scope}' scope for this project.`,
+    request_id: response.headers.get("dg-request-id"),
+  });
+});
+
+test.each([
   [["project:read"], 200],
   [["member"], 200],
   [["project:*"], 200],
