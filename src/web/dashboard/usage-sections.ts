@@ -47,25 +47,24 @@ export function usageContent({ answer, change }: UsageAnswer, view: View): PageC
   const chart = groups.length > 0 ? chartHtml(answer, view) : undefined;
   const body = html`<div class="toolbar">${groupingLinks(answer, view)}${groups.length > 0 ? grainLinks(view) : undefined}</div>
 ${narrowedHtml(answer, view)}${known}${emptyHtml(answer, view)}${chart}`;
-  const reasons = change ? reasonSentences(change) : [];
+  const why = change ? whySection(change) : [];
   return {
     controls: controlsOf(answer),
     compared: comparedWindow(answer),
     sections: [
       { id: "usage", title: `${metricName(question.metric)}${byText(answer)}`, body },
-      ...(groups.length > 0 ? [groupsSection(answer, view, reasons.length > 0)] : []),
-      ...(reasons.length > 0
-        ? [
-            {
-              id: "why",
-              title: "What changed",
-              width: "third" as const,
-              body: html`<ul>${reasons.map((one) => html`<li>${one}</li>`)}</ul>`,
-            },
-          ]
-        : []),
+      ...(groups.length > 0 ? [groupsSection(answer, view, why.length > 0)] : []),
+      ...why,
     ],
   };
+}
+
+/** No section if nothing is known of the change. */
+function whySection(change: Change): readonly Section[] {
+  const reasons = reasonSentences(change);
+  if (reasons.length === 0) return [];
+  const body = html`<ul>${reasons.map((one) => html`<li>${one}</li>`)}</ul>`;
+  return [{ id: "why", title: "What changed", width: "third", body }];
 }
 
 function byText({ question: { grouping } }: Answer): string {
@@ -100,7 +99,7 @@ function controlsOf({ question, available }: Answer): FrameContent["controls"] {
   };
 }
 
-/** Another grouping has other groups, so the question is then no longer narrowed to one. */
+/** These parameters widen the question to every group. A link to another grouping has them too, as that has other groups. */
 const EVERY_GROUP = { group: undefined, "no-value": undefined };
 
 function groupingLinks({ question: { grouping }, available }: Answer, view: View): Html | undefined {
