@@ -18,7 +18,7 @@ from (
       else 'unpriced'
     end,
     null, m.quantity, null, null, null, 'model', u.finality, date_trunc('month', u.usage_date::timestamp)::date
-  from usage_export.visible_row u
+  from usage_export.visible_usage u
   left join usage_export.price_period d
     on d.group_id = u.group_id and d.filter_key = u.filter_key and u.usage_date between d.first_day and d.last_day
   cross join lateral (values
@@ -55,7 +55,7 @@ from (
     select u.project_id, max(u.project) filter (where u.filter_key = '{}') as project, u.usage_date, max(u.group_value) as model,
       max(u.finality) filter (where u.filter_key = '{}') as finality,
       {{metric: sum(case when u.filter_key <> '{}' then -u.$m else u.$m end) filter (where (d.$m is null) = (u.filter_key = '{}')) as $m, bool_or(d.$m is not null and u.$m > 0) as has_$m}}
-    from usage_export.visible_row u
+    from usage_export.visible_usage u
     join usage_export.price_period d
       on d.group_id = u.group_id and d.filter_key = u.filter_key and u.usage_date between d.first_day and d.last_day and d.has_conditions
     where u."grouping" = 'model' and (u.filter_key = '{}' or u.filter_key in (select filter_key from usage_export.price))

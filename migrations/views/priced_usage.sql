@@ -3,7 +3,7 @@ create or replace view usage_export.priced_usage as
 select u.project_id, u.project, u.usage_date, u.group_id, p.used_model as model, p.metric, m.quantity, u.finality,
   p.price_id, p.filter_key, p.endpoint, p.method, p.deployment, p.currency, p.usage_no, p.has_tiers, p.unit_price,
   date_trunc('month', u.usage_date::timestamp)::date as month
-from usage_export.visible_row u
+from usage_export.visible_usage u
 -- Each row is read once, and compared with the prices of its group. Without "+ 0" and the single expression, the planner would search the index
 -- again for each price, series and day.
 join usage_export.group_price p on p.group_id = u.group_id + 0

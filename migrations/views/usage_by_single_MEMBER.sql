@@ -4,7 +4,7 @@ select u.project_id, u.project, u.usage_date, m.member as MEMBER,
   {{metric: sum(u.$m) as $m}}, coalesce(sum(u.requests) filter (where m.members > 1), 0) as shared_requests,
   -- All sets of a day are from one answer, so that they have the same finality.
   min(u.finality) as finality, min(u.first_seen_at) as first_seen_at, max(u.last_changed_at) as last_changed_at
-from usage_export.visible_row u
+from usage_export.visible_usage u
 left join lateral usage_export.members(u.group_key) m on true
 where u."grouping" = 'DIMENSION' and u.filter_key = '{}'
 group by u.project_id, u.project, u.usage_date, m.member;

@@ -3,7 +3,7 @@ create or replace view bi.usage_by_two_dimensions as
 select r.project_id, r.project, r.usage_date, f.dimension, f.value, r."grouping", r.group_value,
   {{metric: r.$m}}, r.extra_metrics,
   r.finality, r.revision, r.first_seen_at, r.last_changed_at
-from usage_export.visible_row r
+from usage_export.visible_usage r
 join (
   -- Each filter is parsed once, as it has many rows.
   select filter_key, conditions ->> 'features' as features, one.key as dimension, one.value,

@@ -57,8 +57,8 @@ export async function amounts(
  */
 function usageSql(question: Question, scope: Scope, isCompared: boolean): string {
   const { period, before, limit, sort } = question;
-  const sumOf = (window: Window) => `sum(amount) filter (where ${within(window)})`;
-  const sums = `${sumOf(period)} as amount, ${before ? sumOf(before) : "null::numeric"} as amount_before`;
+  const sumSql = (window: Window) => `sum(amount) filter (where ${within(window)})`;
+  const sums = `${sumSql(period)} as amount, ${before ? sumSql(before) : "null::numeric"} as amount_before`;
   const order = [
     ...(sort === "change" && isCompared ? ["abs(coalesce(amount, 0) - coalesce(amount_before, 0)) desc"] : []),
     ...["amount desc nulls last", "amount_before desc nulls last", '"group" collate "C" nulls last'],
@@ -91,7 +91,7 @@ function dayAmountSql(question: Question, scope: Scope): string {
   const ranges = isOneRange ? [{ start: before?.start ?? period.start, end: period.end }] : [before, period];
   return ranges
     .map(
-      (range) => `select usage_date, ${column} as "group", sum(${amountOf(question)}) as amount
+      (range) => `select usage_date, ${column} as "group", sum(${amountColumn(question)}) as amount
 from ${view}
 where ${[within(range), ...conditions].join("\n  and ")}
 group by 1, 2`,
@@ -117,7 +117,7 @@ export function figures(sums: DaySums, { period, before }: Pick<Question, "perio
 export type DaySums = readonly (Readonly<Record<string, string | null>> & { readonly usage_date: Day })[];
 
 /** The column that is added up. */
-export function amountOf({ metric }: Question): string {
+export function amountColumn({ metric }: Question): string {
   return isCost(metric) ? "amount" : metric;
 }
 
@@ -137,7 +137,7 @@ function sumWithin(sums: DaySums, column: string, { start, end }: Window): strin
 /** The rows of usageSql for a question about the total. */
 function totalRows(question: Question, sums: DaySums): readonly UsageRow[] {
   const { period, before = { start: "", end: "" } } = question;
-  const column = amountOf(question);
+  const column = amountColumn(question);
   const rowOf = (usage_date: Day | null, days: DaySums) => ({
     ...{
       usage_date,

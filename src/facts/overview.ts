@@ -1,7 +1,7 @@
 // What the overview and the report file show: what usage costs, how much was used, of what and by whom, and a forecast of the current month.
 
 import { addDays, type Day, monthBefore, type Window } from "../usage/days.ts";
-import { amountOf, amounts, type DaySums, type Figure, figures, readDaySums, readTotalSplit } from "./amounts.ts";
+import { amountColumn, amounts, type DaySums, type Figure, figures, readDaySums, readTotalSplit } from "./amounts.ts";
 import type { Answer, Basis } from "./answer.ts";
 import { type AskedMetric, isCost, type Question, splitsOf } from "./question.ts";
 import { type Query, readBasis, readCurrencies } from "./scope.ts";
@@ -42,8 +42,8 @@ export async function overview(query: Query, asked: OverviewQuestion, today: Day
   const metric = mainMetric(sent);
   const total = await amounts(query, { ...question, metric, grouping: totalSplit }, basis, { sums: usage });
   const asCost = await costQuestion(query, question, total.projectCount, since);
-  const charges = asCost && (await readDaySums(query, asCost.question, asCost.basis.scope, days));
-  const cost = asCost && (await amounts(query, asCost.question, asCost.basis, { sums: charges }));
+  const costByDay = asCost && (await readDaySums(query, asCost.question, asCost.basis.scope, days));
+  const cost = asCost && (await amounts(query, asCost.question, asCost.basis, { sums: costByDay }));
   const splits: Answer[] = [];
   for (const grouping of OVERVIEW_SPLITS) {
     const splitsCost =
@@ -58,7 +58,8 @@ export async function overview(query: Query, asked: OverviewQuestion, today: Day
   const main = asCost?.question ?? { ...question, metric, grouping: totalSplit };
   return {
     ...{ period: asked.period, before: asked.before, figures: sent, total, cost, splits },
-    monthSoFar: month && (await readMonthSoFar(query, { ...main, ...month, limit: 1 }, charges ?? usage, today, since)),
+    monthSoFar:
+      month && (await readMonthSoFar(query, { ...main, ...month, limit: 1 }, costByDay ?? usage, today, since)),
   };
 }
 
@@ -125,7 +126,7 @@ async function readForecast(query: Query, question: Question, scope: Basis["scop
   if (scope.projectCount === 0 || scope.projectCount > FORECAST_PROJECTS_MAX || isUnpriced) return null;
   const history = { start: addDays(today, -HISTORY_DAYS), end: today };
   const amountOn = ({ usage_date: day, ...sum }: DaySums[number]) =>
-    `(date ${literal(day)}, ${sum[amountOf(question)] ?? "null"}::numeric)`;
+    `(date ${literal(day)}, ${sum[amountColumn(question)] ?? "null"}::numeric)`;
   const [found] = await query<Forecast>(`
 with amount (usage_date, amount) as (
   values ${[...sums.map(amountOn), "(null::date, null::numeric)"].join(", ")}

@@ -5,8 +5,8 @@ import type { RotationConfig } from "../config/rotations.ts";
 import { AppError, errorText } from "../errors.ts";
 import { holdsScope } from "../keys/scopes.ts";
 import { testSink } from "../keys/sinks.ts";
+import { BREAKDOWN_SCOPES, DEFAULT_DIALECT, dependsOnDialect } from "../service/breakdown.ts";
 import { fetchToken } from "../service/keys.ts";
-import { BREAKDOWN_SCOPES, DEFAULT_DIALECT, dependsOnDialect } from "../service/usage.ts";
 import { toPrintableLine } from "../text.ts";
 import { rowCount } from "../usage/answer-rows.ts";
 import { addDays, type Day, dayOf, type Window } from "../usage/days.ts";
@@ -14,7 +14,7 @@ import { SOURCES, type Source } from "../usage/dimensions.ts";
 import { type ExportJob, seriesOf, type UsageRequest } from "../usage/plan.ts";
 import { ALL_USAGE, filterKey, NO_CONDITIONS, type Project, type Series } from "../usage/series.ts";
 import type { ServiceContext } from "./context.ts";
-import { readUsage } from "./export.ts";
+import { readBreakdown } from "./export.ts";
 import { FilterCheck, type Strictness } from "./filter-check.ts";
 
 export type Finding = {
@@ -174,5 +174,5 @@ function lastDays({ today }: Probe, count: number): Window {
 function read(probe: Probe, request: UsageRequest, checkFeatures: Strictness = "off") {
   const { filterCheck: check, today: runDay } = probe;
   const stored = async () => ({ oldest: undefined, hasRows: false, isNewestEmpty: false });
-  return readUsage(probe, { check, job: { checkFeatures, undated: "snapshot" }, runDay, stored }, request);
+  return readBreakdown(probe, { check, job: { checkFeatures, undated: "snapshot" }, runDay, stored }, request);
 }

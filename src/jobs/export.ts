@@ -13,7 +13,7 @@ import { markDue, seriesIdOf } from "../db/usage/stored-series.ts";
 import type { StoredAnswer } from "../db/usage/writer.ts";
 import { type ErrorCode, errorCode, errorText, unexpectedStack } from "../errors.ts";
 import { nextOccurrence } from "../schedule/cron.ts";
-import { fetchBreakdown, groupingName } from "../service/usage.ts";
+import { fetchBreakdown, groupingName } from "../service/breakdown.ts";
 import { emptySlice, type NormalisedSlice, rowCount } from "../usage/answer-rows.ts";
 import type { DueSlice } from "../usage/backfill.ts";
 import { addCounts, NO_COUNTS, pickCounts, type RunCounts, type RunTrigger } from "../usage/counts.ts";
@@ -189,7 +189,7 @@ export async function makeRequest(
   try {
     const how = { check, job, runDay, stored, onPermit };
     const answer = await writer.whileAsking(async () => {
-      const { slices, doubt, period } = await readUsage(context, how, request);
+      const { slices, doubt, period } = await readBreakdown(context, how, request);
       const emptied = window ? [] : emptiedSlices(await stored(period?.start), period, slices, job);
       return { slices: [...emptied, ...slices], doubt };
     });
@@ -222,7 +222,7 @@ type Reading = {
   readonly onPermit?: () => Promise<void>;
 };
 
-type ReadUsage = {
+type ReadBreakdown = {
   readonly slices: readonly NormalisedSlice[];
   /** Why the numbers of the answer may not be those of the filter. */
   readonly doubt: FilterDoubt | undefined;
@@ -234,13 +234,13 @@ type ReadUsage = {
  * Makes the call in the service's dialect, reads the answer into slices, and checks whether its numbers can be believed. Throws
  * `bad_answer` if it can't be read.
  */
-export async function readUsage(
+export async function readBreakdown(
   { app, service, keys, dialects }: Pick<ServiceContext, "app" | "service" | "keys" | "dialects">,
   { check, job: { checkFeatures, undated }, runDay, stored, onPermit }: Reading,
   request: UsageRequest,
-): Promise<ReadUsage> {
+): Promise<ReadBreakdown> {
   const { series, window } = request;
-  const read = async (dialect: Dialect, mayBeOther: boolean): Promise<ReadUsage> => {
+  const read = async (dialect: Dialect, mayBeOther: boolean): Promise<ReadBreakdown> => {
     const sent = await check.withModelId(request, dialect);
     const options = { dialect, beforeAttempt: onPermit };
     const answer = await keys.use(series.project, (key) => fetchBreakdown(service, sent, key, app.signal, options));

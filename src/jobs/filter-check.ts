@@ -6,8 +6,8 @@ import { memoizeAsync } from "../async.ts";
 import { didYouMean } from "../config/messages.ts";
 import type { StoredDays } from "../db/usage/due-slices.ts";
 import { AppError } from "../errors.ts";
+import { fetchBreakdown } from "../service/breakdown.ts";
 import { type BilledFields, fetchBilledFields, fetchFields, type ListedFields } from "../service/projects.ts";
-import { fetchBreakdown } from "../service/usage.ts";
 import type { NormalisedSlice } from "../usage/answer-rows.ts";
 import { type Day, dayOf, type Window } from "../usage/days.ts";
 import {

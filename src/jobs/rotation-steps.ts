@@ -23,7 +23,7 @@ import type { RotationContext } from "./context.ts";
 import { lastUse, refusalReason, verifyKey } from "./key-checks.ts";
 
 /** A rotation in progress. `did`, `kept` and `errors` become those of its RotationResult. */
-export type Rotation = {
+export type RotationRun = {
   readonly context: RotationContext;
   readonly job: RotationConfig;
   readonly ledger: KeyLedger;
@@ -37,11 +37,11 @@ export function keyNameOf({ apiKeyId, intentId }: LedgerKey): string {
 }
 
 /** Checks that the active key works and is still where it was delivered. */
-export async function inspectKey({ context, job, ledger }: Rotation, key: LedgerKey): Promise<Inspection> {
+export async function inspectKey({ context, job, ledger }: RotationRun, key: LedgerKey): Promise<Inspection> {
   try {
     const opened = await ledger.openKey(key.intentId);
     const refusal = await refusalReason(context, job, opened, key.scopesGranted);
-    return { refusal, stale: await staleFiles(job.deliver, key.deliveredTo, opened.key) };
+    return { refusal, stale: await staleFiles(job.deliver, key.heldBy, opened.key) };
   } catch (error) {
     // The sealed key is damaged, so neither an export nor a later attempt can open it: it is replaced like one that the service refuses.
     if (isDamaged(error)) return { refusal: errorText(error) };
@@ -49,7 +49,7 @@ export async function inspectKey({ context, job, ledger }: Rotation, key: Ledger
   }
 }
 
-export async function takeStep(rotation: Rotation, step: RotationStep): Promise<void> {
+export async function takeStep(rotation: RotationRun, step: RotationStep): Promise<void> {
   const { ledger } = rotation;
   switch (step.kind) {
     case "create":
@@ -82,7 +82,7 @@ export async function takeStep(rotation: Rotation, step: RotationStep): Promise<
  * The intent is recorded before the POST, and its id is in the key's comment: a key whose answer is lost can be found. The POST is sent
  * once. Everything that can be checked is checked before it.
  */
-async function createNewKey({ context, job, ledger }: Rotation, reason: string): Promise<void> {
+async function createNewKey({ context, job, ledger }: RotationRun, reason: string): Promise<void> {
   const { app, service, keys } = context;
   for (const sink of job.deliver) await testSink(sink);
   // The key to create with is found by harmless calls: they may be repeated with another key, a create may not.
@@ -118,7 +118,7 @@ async function createNewKey({ context, job, ledger }: Rotation, reason: string):
   await ledger.write({ kind: "stored", intentId, created }, "the service made the key");
 }
 
-async function verifyNewKey(rotation: Rotation, key: LedgerKey): Promise<void> {
+async function verifyNewKey(rotation: RotationRun, key: LedgerKey): Promise<void> {
   // If the service does not say which scopes it granted, only the call below shows what the key may do.
   const missing = key.scopesGranted.length > 0 ? missingScopes(key.scopesAsked, key.scopesGranted) : [];
   if (missing.length > 0) {
@@ -129,12 +129,15 @@ async function verifyNewKey(rotation: Rotation, key: LedgerKey): Promise<void> {
   await rotation.ledger.write({ kind: "verified", intentId: key.intentId }, "a call with it succeeded");
 }
 
-async function verifyStored({ context, job, ledger }: Rotation, { intentId, scopesGranted }: LedgerKey): Promise<void> {
+async function verifyStored(
+  { context, job, ledger }: RotationRun,
+  { intentId, scopesGranted }: LedgerKey,
+): Promise<void> {
   await verifyKey(context, job, await ledger.openKey(intentId), scopesGranted, context.app.signal);
 }
 
 /** Delivers to every sink, also after one has failed; a sink that has the key is recorded and not delivered to again. */
-async function deliverToSinks({ ledger }: Rotation, { intentId }: LedgerKey, sinks: readonly Sink[]): Promise<void> {
+async function deliverToSinks({ ledger }: RotationRun, { intentId }: LedgerKey, sinks: readonly Sink[]): Promise<void> {
   const opened = await ledger.openKey(intentId);
   const failures: AppError[] = [];
   for (const sink of sinks) {
@@ -153,7 +156,7 @@ async function deliverToSinks({ ledger }: Rotation, { intentId }: LedgerKey, sin
 
 // The cleanup of replaced and lost keys. Each step returns whether it has changed the ledger or the service.
 
-export async function takeCleanupStep(rotation: Rotation, step: CleanupStep): Promise<boolean> {
+export async function takeCleanupStep(rotation: RotationRun, step: CleanupStep): Promise<boolean> {
   switch (step.kind) {
     case "mark-due":
       return markDueForRemoval(rotation, step.key, step.reason);
@@ -166,7 +169,7 @@ export async function takeCleanupStep(rotation: Rotation, step: CleanupStep): Pr
   }
 }
 
-async function markDueForRemoval(rotation: Rotation, key: LedgerKey, reason: string): Promise<boolean> {
+async function markDueForRemoval(rotation: RotationRun, key: LedgerKey, reason: string): Promise<boolean> {
   const { seen, text } = await lastUse(rotation.context, rotation.job, key);
   if (seen === "yes") return keepKey(rotation, key, `replaced key still in use: ${text}`);
   const proof = seen === "unknown" ? `by its age alone, as its use is not known: ${text}` : text;
@@ -178,7 +181,7 @@ async function markDueForRemoval(rotation: Rotation, key: LedgerKey, reason: str
  * Checks the key's use again right before the deletion, because it may have changed since the key became due. The service would
  * delete any key: one that is in use, the one that this rotation calls with, the project's last one.
  */
-async function deleteUnused(rotation: Rotation, key: LedgerKey, reason: string): Promise<boolean> {
+async function deleteUnused(rotation: RotationRun, key: LedgerKey, reason: string): Promise<boolean> {
   const { context, job, ledger } = rotation;
   const { service, app, keys } = context;
   const { apiKeyId, intentId } = key;
@@ -211,13 +214,13 @@ async function deleteUnused(rotation: Rotation, key: LedgerKey, reason: string):
   return true;
 }
 
-function keepKey({ context, kept }: Rotation, key: LedgerKey, reason: string): false {
+function keepKey({ context, kept }: RotationRun, key: LedgerKey, reason: string): false {
   context.app.log.warn({ apiKeyId: key.apiKeyId, reason }, "replaced key kept");
   kept.push(`${keyNameOf(key)}: ${reason}`);
   return false;
 }
 
-async function searchOrphan(rotation: Rotation, { intentId }: LedgerKey, giveUp: boolean): Promise<boolean> {
+async function searchOrphan(rotation: RotationRun, { intentId }: LedgerKey, giveUp: boolean): Promise<boolean> {
   const { listed, isComplete } = await listedKeys(rotation);
   const found = listed.find(({ comment }) => comment.includes(intentId));
   if (found) {
@@ -231,7 +234,7 @@ async function searchOrphan(rotation: Rotation, { intentId }: LedgerKey, giveUp:
   return true;
 }
 
-async function retireUnlisted(rotation: Rotation, { apiKeyId, intentId }: LedgerKey): Promise<boolean> {
+async function retireUnlisted(rotation: RotationRun, { apiKeyId, intentId }: LedgerKey): Promise<boolean> {
   const { listed, isComplete } = await listedKeys(rotation);
   if (!isComplete || listed.some((other) => other.apiKeyId === apiKeyId)) return false;
   await rotation.ledger.write({ kind: "retired", intentId }, "the service no longer lists it");
@@ -239,7 +242,7 @@ async function retireUnlisted(rotation: Rotation, { apiKeyId, intentId }: Ledger
 }
 
 /** A list without the active key is not complete: it does not show all keys, and proves nothing about a key that it lacks. */
-async function listedKeys({ context: { service, app, keys }, job, ledger }: Rotation) {
+async function listedKeys({ context: { service, app, keys }, job, ledger }: RotationRun) {
   const listed = (await keys.useToRotate(job, (key) => listKeys(service, job.project.id, key, app.signal))) ?? [];
   const active = activeKey((await ledger.read()).ledger)?.apiKeyId;
   return { listed, isComplete: listed.some(({ apiKeyId }) => apiKeyId === active) };

@@ -25,7 +25,7 @@ import { NO_COUNTS } from "../usage/counts.ts";
 import type { RotationContext } from "./context.ts";
 import { readClocks } from "./key-checks.ts";
 import { recordedRun } from "./recorded-run.ts";
-import { inspectKey, keyNameOf, type Rotation, takeCleanupStep, takeStep } from "./rotation-steps.ts";
+import { inspectKey, keyNameOf, type RotationRun, takeCleanupStep, takeStep } from "./rotation-steps.ts";
 
 export type RotationResult = {
   readonly status: "ok" | "failed";
@@ -72,7 +72,7 @@ export async function rotateKey(
   const masterKeys = await openMasterKeys(app, db);
   const log = app.log.child({ rotation: job.name });
   const ledger = openKeyLedger(db, { job, lease, actor, masterKeys, scrubber, log });
-  const rotation: Rotation = { context, job, ledger, did: [], kept: [], errors: [] };
+  const rotation: RotationRun = { context, job, ledger, did: [], kept: [], errors: [] };
   const idle = await takeSteps(rotation, request);
   await cleanUp(rotation);
   const { did, kept, errors } = rotation;
@@ -129,7 +129,7 @@ async function waitForLease({ log, actor, signal }: App, db: Database, job: Rota
 const STEPS_MAX = 50;
 
 /** Takes the steps towards an active key until none is left or one fails. Returns why nothing is left to do. */
-async function takeSteps(rotation: Rotation, request: RotationRequest | undefined): Promise<string | undefined> {
+async function takeSteps(rotation: RotationRun, request: RotationRequest | undefined): Promise<string | undefined> {
   const { job, ledger, context, did, errors } = rotation;
   let inspection = request ? undefined : await inspectActive(rotation);
   try {
@@ -156,7 +156,7 @@ async function takeSteps(rotation: Rotation, request: RotationRequest | undefine
 }
 
 /** Inspects the active key only if the result can matter: not while another key is being delivered. */
-async function inspectActive(rotation: Rotation): Promise<Inspection | undefined> {
+async function inspectActive(rotation: RotationRun): Promise<Inspection | undefined> {
   const { ledger } = await rotation.ledger.read();
   const active = activeKey(ledger);
   const isReplacing = ledger.keys.some(({ state }) => state === "pending") || ledger.rollbackTo !== null;
@@ -164,7 +164,7 @@ async function inspectActive(rotation: Rotation): Promise<Inspection | undefined
 }
 
 /** Runs even if a step towards an active key failed. If the cleanup of one key fails, the others are still cleaned up. */
-async function cleanUp(rotation: Rotation): Promise<void> {
+async function cleanUp(rotation: RotationRun): Promise<void> {
   const { app } = rotation.context;
   const done = new Set<string>();
   for (;;) {

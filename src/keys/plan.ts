@@ -33,7 +33,7 @@ export type LedgerKey = {
   /** Empty if the service did not say. */
   readonly scopesGranted: readonly string[];
   /** The sinks that hold it, by sinkId. A sink holds one key at a time. */
-  readonly deliveredTo: readonly string[];
+  readonly heldBy: readonly string[];
   /** Why the key is in this state, if a reason was recorded. */
   readonly note: string | null;
 };
@@ -103,7 +103,7 @@ export function planRotation(
   if (next) return { next };
   if (wantsPrevious(ledger, request)) return { blocked: "there is no previous key to roll back to" };
   const active = activeKey(ledger);
-  const ageDays = active ? daysInService(active, now) : 0;
+  const ageDays = active ? ageInDays(active, now) : 0;
   const dueInDays = Math.ceil(job.maxAgeDays - ageDays);
   return { idle: `the active key is ${Math.floor(ageDays)} days old; due in ${dueInDays} days` };
 }
@@ -207,7 +207,7 @@ function dueReason(
   if (!active?.activeSince) return "there is no active key";
   if (refusal !== undefined) return refusal;
   if (request?.wants === "fresh" && active.activeSince < request.at) return "a fresh key was asked for";
-  const ageDays = daysInService(active, now);
+  const ageDays = ageInDays(active, now);
   if (ageDays >= job.maxAgeDays)
     return `the active key is ${Math.floor(ageDays)} days old, of at most ${job.maxAgeDays}`;
   // The grace period is the time in which programs change over to the key's successor.
@@ -216,12 +216,12 @@ function dueReason(
 }
 
 /** Starts again at a rollback: otherwise the old key would be due for replacement at once. */
-function daysInService(key: LedgerKey, now: Date): number {
+function ageInDays(key: LedgerKey, now: Date): number {
   return daysBetween(key.rollbackAt ?? key.requestedAt, now);
 }
 
 function missingSinks(job: RotationConfig, key: LedgerKey, stale: Inspection["stale"] = new Map()): Sink[] {
-  return job.deliver.filter((sink) => !key.deliveredTo.includes(sinkId(sink)) || stale.has(sinkId(sink)));
+  return job.deliver.filter((sink) => !key.heldBy.includes(sinkId(sink)) || stale.has(sinkId(sink)));
 }
 
 function daysBetween(from: Date, to: Date): number {
@@ -260,7 +260,7 @@ export function cleanupSteps(job: RotationConfig, ledger: Ledger, now: Date): Cl
 
 /** A key that a sink still holds is never deleted: whoever reads the sink uses it. */
 function removalStep(job: RotationConfig, key: LedgerKey): CleanupStep {
-  const isHeld = job.deliver.some((sink) => key.deliveredTo.includes(sinkId(sink)));
+  const isHeld = job.deliver.some((sink) => key.heldBy.includes(sinkId(sink)));
   return { kind: job.retire !== "keep" && !isHeld ? "delete" : "recheck", key, reason: "it is due for removal" };
 }
 

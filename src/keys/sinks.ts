@@ -97,13 +97,13 @@ function besideKeyFile(target: string, what: string): string {
 /** The files that should hold the key but do not, by sink id, with what is wrong. What a command did with the key can't be checked. */
 export async function staleFiles(
   sinks: readonly Sink[],
-  deliveredTo: readonly string[],
+  heldBy: readonly string[],
   key: Secret,
 ): Promise<ReadonlyMap<string, string>> {
   const stale = new Map<string, string>();
   for (const sink of sinks) {
     const id = sinkId(sink);
-    if (!("file" in sink) || !deliveredTo.includes(id)) continue;
+    if (!("file" in sink) || !heldBy.includes(id)) continue;
     const fault = await keyFileFault(sink.file, key);
     if (fault !== undefined) stale.set(id, `the delivered file ${sink.file} ${fault}`);
   }

@@ -8,8 +8,8 @@ import type { Source } from "../usage/dimensions.ts";
 import { decimalText, ExactNumber } from "../usage/json-value.ts";
 import type { Project } from "../usage/series.ts";
 import { callAllowingStatuses, Id, parseAnswer } from "./answer.ts";
+import { BREAKDOWN_SCOPES } from "./breakdown.ts";
 import type { Service } from "./service.ts";
-import { BREAKDOWN_SCOPES } from "./usage.ts";
 
 // GET /v1/projects
 

@@ -77,7 +77,7 @@ export const SABOTAGES: readonly Sabotage[] = [
   },
   {
     name: "a view leaves out groups without a value",
-    file: "migrations/views/visible_row.sql",
+    file: "migrations/views/visible_usage.sql",
     replace: "join usage_export.group_value g using (group_id)\nwhere not r.gone",
     by: "join usage_export.group_value g on g.group_id = r.group_id and g.display <> ''\nwhere not r.gone",
     noticedBy: ["test/db/behaviour.test.ts", "any value of a group comes back as it was sent"],
@@ -85,8 +85,8 @@ export const SABOTAGES: readonly Sabotage[] = [
   {
     name: "the view of totals includes the rows of the groups",
     file: "migrations/views/usage_total.sql",
-    replace: "from usage_export.visible_row where \"grouping\" = 'none' and filter_key = '{}'",
-    by: "from usage_export.visible_row where filter_key = '{}'",
+    replace: "from usage_export.visible_usage where \"grouping\" = 'none' and filter_key = '{}'",
+    by: "from usage_export.visible_usage where filter_key = '{}'",
     noticedBy: ["test/db/views/usage-views.test.ts", "the total has one row for each project and day"],
   },
   {
@@ -183,7 +183,7 @@ export const SABOTAGES: readonly Sabotage[] = [
   },
   {
     name: "billing is shown as usage",
-    file: "migrations/views/visible_row.sql",
+    file: "migrations/views/visible_usage.sql",
     replace: "s.superseded_at is null and s.source = 'usage';",
     by: "s.superseded_at is null;",
     noticedBy: ["test/db/usage/billing.test.ts", "where billing is stored, all numbers of usage are as they were"],

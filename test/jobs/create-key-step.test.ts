@@ -4,7 +4,7 @@ import { pino } from "pino";
 import { expect, test } from "vitest";
 import type { KeyLedger } from "../../src/db/keys/ledger.ts";
 import { AppError } from "../../src/errors.ts";
-import { type Rotation, takeStep } from "../../src/jobs/rotation-steps.ts";
+import { type RotationRun, takeStep } from "../../src/jobs/rotation-steps.ts";
 import { Scrubber, Secret } from "../../src/secret.ts";
 import type { Service } from "../../src/service/service.ts";
 import { JOB } from "../keys/sample-ledger.ts";
@@ -39,7 +39,7 @@ function openRotation(create: () => unknown = () => CREATED, ledgerPart: Partial
     confirmLease: async () => void done.push("confirm lease"),
     ...ledgerPart,
   };
-  const rotation = { context, job: { ...JOB, deliver: [] }, ledger } as unknown as Rotation;
+  const rotation = { context, job: { ...JOB, deliver: [] }, ledger } as unknown as RotationRun;
   return { done, controller, take: () => takeStep(rotation, { kind: "create", reason: "there is no active key" }) };
 }
 

@@ -7,7 +7,7 @@ import { openRunWriter } from "../../src/db/usage/writer.ts";
 import { AppError } from "../../src/errors.ts";
 import type { ExportContext } from "../../src/jobs/context.ts";
 import { Dialects } from "../../src/jobs/dialects.ts";
-import { makeRequest, readUsage } from "../../src/jobs/export.ts";
+import { makeRequest, readBreakdown } from "../../src/jobs/export.ts";
 import { FilterCheck } from "../../src/jobs/filter-check.ts";
 import { Scrubber, Secret } from "../../src/secret.ts";
 import type { Service } from "../../src/service/service.ts";
@@ -41,7 +41,7 @@ function read(
 ) {
   const stored = async () => ({ oldest: undefined, hasRows: false, isNewestEmpty: false });
   const how = { check: new FilterCheck(context), job: sampleJob({ undated }), runDay: RUN_DAY, stored };
-  return readUsage(context, how, request);
+  return readBreakdown(context, how, request);
 }
 
 test("the groups of an answer are read from the field by whose name the grouping was requested", async () => {

@@ -78,7 +78,7 @@ test.for<Case>([
   ["is stored", "verify ue-new", [key(), pending("stored")]],
   ["is stored and an attempt failed", "verify ue-new", [key(), pending("stored")], FAILED],
   ["works and no sink has it", "deliver ue-new", [key(), pending("verified")]],
-  ["works and every sink has it", "promote ue-new", [key(), pending("verified", { deliveredTo: IN_FILE })]],
+  ["works and every sink has it", "promote ue-new", [key(), pending("verified", { heldBy: IN_FILE })]],
   ["works and there is no sink", "promote ue-new", [key(), pending("verified")], { job: { deliver: [] } }],
   ["is stored while the active one is due", "verify ue-new", [key({ requestedAt: daysAgo(60) }), pending("stored")]],
 ])("if a pending key %s, the next step is %s", expectNext);
@@ -97,11 +97,11 @@ test("a key in use is delivered again to a sink that lost it, and the reason say
 
 test("a delivery goes only to the sinks that do not have the key", () => {
   const job = { ...JOB, deliver: [FILE, COMMAND] };
-  const next = nextStep(job, ledger([key(), pending("verified", { deliveredTo: IN_FILE })]), NOW);
+  const next = nextStep(job, ledger([key(), pending("verified", { heldBy: IN_FILE })]), NOW);
   expect(next).toMatchObject({ kind: "deliver", sinks: [COMMAND] });
 });
 
-const UNDELIVERED = { deliveredTo: [] };
+const UNDELIVERED = { heldBy: [] };
 
 test.for<Case>([
   ["a sink was added", "deliver ue-1", [key(UNDELIVERED)]],
@@ -145,7 +145,7 @@ test.for<Case>([
   ["another process has rolled back already", undefined, [key({ rollbackAt: NOW }), draining()], PREVIOUS],
   ["another key is pending", "rollback ue-0", [draining(), NEWER, pending("stored")], PREVIOUS],
   ["recorded, the sinks have another key", "deliver ue-0", [draining(), NEWER], RECORDED],
-  ["recorded, every sink has that key", "promote ue-0", [draining({ deliveredTo: IN_FILE }), NEWER], RECORDED],
+  ["recorded, every sink has that key", "promote ue-0", [draining({ heldBy: IN_FILE }), NEWER], RECORDED],
   ["recorded, a create was begun", "mark-orphan ue-new", [draining(), NEWER, pending("intent")], RECORDED],
   ["recorded, another key is pending", "abandon ue-new", [draining(), NEWER, pending("verified")], RECORDED],
   ["recorded, then a fresh key was requested", "create", [draining(), NEWER], { ...RECORDED, ...FRESH }],
@@ -176,13 +176,13 @@ test.for<PlanCase>([
   ["past its grace period, to be restored", undefined, REPLACED, RESTORED],
   ["due, with retire keep", "recheck ue-0", [draining(DUE_KEY), key()]],
   ["due", "delete ue-0", [draining(DUE_KEY), key()], DELETE],
-  ["due, still in a sink", "recheck ue-0", [draining({ ...DUE_KEY, deliveredTo: IN_FILE }), key()], DELETE],
+  ["due, still in a sink", "recheck ue-0", [draining({ ...DUE_KEY, heldBy: IN_FILE }), key()], DELETE],
   [
     ...(["due, still in one of two sinks", "recheck ue-0"] as const),
-    [draining({ ...DUE_KEY, deliveredTo: IN_FILE }), key()],
+    [draining({ ...DUE_KEY, heldBy: IN_FILE }), key()],
     { ...DELETE, deliver: [FILE, COMMAND] },
   ],
-  ["due, in a sink of before", "delete ue-0", [draining({ ...DUE_KEY, deliveredTo: ["file /gone"] }), key()], DELETE],
+  ["due, in a sink of before", "delete ue-0", [draining({ ...DUE_KEY, heldBy: ["file /gone"] }), key()], DELETE],
   ["due, no active key", undefined, [draining(DUE_KEY)], DELETE],
   ["due, to be restored", undefined, [draining(DUE_KEY), key()], { ...DELETE, ...RESTORED }],
   ["an orphan whose API key id is not known", "search ue-lost", [orphan()]],

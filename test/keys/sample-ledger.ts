@@ -30,24 +30,24 @@ export function key(fields: Partial<LedgerKey> = {}): LedgerKey {
     ...{ intentId, apiKeyId: `id of ${intentId}`, state: "active", step: null, note: null },
     ...{ requestedAt: daysAgo(1), activeSince: daysAgo(1), expiresAt: null },
     ...{ rollbackAt: null, drainingSince: null, dueForRemovalAt: null },
-    ...{ scopesAsked: ["member"], scopesGranted: ["member"], deliveredTo: IN_FILE },
+    ...{ scopesAsked: ["member"], scopesGranted: ["member"], heldBy: IN_FILE },
     ...fields,
   };
 }
 
 export function pending(step: "intent" | "stored" | "verified", fields: Partial<LedgerKey> = {}): LedgerKey {
-  const fresh = { intentId: "ue-new", requestedAt: daysAgo(0), activeSince: null, deliveredTo: [] };
+  const fresh = { intentId: "ue-new", requestedAt: daysAgo(0), activeSince: null, heldBy: [] };
   return key({ ...fresh, ...(step === "intent" && { apiKeyId: null }), ...fields, state: "pending", step });
 }
 
 /** A key that was in use until yesterday. */
 export function draining(fields: Partial<LedgerKey> = {}): LedgerKey {
   const past = { intentId: "ue-0", requestedAt: daysAgo(31), activeSince: daysAgo(31), drainingSince: daysAgo(1) };
-  return key({ ...past, deliveredTo: [], ...fields, state: "draining" });
+  return key({ ...past, heldBy: [], ...fields, state: "draining" });
 }
 
 export function orphan(fields: Partial<LedgerKey> = {}): LedgerKey {
-  const lost = { intentId: "ue-lost", apiKeyId: null, activeSince: null, deliveredTo: [] };
+  const lost = { intentId: "ue-lost", apiKeyId: null, activeSince: null, heldBy: [] };
   return key({ ...lost, ...fields, state: "orphan" });
 }
 

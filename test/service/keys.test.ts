@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import { breakdownQuery, fetchBreakdown } from "../../src/service/breakdown.ts";
 import { deleteKey, fetchToken, listKeys } from "../../src/service/keys.ts";
-import { breakdownQuery, fetchBreakdown } from "../../src/service/usage.ts";
 import { ExactNumber } from "../../src/usage/json-value.ts";
 import type { UsageRequest } from "../../src/usage/plan.ts";
 import type { Filter, Grouping } from "../../src/usage/series.ts";

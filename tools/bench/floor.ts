@@ -6,7 +6,7 @@ import path from "node:path";
 import { sql } from "kysely";
 import { z } from "zod";
 import { openPostgres } from "../../src/db/connection/database.ts";
-import { breakdownQuery } from "../../src/service/usage.ts";
+import { breakdownQuery } from "../../src/service/breakdown.ts";
 import { dayOf } from "../../src/usage/days.ts";
 import { METRICS } from "../../src/usage/metrics.ts";
 import { planRun } from "../../src/usage/plan.ts";

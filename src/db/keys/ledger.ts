@@ -126,9 +126,7 @@ async function selectKeys(tx: Tx, rotation: string) {
     .select(["rollback_at as rollbackAt", "draining_since as drainingSince", "due_for_removal_at as dueForRemovalAt"])
     .select(["scopes_asked as scopesAsked", "note"])
     .select(sql<string[]>`coalesce(scopes_granted, '{}')`.as("scopesGranted"))
-    .select(
-      sql<string[]>`array(select sink from usage_export.key_delivery where intent_id = k.intent_id)`.as("deliveredTo"),
-    )
+    .select(sql<string[]>`array(select sink from usage_export.key_delivery where intent_id = k.intent_id)`.as("heldBy"))
     .where("rotation", "=", rotation)
     .where("state", "<>", "retired")
     .orderBy("requested_at")

@@ -73,11 +73,11 @@ test("views of a newer version are an error that names that version", async ({ d
   await expect(migrateToLatest(db)).rejects.toThrow(message);
 });
 
-/** Gives other columns to usage_export.visible_row, from which nearly all usage views read, and to bi.usage_total. */
+/** Gives other columns to usage_export.visible_usage, from which nearly all usage views read, and to bi.usage_total. */
 const OTHER_SHAPE = [
-  "drop view usage_export.visible_row cascade",
-  `create view usage_export.visible_row as select 'project-1'::text as project, 1 as other_column`,
-  "create view bi.usage_total as select project, other_column from usage_export.visible_row",
+  "drop view usage_export.visible_usage cascade",
+  `create view usage_export.visible_usage as select 'project-1'::text as project, 1 as other_column`,
+  "create view bi.usage_total as select project, other_column from usage_export.visible_usage",
 ];
 
 test("views whose columns changed are created anew, with the views that depend on them and all grants", async ({
@@ -122,7 +122,7 @@ test("the error names a view of somebody else that depends on a view to be dropp
   });
   const { rows } = await sql`select project from public.my_report`.execute(db);
   expect(rows).toEqual([{ project: "project-1" }]);
-  const { rows: columns } = await sql`select other_column from usage_export.visible_row`.execute(db);
+  const { rows: columns } = await sql`select other_column from usage_export.visible_usage`.execute(db);
   expect(columns).toHaveLength(1);
 });
 

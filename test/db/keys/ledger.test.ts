@@ -57,7 +57,7 @@ test("after its intent is recorded a key is pending, and once stored it has its 
     scopesAsked: ["member", "usage:read"],
   };
   const unknown = { activeSince: null, rollbackAt: null, drainingSince: null, dueForRemovalAt: null, note: null };
-  const common = { ...key, ...unknown, requestedAt: expect.any(Date), deliveredTo: [] };
+  const common = { ...key, ...unknown, requestedAt: expect.any(Date), heldBy: [] };
   const intent = { ...common, step: "intent", apiKeyId: null, expiresAt: null, scopesGranted: [] };
   expect(await keyOf(rotation, intentId)).toEqual(intent);
 
@@ -95,7 +95,7 @@ test("a sink holds the last key that was delivered to it", async () => {
   await rotation.key(second, "stored");
   for (const sink of ["a", "b"]) await rotation.write({ kind: "delivered", intentId: first, sink });
   await rotation.write({ kind: "delivered", intentId: second, sink: "a" });
-  expect((await stateOf(rotation)).keys.map(({ deliveredTo }) => deliveredTo)).toEqual([["b"], ["a"]]);
+  expect((await stateOf(rotation)).keys.map(({ heldBy }) => heldBy)).toEqual([["b"], ["a"]]);
 });
 
 test("an abandoned key is due for removal at once, and was never active", async () => {

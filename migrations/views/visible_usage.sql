@@ -1,5 +1,5 @@
 -- The usage of the newest answers, for every series that is shown. usage_export.visible_cost has the billing.
-create or replace view usage_export.visible_row as
+create or replace view usage_export.visible_usage as
 select s.project_id, s.project, r.usage_date, s."grouping", s.filter, s.filter_key, r.group_id, g.display as group_value,
   {{metric: r.$m}}, r.extra_metrics,
   usage_export.finality(r.usage_date, s.window_days, sl.closed_at, now()) as finality,
