@@ -132,8 +132,8 @@ function checkFilters(report: Report, exports: readonly Export[]): void {
       if (problem !== undefined) report([...at, field], problem);
       else if ("name" in filter) {
         const good = { name: filter.name, conditions: filterKey(filter), at };
-        known.byName.set(good.name, good);
-        known.byConditions.set(good.conditions, good);
+        if (!known.byName.has(good.name)) known.byName.set(good.name, good);
+        if (!known.byConditions.has(good.conditions)) known.byConditions.set(good.conditions, good);
       }
     }
     reportDuplicates(report, names, "each filter of an export once");

@@ -33,11 +33,15 @@ export function text(lengthMax: number): z.ZodString {
   );
 }
 
-/** The schema with a rule of its own: `problemOf` returns the whole message if a value breaks it. */
-export function checked<S extends z.ZodType>(schema: S, problemOf: (value: z.output<S>) => string | undefined): S {
+/** The schema with a rule of its own: `problemOf` returns the whole message if a value breaks it. `path` leads to the field at fault. */
+export function checked<S extends z.ZodType>(
+  schema: S,
+  problemOf: (value: z.output<S>) => string | undefined,
+  path: readonly string[] = [],
+): S {
   return schema.superRefine((value, context) => {
     const message = problemOf(value);
-    if (message !== undefined) context.addIssue({ code: "custom", message });
+    if (message !== undefined) context.addIssue({ code: "custom", path: [...path], message });
   });
 }
 

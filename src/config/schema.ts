@@ -17,6 +17,7 @@ import { FEATURE_CHECKS } from "../usage/plan.ts";
 import { GUARD_MODES, UNDATED } from "../usage/slice-decision.ts";
 import {
   BaseUrl,
+  checked,
   FeatureName,
   FeatureValue,
   GroupingSetting,
@@ -29,7 +30,6 @@ import {
   Timezone,
   text,
   wholeNumber,
-  withRules,
 } from "./fields.ts";
 import { describeValue } from "./messages.ts";
 import { BudgetList, PriceList } from "./money.ts";
@@ -149,11 +149,14 @@ const MonitorFields = object({
   access: Access.exactOptional().describe("What a visitor must send; required if other machines reach `host`."),
 });
 
-const Monitor = withRules(MonitorFields, ({ host, access }) => {
-  if (access !== undefined || isLoopback(host)) return [];
-  const message = `other machines reach ${describeValue(host)}: set "access" beside it to a token or password that visitors must send, or to "none" if everybody who reaches it may see usage and names; or take "127.0.0.1"`;
-  return [{ path: ["host"], message }];
-});
+const Monitor = checked(
+  MonitorFields,
+  ({ host, access }) =>
+    access !== undefined || isLoopback(host)
+      ? undefined
+      : `other machines reach ${describeValue(host)}: set "access" beside it to a token or password that visitors must send, or to "none" if everybody who reaches it may see usage and names; or take "127.0.0.1"`,
+  ["host"],
+);
 
 /** The addresses are secrets: whoever knows one can write to the channel behind it. */
 const NotifyFields = object({
@@ -166,10 +169,14 @@ const NotifyFields = object({
   report: Schedule.exactOptional().describe("When the last 7 days are posted to `webhook`: a cron expression in UTC."),
 });
 
-const Notify = withRules(NotifyFields, ({ webhook, report }) => {
-  if (report === undefined || webhook !== undefined) return [];
-  return [{ path: ["report"], message: 'expected "webhook" beside it, the address to which the report is posted' }];
-});
+const Notify = checked(
+  NotifyFields,
+  ({ webhook, report }) =>
+    report !== undefined && webhook === undefined
+      ? 'expected "webhook" beside it, the address to which the report is posted'
+      : undefined,
+  ["report"],
+);
 
 const Worker = object({
   drainSeconds: wholeNumber(1, 600).default(20).describe("How long a stopping worker may take to finish its work."),

@@ -185,6 +185,10 @@ test("every wrong field is named at once, in the order of the file, and then wha
     ["exports[0].schedule", "exports[0].filters", "monitor.prot"],
   );
   expect(placesOf({ ...MINIMAL, exports: [job] })).toEqual(["exports[0].projects[0]", "exports[0].groupings[1]"]);
+  // A field that must stand beside another one is missed whether or not the other one is right.
+  expect(placesOf({ ...MINIMAL, monitor: { host: "0.0.0.0", publicUrl: "?" }, notify: { report: "never" } })).toEqual([
+    ...["monitor.host", "monitor.publicUrl", "notify.report", "notify.report"],
+  ]);
 });
 
 test("the message opens with the file and the number of errors, and each error has its line", () => {
