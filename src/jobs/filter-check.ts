@@ -136,9 +136,10 @@ export class FilterCheck {
       (one) => dimension(one).alwaysFilledIn?.includes(source) && !dimensions.includes(one),
     );
     if (witness === undefined) return;
-    const byWitness = { series: { ...series, grouping: witness, filter: ALL_USAGE }, window };
-    const hasGroups = async () => groupingEvidence(witness, await this.#fetchUnfiltered(byWitness)) === "value";
-    if (await this.#groups(JSON.stringify([source, project.id]), hasGroups)) return;
+    // With the filter: a service may ignore `grouping` only beside one.
+    const byWitness = { series: { ...series, grouping: witness }, window };
+    const hasGroups = async () => groupingEvidence(witness, await this.#fetch(byWitness)) === "value";
+    if (await this.#groups(JSON.stringify([source, project.id, filterKey(series.filter)]), hasGroups)) return;
     throw badAnswer(
       `no row has a value of "${grouping}", and none has one by ${witness} either: the service seems to answer the total whatever "grouping" asks for; export "none" alone, or ask the vendor`,
     );
@@ -214,14 +215,15 @@ export class FilterCheck {
 
   #totalOf({ project, source }: Series, window: Window | undefined): Promise<DayTotals> {
     const request: UsageRequest = { series: { project, source, grouping: "none", filter: ALL_USAGE }, window };
-    const ask = async () => dayTotals(normalise(request, await this.#fetchUnfiltered(request), dayOf(new Date())));
+    const ask = async () => dayTotals(normalise(request, await this.#fetch(request), dayOf(new Date())));
     return this.#totals(totalKey(request), ask);
   }
 
-  async #fetchUnfiltered(request: UsageRequest): Promise<unknown> {
+  async #fetch(request: UsageRequest): Promise<unknown> {
     const { app, service, keys, dialects } = this.#deps;
     const dialect = await dialects.forRequest(request);
-    return keys.use(request.series.project, (key) => fetchBreakdown(service, request, key, app.signal, { dialect }));
+    const sent = await this.withModelId(request, dialect);
+    return keys.use(sent.series.project, (key) => fetchBreakdown(service, sent, key, app.signal, { dialect }));
   }
 }
 

@@ -12,7 +12,7 @@ import { FilterCheck } from "../../src/jobs/filter-check.ts";
 import { Scrubber, Secret } from "../../src/secret.ts";
 import type { Service } from "../../src/service/service.ts";
 import type { UsageRequest } from "../../src/usage/plan.ts";
-import { seriesKey } from "../../src/usage/series.ts";
+import { ALL_USAGE, seriesKey } from "../../src/usage/series.ts";
 import type { AnswerRules } from "../../src/usage/slice-decision.ts";
 import { coverageOf, newSeries, store } from "../db/stored-usage.ts";
 import { KEY_RING, openTestService, serve } from "../service/open-test-service.ts";
@@ -71,6 +71,19 @@ test("a service that begins to speak the other dialect is asked again in it, and
   expect(await displays()).toEqual(["nova"]);
   spoken = "model";
   expect(await displays()).toEqual(["nova"]);
+});
+
+test("a service that ignores the grouping only beside a filter is found out", async () => {
+  const { service } = await serve(({ target }, response) => {
+    const { searchParams } = new URL(target, "http://service");
+    const grouping = searchParams.get("grouping") ?? "none";
+    answerJson(response, 200, sampleAnswer([sampleRow(DAY, { [grouping]: searchParams.has("diarize") ? null : "x" })]));
+  });
+  const { series, window } = sampleRequest("tags");
+  const filter = { ...ALL_USAGE, name: "diarized", features: { diarize: "true" } };
+  const context = contextOf(service);
+  expect((await read(context, { series, window })).slices).not.toEqual([]);
+  await expect(read(context, { series: { ...series, filter }, window })).rejects.toThrow("answer the total");
 });
 
 test.each([
