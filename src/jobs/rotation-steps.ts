@@ -95,8 +95,10 @@ async function createNewKey({ context, job, ledger }: RotationRun, reason: strin
   await ledger.write({ kind: "intent", intentId, comment }, reason);
   let created: NewKey;
   let mayBeSent = false;
-  // While the create waits for its permit, another process may take over the rotation: then it is not sent.
+  // While the create waits for a permit, another process may take over the rotation: then it is not sent. It may need another permit, and was
+  // not sent with the one before.
   const beforeCreate = async () => {
+    mayBeSent = false;
     await ledger.confirmLease();
     mayBeSent = true;
   };

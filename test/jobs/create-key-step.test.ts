@@ -12,15 +12,14 @@ import { JOB } from "../keys/sample-ledger.ts";
 const KEY = new Secret("a".repeat(40));
 const CREATED = { api_key_id: "key-1", key: "b".repeat(40), scopes: ["member"] };
 
-/** A rotation without a sink that records its calls. `create` answers the POST, which first waits for its permit. */
-function openRotation(create: () => unknown = () => CREATED, ledgerPart: Partial<KeyLedger> = {}, onWait = () => {}) {
+/** A rotation without a sink that records its calls. `create` answers the POST, which is sent with the last of its `permits`. */
+function openRotation(create: () => unknown = () => CREATED, ledgerPart: Partial<KeyLedger> = {}, permits = 1) {
   const done: string[] = [];
   const never = async () => {
     throw new Error("not expected");
   };
   const call: Service["call"] = async ({ operation = "", beforeAttempt }) => {
-    if (operation === "create_key") onWait();
-    await beforeAttempt?.();
+    for (let permit = 1; permit <= permits; permit++) await beforeAttempt?.();
     done.push(operation);
     const value = operation === "create_key" ? create() : { api_key_id: "caller" };
     return { status: 200, value };
@@ -49,19 +48,18 @@ test("the create is sent after its intent is recorded, and the new key is stored
   expect(done).toEqual(["token", "write intent", "confirm lease", "create_key", "write stored"]);
 });
 
-test.each<[string, Error]>([
-  ["lease", new AppError("stopped", "another process has taken over the rotation")],
-  ["database", new Error("Connection terminated unexpectedly")],
+test.each<[string, Error, number]>([
+  ["lease", new AppError("stopped", "another process has taken over the rotation"), 1],
+  ["lease", new AppError("stopped", "another process has taken over the rotation"), 2],
+  ["database", new Error("Connection terminated unexpectedly"), 1],
 ])(
-  "a process that loses its %s while the create waits for its permit sends none, and leaves nothing",
-  async (_, error) => {
-    let isLost = false;
+  "a process that loses its %s while the create waits for a permit sends none, and leaves nothing",
+  async (_, error, permits) => {
+    let left = permits;
     const confirmLease = async () => {
-      if (isLost) throw error;
+      if (--left === 0) throw error;
     };
-    const { done, take } = openRotation(undefined, { confirmLease }, () => {
-      isLost = true;
-    });
+    const { done, take } = openRotation(undefined, { confirmLease }, permits);
     await expect(take()).rejects.toThrow(error.message);
     expect(done).toEqual(["token", "write intent", "write not-created"]);
   },
