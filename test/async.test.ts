@@ -81,11 +81,8 @@ test("`concurrency` batches run at once, and no more", async () => {
     },
     { ...ONE_EACH, weightMax: 1, concurrency: 2 },
   );
-  const all: Promise<number>[] = [];
-  for (let i = 0; i < 6; i++) {
-    all.push(run(i));
-    await Promise.resolve();
-  }
+  // Items that come at once and do not fit in a batch begin the second one.
+  const all = [0, 1, 2, 3, 4, 5].map((item) => run(item));
   expect(await Promise.all(all)).toEqual([0, 1, 2, 3, 4, 5]);
   expect(runningMax).toBe(2);
 });

@@ -129,9 +129,13 @@ export function readDaySums(query: Query, question: Question, scope: Scope, days
 select usage_date, ${sums.join(", ")} from ${view} where ${[within(days), ...conditions].join(" and ")} group by usage_date`);
 }
 
-function sumWithin(sums: DaySums, column: string, { start, end }: Window): string | null {
-  const known = sums.flatMap(({ usage_date: day, [column]: sum }) => (day >= start && day <= end && sum ? [sum] : []));
+function sumWithin(sums: DaySums, column: string, window: Window): string | null {
+  const known = sums.flatMap(({ usage_date: day, [column]: sum }) => (isIn(window, day) && sum ? [sum] : []));
   return known.length > 0 ? sumOf(...known) : null;
+}
+
+function isIn({ start, end }: Window, day: Day): boolean {
+  return day >= start && day <= end;
 }
 
 /** The rows of usageSql for a question about the total. */
@@ -139,16 +143,12 @@ function totalRows(question: Question, sums: DaySums): readonly UsageRow[] {
   const { period, before = { start: "", end: "" } } = question;
   const column = amountColumn(question);
   const rowOf = (usage_date: Day | null, days: DaySums) => ({
-    ...{
-      usage_date,
-      amount: sumWithin(days, column, period),
-      amount_before: sumWithin(days, column, before),
-      groups: null,
-    },
+    usage_date,
+    amount: sumWithin(days, column, period),
+    amount_before: sumWithin(days, column, before),
+    groups: null,
   });
-  const asked = sums.filter(({ usage_date: day }) =>
-    [period, before].some(({ start, end }) => day >= start && day <= end),
-  );
+  const asked = sums.filter(({ usage_date: day }) => isIn(period, day) || isIn(before, day));
   const days = asked.map((one) => rowOf(one.usage_date, [one]));
   const total = rowOf(null, asked);
   const rank = asked.some(({ [column]: sum }) => sum && plainDecimal(sum) !== "0") ? "1" : "0";

@@ -28,7 +28,7 @@ export type RunDetails = {
   readonly run: StoredRun;
   /** How many projects it has read, or should have. */
   readonly found: number;
-  /** At most 100 projects: the ones that went wrong first, then the newest. */
+  /** At most 100 projects: failed ones first, then those that are not done yet. */
   readonly projects: readonly ProjectOfRun[];
 };
 

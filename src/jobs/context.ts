@@ -70,9 +70,10 @@ export async function openExportContext(
   const ids = await registerSeries(db, configuredSeries(config.exports));
   await makeFirstDaysDue(db, config, ids);
   const { prices, budgets } = config;
-  const [arePricesNew, areBudgetsNew] = [await storePrices(db, prices), await storeBudgets(db, budgets)];
-  // An empty list, as at the first start, is not worth a line.
-  if (arePricesNew && prices.length > 0) app.log.info({ prices: prices.length }, "prices changed");
-  if (areBudgetsNew && budgets.length > 0) app.log.info({ budgets: budgets.length }, "budgets changed");
+  // A first start without any stores an empty list, too. Each line follows its own commit.
+  if (await storePrices(db, prices))
+    app.log[prices.length > 0 ? "info" : "debug"]({ prices: prices.length }, "prices changed");
+  if (await storeBudgets(db, budgets))
+    app.log[budgets.length > 0 ? "info" : "debug"]({ budgets: budgets.length }, "budgets changed");
   return { ...context, ids, fetchNumbers: openFetchNumbers(db), writer: openRunWriter(db) };
 }

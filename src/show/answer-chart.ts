@@ -40,7 +40,7 @@ export type ChartDescription = {
 export type ChartSeries = {
   /** For people; may come from outside. */
   readonly name: string;
-  /** The whole name of an API key or project, shown when the shortened name is pointed at. */
+  /** The whole name of a group that has a label, as an API key or project, shown when the shortened name is pointed at. */
   readonly hint?: string | undefined;
   /** A number from 0 is a colour of the palette; "rest": the other groups added up; "before": the period compared with, as a dashed line. */
   readonly look: number | "rest" | "before";

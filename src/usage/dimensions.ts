@@ -33,7 +33,7 @@ type DimensionEntry = {
   readonly alwaysFilledIn?: readonly Source[];
 };
 
-/** A change is explained by the dimensions in this order: what people know best comes first. */
+/** The best known comes first: where the total is not exported, it is added up from the first of them that is. */
 const TABLE = [
   {
     name: "line_item",
