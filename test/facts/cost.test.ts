@@ -115,6 +115,7 @@ test("usage with a price in another currency is named", async () => {
   const inEuro = await ask(query);
   await expectAmounts(inEuro, { nova: ["6", null] });
   expect(inEuro).toMatchObject({ complete: true, total: { amount: "6" }, lacking: { otherCurrencies: ["USD"] } });
+  expect(inEuro.available.currencies).toEqual(["EUR", "USD"]);
   expect(await pageAt(query)).toContain("Not in these amounts: usage that is priced in USD.");
   expect((await ask(`${query}&currency=USD`)).lacking.otherCurrencies).toEqual(["EUR"]);
 });
@@ -143,22 +144,27 @@ test("the billed cost is what the service charges, credits included, by each gro
 
 test("the totals of the overview are the answers to the same questions, credits and days without any included", async () => {
   const aDay = fc.record({ back: fc.integer({ min: 1, max: 10 }), amount: fc.constantFrom("0", "3", "-3", "0.0001") });
+  const someDays = fc.uniqueArray(aDay, { selector: (day) => day.back, maxLength: 6 });
   await fc.assert(
-    fc.asyncProperty(fc.uniqueArray(aDay, { selector: (day) => day.back, maxLength: 6 }), async (days) => {
+    fc.asyncProperty(someDays, fc.boolean(), async (days, isBilled) => {
       await forgetAll(db);
       const [project, due] = [newProject(), { start: back(10), end: back(1) }];
-      const usage = days.map((day) => [back(day.back), [[null, { hours: day.amount.replace("-", "") }]]] as const);
-      await storeSeries(db, [{ project, grouping: "none", usage: Object.fromEntries(usage), due, windowDays: 1 }]);
-      await storeBills(
+      const of = ({ amount }: (typeof days)[number]) =>
+        ["nova", "aura"].map((model) => [model, { hours: amount.replace("-", "") }] as const);
+      const rows = days.map((day) => [back(day.back), of(day)] as const);
+      const series = { project, usage: Object.fromEntries(rows), due, windowDays: 1 };
+      await price(["nova", "EUR", "0.5"], ["aura", "USD", "3"]);
+      const groupings = ["none", "model"] as const;
+      await storeSeries(
         db,
-        project,
-        ["none"],
-        due,
-        days.map((day) => ({ day: back(day.back), dollars: day.amount })),
+        groupings.map((grouping) => ({ ...series, grouping })),
       );
+      const charges = days.map((day) => ({ day: back(day.back), dollars: day.amount }));
+      if (isBilled) await storeBills(db, project, ["none"], due, charges);
       const asked = { period: { start: back(3), end: back(1) }, before: { start: back(10), end: back(8) } };
       await readByStatements(db, async (run) => {
         const { total, cost, monthSoFar } = await overview(run, asked, back(0));
+        expect(cost?.question.metric).toBe(isBilled ? "billed_cost" : "estimated_cost");
         const answers = [total, cost, ...(monthSoFar ? [monthSoFar.answer] : [])].filter((one) => one !== undefined);
         for (const answer of answers) {
           const { from, to, before, metric, limit, sort } = answer.question;
@@ -168,7 +174,7 @@ test("the totals of the overview are the answers to the same questions, credits 
         }
       });
     }),
-    { numRuns: 15, examples: [[[{ back: 1, amount: "0" }]]] },
+    { numRuns: 15, examples: [true, false].map((isBilled) => [[{ back: 1, amount: "0" }], isBilled]) },
   );
 });
 

@@ -5,6 +5,7 @@ import { expect, test } from "vitest";
 import type { Filter, Project } from "../../../src/usage/series.ts";
 import { testDatabase } from "../../support/database.ts";
 import { DIARIZED, storeSeries } from "../reported-usage.ts";
+import { billed } from "../stored-billing.ts";
 import {
   configured,
   daysBack,
@@ -48,6 +49,19 @@ test("a changed number is one restatement, with its old value, its new value and
   const number = { usage_date: back(3), group_value: "listen", metric: "hours", old_value: "1", new_value: "1.25" };
   expect(await view(db, "restatements", project)).toMatchObject([
     { ...number, grouping: "endpoint", filter: "all", kind: "changed", revision: 2, days_late: 3, source: "usage" },
+  ]);
+});
+
+test("an amount of a bill that is answered again is no restatement, and a changed one is one, in dollars", async () => {
+  const { project, seriesId } = await newSeries(db, "line_item,tags", { source: "billing" });
+  const group = { line_item: "sync::aura-2", tags: ["prod"] };
+  for (const dollars of ["0.1", "0.10", "0.30"])
+    await store(db, seriesId, [billed(DAY, "line_item,tags", [[dollars, group]])]);
+  expect(await view(db, "restatements", project)).toMatchObject([
+    {
+      ...{ source: "billing", grouping: "line_item,tags", group_value: JSON.stringify(group), kind: "changed" },
+      ...{ metric: "dollars", old_value: "0.1", new_value: "0.3", revision: 2 },
+    },
   ]);
 });
 
