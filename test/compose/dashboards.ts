@@ -40,20 +40,25 @@ const panel = z.object({
   // A transformation could add up series that the statement keeps apart.
   transformations: z.never().optional(),
 });
-const variable = z.object({
-  name: z.string(),
-  type: z.literal("query"),
-  datasource: source,
-  query: z.string(),
-  multi: z.boolean(),
-  includeAll: z.boolean(),
-});
+const variable = z
+  .object({
+    name: z.string(),
+    type: z.literal("query"),
+    datasource: source,
+    query: z.string(),
+    multi: z.boolean(),
+    includeAll: z.boolean(),
+  })
+  .refine(
+    ({ name, multi, includeAll }) => (multi || includeAll) === (name === "project"),
+    "only project has several values",
+  );
 const dashboard = z.object({
   uid: z.string(),
   title: z.string(),
-  editable: z.boolean(),
-  timezone: z.string(),
-  time: z.object({ from: z.string(), to: z.string() }),
+  editable: z.literal(false),
+  timezone: z.literal("utc"),
+  time: z.object({ from: z.literal("now-30d/d"), to: z.literal("now") }),
   templating: z.object({ list: z.array(variable) }),
   annotations: z.object({ list: z.array(z.object({ name: z.string(), datasource: source, target })) }),
   panels: z.array(panel),

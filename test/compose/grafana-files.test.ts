@@ -14,6 +14,10 @@ const ABOUT_SERIES = ["coverage", "coverage_gaps", "freshness", "reconciliation"
 
 const read = (file: string) => fs.readFileSync(path.join(COMPOSE, file), "utf8");
 
+test("the dashboards keep their uids", () => {
+  expect(DASHBOARDS.map(({ uid }) => uid)).toEqual(["usage-export-trust", "usage-export-usage"]);
+});
+
 test("panels, variables and annotations read the provisioned data source", () => {
   const provisioned = read("grafana/provisioning/datasources/usage-export.yml");
   const sources = DASHBOARDS.flatMap(({ panels, templating, annotations }) => [

@@ -84,6 +84,15 @@ test.each([
   expect(await breakdown(emulator, `${WEEK}&grouping=${grouping}`)).toEqual(await breakdown(emulator, WEEK));
 });
 
+test("in dialect interface a model is a text, or a list if a request used several", async () => {
+  await using emulator = await start({ usage });
+  expect(await requestsBy(emulator, "model", `${DAY}&grouping=model`)).toEqual([
+    ["nova-3", 3],
+    [["nova-3", "aura"], 4],
+    [null, 8],
+  ]);
+});
+
 test("a project may have the name of another part of a path", async () => {
   const key = { ...CONSOLE_KEY, projectId: "billing" };
   await using emulator = await start({ usage, consoleKeys: [key] });
@@ -97,7 +106,7 @@ async function rowsAt(emulator: Emulator, instant: string, grouping = ""): Promi
   return results;
 }
 
-test("the numbers of a day stay the same during the next day, and change in most groups on the day after", async () => {
+test("the numbers of a day stay the same during the next day; on the day after most groups have changed, and none ever falls", async () => {
   await using emulator = await start();
   const early = await rowsAt(emulator, "2026-03-11T00:00:00Z", "accessor");
   expect(await rowsAt(emulator, "2026-03-11T23:59:59Z", "accessor")).toEqual(early);
@@ -105,6 +114,13 @@ test("the numbers of a day stay the same during the next day, and change in most
   const next = await rowsAt(emulator, "2026-03-12T00:00:00Z", "accessor");
   const restated = next.filter((row, i) => row.requests !== early[i]?.requests);
   expect(restated.length).toBeGreaterThan(next.length / 2);
+  for (const later of [next, await rowsAt(emulator, "2026-03-13T00:00:00Z", "accessor")]) {
+    const byKey = new Map(later.map((row) => [row.grouping.accessor, row]));
+    for (const { grouping, requests, hours } of early) {
+      expect(byKey.get(grouping.accessor)?.requests).toBeGreaterThanOrEqual(requests);
+      expect(byKey.get(grouping.accessor)?.hours).toBeGreaterThanOrEqual(hours);
+    }
+  }
 });
 
 test("Get Fields lists the tags, models, methods and features of the requested days", async () => {
