@@ -93,13 +93,22 @@ test("a filter by tag narrows the amounts, whichever name the service's dialect 
   }
 });
 
-test("a value that the service does not list, and no amount has, stays in doubt", async ({ context }) => {
-  await setUp(context, { filters: [{ name: "typo", dimensions: { line_item: "streaming::nova-33" } }] });
-  expect(await context.run(["export"])).toMatchObject(FAILED);
-  const error = expect.stringMatching(/not list the line_item "streaming::nova-33".*did you mean "streaming::nova-3"/);
-  await makeDoubtsAnHourOlder(db);
-  expect(await context.run(["export"])).toMatchObject(FAILED);
-  expect(await coverage()).toMatchObject([{ filter: "typo", status: "suspect", error }]);
+const UNLISTED = /not list the line_item "streaming::nova-33".*did you mean "streaming::nova-3"/;
+test.for([
+  ["that the service does not list stays in doubt", "streaming::nova-33", UNLISTED, FAILED],
+  ["that is free is doubted until a later run confirms it", "sync::aura-2", /no amount .* any of 2 days/, OK],
+] as const)("a filter by a line item %s", async ([, line_item, error, later], { context }) => {
+  const usage: UsageSource = (...day) => BILLED(...day).map((row) => (row.tags ? row : { ...row, dollars: "0" }));
+  await setUp(context, { filters: [{ name: "narrow", dimensions: { line_item } }] }, { usage });
+  for (const expected of [FAILED, later]) {
+    expect(await context.run(["export"])).toMatchObject(expected);
+    const narrowed = {
+      filter: "narrow",
+      ...(expected === OK ? { status: "complete" } : { status: "suspect", error: expect.stringMatching(error) }),
+    };
+    expect(await coverage()).toMatchObject([narrowed]);
+    await makeDoubtsAnHourOlder(db);
+  }
 });
 
 test("a key without the scope is told which one it needs", async ({ context }) => {

@@ -54,6 +54,7 @@ test("days without a run are missing until the next run reads them", async ({ co
   expect(json.status).toBe(1);
   const gap = { status: "missing", error: null, from: addDays(today, -5), to: yesterday };
   expect(JSON.parse(json.stdout)).toMatchObject({
+    readAt: expect.stringMatching(/Z$/),
     conditions: [{ name: "missing", severity: "warning", isWrong: true }],
     jobs: [
       {
@@ -64,7 +65,12 @@ test("days without a run are missing until the next run reads them", async ({ co
     ],
     slices: { complete: 2, suspect: 0, failed: 0, missing: 5 },
     gaps: [{ ...gap, series: [{ project: "production", source: "usage", grouping: "none", filter: "all" }] }],
-    projects: [{ projectId: PROJECT_ID, complete: 2, missing: 5, freshThrough: addDays(today, -6) }],
+    projects: [
+      {
+        ...{ projectId: PROJECT_ID, source: "usage", series: 1, freshThrough: addDays(today, -6) },
+        ...{ complete: 2, missing: 5, failed: 0, suspect: 0 },
+      },
+    ],
   });
 
   await context.run(["export"]);
