@@ -40,7 +40,7 @@ async function runTests(folder: string, files: readonly string[], names: readonl
 /** Errors of a program that is broken, not wrong: the test failed before it reached what it checks. */
 const BROKEN = /SyntaxError|ReferenceError|TypeError|syntax error|does not exist|timed out|No test files found/;
 
-/** Without a wrong change they pass. In CI the suite has shown that, on the same sources. */
+/** Without a wrong change they pass. In CI the suite shows that: it runs on the same sources. */
 async function passUnharmed(): Promise<void> {
   const files = new Set(SABOTAGES.map(({ noticedBy: [file] }) => file));
   const names = SABOTAGES.map(({ noticedBy: [, name] }) => name);
@@ -67,5 +67,7 @@ test.concurrent.each(SABOTAGES)("$name: noticed", LIMIT, async ({ file, replace,
   const { status, stdout, stderr } = await runTests(folder, [noticedBy[0]], [noticedBy[1]]);
   const said = `${stdout}${stderr}`;
   expect(status, said).toBe(1);
+  // A copy that cannot run any test fails, too.
+  expect(stderr, said).toMatch(new RegExp(`FAIL .* > .*${RegExp.escape(noticedBy[1])}`));
   expect(stderr, said).not.toMatch(BROKEN);
 });
