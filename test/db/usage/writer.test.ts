@@ -1,10 +1,13 @@
-// Answers that arrive at the same time are stored together. The result of each must not depend on the others.
+// Answers that arrive at the same time are stored together. The result of each must not depend on the others. And fetch numbers, as two
+// processes take them from one database.
 
 import { setImmediate } from "node:timers/promises";
 import { sql } from "kysely";
 import { expect, test } from "vitest";
+import { nextFetchNo, openFetchNumbers, raiseSequences } from "../../../src/db/usage/fetch-numbers.ts";
 import { openRunWriter } from "../../../src/db/usage/writer.ts";
 import { testDatabase } from "../../support/database.ts";
+import { forgetSequences } from "../../support/forget-sequences.ts";
 import { answerOf, newSeries, shown, total } from "../stored-usage.ts";
 
 const { db, read } = await testDatabase();
@@ -73,4 +76,47 @@ test("two answers for one slice are stored one after the other, and the later fe
 
   expect(results.map(({ slices }) => slices[0]?.decision)).toEqual(["replace", "stale"]);
   expect(await shown(db, project)).toEqual({ [DAY]: { listen: "2" } });
+});
+
+test("a later fetch has a higher number, even among fetches that start together", async () => {
+  const next = openFetchNumbers(db);
+  const numbers = [await next(), ...(await Promise.all([next(), next(), next()])), await next()];
+  expect(numbers).toEqual([...new Set(numbers)].sort((a, b) => a - b));
+});
+
+test("more fetches than there are spare numbers each get a number of their own", async () => {
+  const next = openFetchNumbers(db);
+  const numbers = await Promise.all(Array.from({ length: 200 }, () => next()));
+  expect(new Set(numbers).size).toBe(200);
+});
+
+test("a spare number is used for 50 ms: after that a fetch has a higher number than those that other processes took before", async () => {
+  let nowMs = 1_000;
+  const next = openFetchNumbers(db, () => nowMs);
+  await next();
+  nowMs += 50;
+  const theirs = await nextFetchNo(db);
+  expect(await next()).toBeLessThan(theirs);
+  nowMs += 1;
+  expect(await next()).toBeGreaterThan(theirs);
+});
+
+test("a sequence that is not behind is left alone", async () => {
+  await newSeries(db, "endpoint", { usage: { [DAY]: { listen: "1" } } });
+  await raiseSequences(db);
+  const before = await nextFetchNo(db);
+  expect(await raiseSequences(db)).toEqual([]);
+  expect(await nextFetchNo(db)).toBe(before + 1);
+});
+
+test("no number is given out twice while several processes raise the sequences at once", async () => {
+  await newSeries(db, "endpoint", { usage: { [DAY]: { listen: "1" } } });
+  await raiseSequences(db);
+  await forgetSequences(db);
+  const taken = (
+    await Promise.all(
+      [1, 2, 3, 4].map(async () => [await nextFetchNo(db), await raiseSequences(db), await nextFetchNo(db)]),
+    )
+  ).flatMap(([first, , last]) => [first, last]);
+  expect(new Set(taken).size).toBe(taken.length);
 });

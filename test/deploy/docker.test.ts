@@ -1,4 +1,5 @@
-// The build of the image without a Docker engine: its files alone have to be enough.
+// The build of the image without a Docker engine: its files alone have to be enough. And what holds for each service of docker-compose.yml;
+// test/containers runs it.
 
 import { execFile } from "node:child_process";
 import fs from "node:fs/promises";
@@ -6,6 +7,7 @@ import os from "node:os";
 import path from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
+import { parse } from "yaml";
 
 const ROOT = path.join(import.meta.dirname, "../..");
 
@@ -51,3 +53,30 @@ function copiedByBuildStage(dockerfile: string): { readonly source: string; read
     sources.split(" ").map((source) => ({ source, target })),
   );
 }
+
+const TEXT = await fs.readFile(path.join(ROOT, "docker-compose.yml"), "utf8");
+const { services }: { services: Record<string, Record<string, unknown>> } = parse(TEXT, { merge: true });
+
+test("every service has a memory limit and keeps little of its log", () => {
+  for (const [name, service] of Object.entries(services)) {
+    expect([name, service]).toEqual([
+      name,
+      expect.objectContaining({
+        mem_limit: expect.any(String),
+        logging: { driver: "json-file", options: { "max-size": "10m", "max-file": "3" } },
+      }),
+    ]);
+  }
+});
+
+test("no default of a password is a name, which the log would then leave out, and each password has one default", () => {
+  const defaults = [...TEXT.matchAll(/\$\{(\w+_PASSWORD):-(\w+)\}/g)].map(([, name, value]) => [name, value] as const);
+  const values = new Map(defaults);
+  expect(new Set(defaults.map(String)).size).toBe(values.size);
+  expect(values.size).toBe(5);
+  for (const value of values.values()) {
+    expect(TEXT.replaceAll(/\$\{\w+_PASSWORD:-\w+\}|^#.*$/gm, "")).not.toContain(value);
+    // Of "access", which demands 16 characters, and of a URL, which can't have every character.
+    expect(value).toMatch(/^[A-Za-z]{10,}$/);
+  }
+});

@@ -1,0 +1,228 @@
+// Which runs a worker starts at a tick, what it does with a queue job that is of no project of its configuration or was delivered twice, and
+// how it starts and stops.
+
+import { randomUUID } from "node:crypto";
+import path from "node:path";
+import { sql } from "kysely";
+import { pino } from "pino";
+import { expect, test } from "vitest";
+import { loadConfig } from "../../src/config/config.ts";
+import { inTransaction } from "../../src/db/connection/transaction.ts";
+import { openQueue } from "../../src/db/jobs/queue.ts";
+import { endProjects, insertQueuedRun } from "../../src/db/jobs/runs.ts";
+import { registerSeries } from "../../src/db/usage/stored-series.ts";
+import { openRunWriter } from "../../src/db/usage/writer.ts";
+import { openExportContext } from "../../src/jobs/context.ts";
+import { withKnownProjects } from "../../src/jobs/discovery.ts";
+import { NO_COUNTS } from "../../src/usage/counts.ts";
+import { configuredSeries } from "../../src/usage/plan.ts";
+import { retryUntilReached, type WorkerContext } from "../../src/worker/context.ts";
+import { handleProject } from "../../src/worker/handle-project.ts";
+import { openLiveness } from "../../src/worker/liveness.ts";
+import { ProjectWatch } from "../../src/worker/projects.ts";
+import { tick } from "../../src/worker/tick.ts";
+import { rotationTest } from "../cli/rotation/rotation-context.ts";
+import { farSchedule, PROJECT_ID, smallConfig } from "../cli/small-config.ts";
+import { parse } from "../config/sample-config.ts";
+import { testDatabase } from "../support/database.ts";
+import { startEmulator } from "../support/emulator.ts";
+import { silentApp } from "../support/silent-app.ts";
+
+const { db } = await testDatabase();
+
+/** A worker with these projects, an export and a rotation of all of them. */
+async function workerWith(name: string, ids: readonly string[]): Promise<WorkerContext> {
+  const app = silentApp();
+  const projects = ids.map((id) => ({ id, name: id, key: { env: "KEY" } }));
+  const job = { name, schedule: farSchedule(), projects: ["*"] };
+  const written = smallConfig("https://api.example.com", { projects, exports: [job] });
+  const rotation = { ...job, name: `${name}-keys`, comment: "c", scopes: ["keys:write"] };
+  const config = parse({ ...written, rotations: [rotation] });
+  const seriesIds = await registerSeries(db, configuredSeries(config.exports));
+  return { app, db, config, ids: seriesIds, queue: await openQueue(db, app.log) } as unknown as WorkerContext;
+}
+
+/** The runs of a job, the oldest first, each with its projects. */
+async function projectsOfRuns(job: string): Promise<readonly string[]> {
+  const { rows } = await sql<{ projects: string }>`
+    select string_agg(project_id, ' ' order by project_id) as projects from usage_export.run join usage_export.run_project using (run_id)
+    where job = ${job} group by run_id order by min(started_at)
+  `.execute(db);
+  return rows.map(({ projects }) => projects);
+}
+
+test("a new project gets its first key while another project of the rotation is still at work", async () => {
+  await tick(await workerWith("slow", ["a"]));
+  const withBoth = await workerWith("slow", ["a", "b"]);
+  expect(await tick(withBoth)).toBe(true);
+  expect(await tick(withBoth)).toBe(false);
+  expect(await projectsOfRuns("slow-keys")).toEqual(["a", "b"]);
+});
+
+test("a project that no worker knows is started again after an hour, not at once", async () => {
+  const context = await workerWith("newer", ["a"]);
+  await tick(context);
+  const { rows } = await sql<{
+    runId: string;
+  }>`select run_id as "runId" from usage_export.run where job like 'newer%'`.execute(db);
+  await endProjects(
+    db,
+    rows.map(({ runId }) => ({ runId, projectId: "a", counts: NO_COUNTS, error: "it is not in the configuration" })),
+  );
+  expect(await tick(context)).toBe(false);
+  await sql`update usage_export.run set started_at = started_at - interval '1 hour' where job like 'newer%'`.execute(
+    db,
+  );
+  expect(await tick(context)).toBe(true);
+  for (const job of ["newer", "newer-keys"]) expect(await projectsOfRuns(job)).toEqual(["a", "a"]);
+});
+
+test("a scheduled run waits for the end of a run that was late", async () => {
+  const app = silentApp();
+  const config = parse(smallConfig("https://api.example.com", { exports: [{ schedule: farSchedule() }] }));
+  const ids = await registerSeries(db, configuredSeries(config.exports));
+  const context = { app, db, config, ids, queue: await openQueue(db, app.log) } as unknown as WorkerContext;
+  const runs = async () => {
+    const { rows } = await sql<{ trigger: string }>`select trigger from bi.runs where job = 'nightly'`.execute(db);
+    return rows.map(({ trigger }) => trigger);
+  };
+  expect(await tick(context)).toBe(true);
+  expect(await runs()).toEqual(["catchup"]);
+  // As if that run were of the day before, and its time came again.
+  await sql`update usage_export.run set scheduled_for = scheduled_for - interval '1 day'`.execute(db);
+  await sql`update usage_export.job set scheduled_through = scheduled_through - interval '1 day'`.execute(db);
+  expect(await tick(context)).toBe(false);
+  await sql`update usage_export.run set status = 'ok', finished_at = now()`.execute(db);
+  expect(await tick(context)).toBe(true);
+  expect(await runs()).toHaveLength(2);
+});
+
+const KEY = "0123456789abcdef0123456789abcdef";
+const app = silentApp({ env: { ACCOUNT_KEY: KEY, DATABASE_URL: "postgres://127.0.0.1/usage" } });
+
+test("ticks wait a time for a list that hangs, plan with the projects that are known, and take the list up when it comes", async () => {
+  const released = Promise.withResolvers<void>();
+  await using emulator = await startEmulator({
+    consoleKeys: [{ secret: KEY, projectId: "a", scopes: ["member"], isAccountKey: true }],
+    fault: () => ({ kind: "hold", until: released.promise }),
+  });
+  const projects = [{ discover: true, key: { env: "ACCOUNT_KEY" } }];
+  const written = smallConfig(emulator.url, { projects, exports: [{ projects: ["*"] }] });
+  const config = await withKnownProjects(parse(written), db);
+  const read = Promise.withResolvers<void>();
+  const projectWatch = new ProjectWatch({ app, config, db, onRead: read.resolve }, 300);
+  const watch = () => projectWatch.shouldPlan();
+
+  expect(await watch()).toBe(false);
+  await expect.poll(watch).toBe(true);
+  await expect.poll(() => emulator.requests.length).toBe(1);
+  released.resolve();
+  await read.promise;
+
+  expect(await watch()).toBe(false);
+  // It could not be taken up.
+  expect(await watch()).toBe(true);
+});
+
+const failed = (code: string, message: string) => Object.assign(new Error(message), { code });
+
+test.each([
+  ["a deadlock", failed("40P01", "deadlock detected")],
+  ["a lock that was waited for too long", failed("55P03", "canceling statement due to lock timeout")],
+])("after %s the worker stays ready, and no outage is logged", (_name, error) => {
+  const lines: string[] = [];
+  const liveness = openLiveness(pino({}, { write: (line) => lines.push(line) }), () => 0);
+  liveness.reportDatabase();
+  liveness.reportDatabase(error);
+  expect(liveness.reasons()).toEqual([]);
+  expect(lines).toMatchObject([expect.stringContaining(`"reason":"${error.message}"`)]);
+  expect(lines.join()).not.toContain("not reached");
+});
+
+test("an outage is logged when it begins and when it is over, however many callers report it", () => {
+  const lines: string[] = [];
+  const liveness = openLiveness(pino({}, { write: (line) => lines.push(line) }), () => 0);
+  expect(liveness.reasons()).toEqual(["starting"]);
+  liveness.reportDatabase();
+  expect(liveness.reasons()).toEqual([]);
+  for (let i = 0; i < 3; i++) liveness.reportDatabase(failed("57P01", "terminating connection"));
+  expect(liveness.reasons()).toEqual(["terminating connection"]);
+  liveness.reportDatabase(failed("ECONNREFUSED", "connect ECONNREFUSED"));
+  for (let i = 0; i < 3; i++) liveness.reportDatabase();
+  expect(liveness.reasons()).toEqual([]);
+  expect(lines.map((line) => JSON.parse(line).msg)).toEqual(["database not reached", "database reached again"]);
+});
+
+test("a worker is live for as long as a tick may take, and then neither live nor ready", () => {
+  let minutes = 0;
+  const liveness = openLiveness(pino({}, { write: () => {} }), () => minutes * 60_000);
+  const shown = () => {
+    liveness.reportDatabase();
+    return [liveness.isLive(), liveness.reasons()];
+  };
+  minutes = 10;
+  expect(shown()).toEqual([true, []]);
+  minutes = 11;
+  expect(shown()).toEqual([false, ["no tick has ended for 11 minutes"]]);
+  liveness.heartbeat();
+  expect(shown()).toEqual([true, []]);
+});
+
+const rotationCase = await rotationTest();
+
+test("a rotation that a worker does not know is left to one that does, and fails only after all tries", async () => {
+  const [runId, projectId] = [randomUUID(), "p"];
+  const planned = { runId, kind: "rotation", job: "exporter", trigger: "schedule" } as const;
+  await inTransaction(db, (tx) => insertQueuedRun(tx, planned, [{ projectId, planned: 0 }]));
+  const app = { log: pino({ level: "silent" }), scrubber: { scrub: (text: string) => text } };
+  const config = { exports: [], rotations: [] };
+  const service = { forgetRefusals() {} };
+  const context = { app, db, config, service, writer: openRunWriter(db) } as unknown as WorkerContext;
+  const { signal } = new AbortController();
+  const deps = { stopping: signal, knownRuns: new Set<string>() };
+  const handle = (retryCount: number) =>
+    handleProject(context, deps, { data: { runId, projectId }, retryCount, retryLimit: 7, signal });
+  const run = async () =>
+    (await sql<object>`select status, error from bi.runs where run_id = ${runId}`.execute(db)).rows[0];
+  const error = "project p of rotation exporter is not in the configuration of the worker that has it";
+
+  await expect(handle(6)).rejects.toThrow(error);
+  expect(await run()).toEqual({ status: "running", error: null });
+  await handle(7);
+  expect(await run()).toEqual({ status: "failed", error });
+});
+
+rotationCase("a rotation that was delivered twice and fails sends one create", async ({ context: lab }) => {
+  lab.emulator.fault = ({ method }) => (method === "POST" ? { kind: "answer", status: 400, body: "{}" } : undefined);
+  const config = await loadConfig(path.join(lab.folder, "jobs.config.json"));
+  const app = silentApp({ env: { USAGE_EXPORT_KEY: lab.key, USAGE_EXPORT_MASTER_KEY: lab.masterKey } });
+  await using opened = await openExportContext(app, config, lab.db);
+  const context = opened as unknown as WorkerContext;
+  const [runId, projectId] = [randomUUID(), PROJECT_ID];
+  const planned = { runId, kind: "rotation", job: "exporter", trigger: "schedule" } as const;
+  await inTransaction(lab.db, (tx) => insertQueuedRun(tx, planned, [{ projectId, planned: 0 }]));
+  const { signal } = app;
+  const deps = { stopping: signal, knownRuns: new Set<string>() };
+  const claimed = { data: { runId, projectId }, retryCount: 0, retryLimit: 7, signal };
+  await Promise.all([handleProject(context, deps, claimed), handleProject(context, deps, claimed)]);
+  expect(lab.emulator.requests.filter(({ method }) => method === "POST")).toHaveLength(1);
+});
+
+/** Returns after how many attempts opening succeeded, if the database answers the first one with this error code. */
+async function attemptsAfter(code: string): Promise<number> {
+  let attempts = 0;
+  const liveness = openLiveness(app.log, () => 0);
+  return retryUntilReached(app, liveness, async () => {
+    attempts++;
+    if (attempts === 1) throw Object.assign(new Error("a fault of the test"), { code });
+    return attempts;
+  });
+}
+
+test("if the database can't be reached while the worker starts, the worker tries again", async () => {
+  expect(await attemptsAfter("ECONNREFUSED")).toBe(2);
+});
+
+test("if the database refuses access while the worker starts, the worker does not try again", async () => {
+  await expect(attemptsAfter("28P01")).rejects.toThrow("a fault of the test");
+});
