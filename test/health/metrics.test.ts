@@ -1,5 +1,8 @@
-// The answer to a scrape.
+// The answer to a scrape; and that the alert rules name only metrics that it has, as a rule on another would never fire (alerts.test.yml tests
+// with promtool that each fires).
 
+import { readFile } from "node:fs/promises";
+import path from "node:path";
 import { expect, test } from "vitest";
 import { inTransaction } from "../../src/db/connection/transaction.ts";
 import { heartbeatWorker, lockJob, markScheduled } from "../../src/db/jobs/jobs.ts";
@@ -156,4 +159,24 @@ test("every gauge that is read from the database gets a sample, and no sample ha
   expect(gauges.length).toBeGreaterThan(4);
   for (const gauge of gauges) expect(text).toMatch(new RegExp(`\n${gauge}[{ ]`));
   expect(text).toContain("\nusage_export_health_read 1");
+});
+
+const FOLDER = path.join(import.meta.dirname, "../../monitor");
+const rules = await readFile(path.join(FOLDER, "alerts.yml"), "utf8");
+const ruleTests = await readFile(path.join(FOLDER, "alerts.test.yml"), "utf8");
+
+const alerts = [...rules.matchAll(/- alert: (\w+)/g)].map(([, name = ""]) => name);
+const expressions = [...rules.matchAll(/expr: (?:>-\n((?: {10}.*\n)+)|(.*))/g)].map(([, long, short]) => long ?? short);
+
+test("every metric that an alert rule uses is in the answer to a scrape", async () => {
+  const { text } = await testMetrics().scrape();
+  const exposed = [...text.matchAll(/^# TYPE (\w+)/gm)].map(([, name]) => name);
+  const used = expressions.flatMap((expression) => expression?.match(/\busage_export_\w+/g) ?? []);
+  expect(expressions).toHaveLength(alerts.length);
+  expect(used.length).toBeGreaterThanOrEqual(alerts.length);
+  expect(exposed).toEqual(expect.arrayContaining(used));
+});
+
+test.each(alerts)("alerts.test.yml has a test of %s", (alert) => {
+  expect(ruleTests).toContain(alert);
 });

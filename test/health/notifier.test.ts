@@ -1,4 +1,4 @@
-// Which notifications workers that share a database send, also if a receiver, a worker or the database fails meanwhile.
+// Which notifications workers that share a database send, also if a receiver, a worker or the database fails meanwhile; and pings.
 
 import os from "node:os";
 import { sql } from "kysely";
@@ -193,4 +193,24 @@ test.each([
   });
   await fixture.notifier().tick();
   expect(fixture.texts).toHaveLength(notifications);
+});
+
+test("the dead man's switch is pinged once a minute while all is well, and not while a slice is failed", async () => {
+  await using fixture = await openNotifierFixture(db);
+  const { tick } = fixture.notifier("deadMan");
+  for (let i = 0; i < 5; i++) await tick();
+  // A new minute may have begun during the ticks; then there are two pings.
+  expect(fixture.requests.length).toBeLessThanOrEqual(2);
+  expect(fixture.requests[0]).toBe("GET /deadMan");
+
+  const pings = fixture.requests.length;
+  const day = (await daysBack(db))(1);
+  const { seriesId } = fixture;
+  await recordFailure(db, { seriesId, days: [day], fetchNo: await nextFetchNo(db), reason: "down" });
+  await fixture.notifier("deadMan").tick();
+  expect(fixture.requests).toHaveLength(pings);
+
+  await store(db, seriesId, [total(day, { requests: "1" })], { grouping: "none" });
+  await fixture.notifier("deadMan").tick();
+  expect(fixture.requests).toHaveLength(pings + 1);
 });

@@ -48,7 +48,7 @@ test("bi.coverage shows the status of a slice, when it was read and how many row
   expect(await view(db, "coverage", project)).toMatchObject([{ ...series, ...slice, usage_date: back(1) }]);
 });
 
-test("yesterday is missing from the next scheduled time on, and not before", async () => {
+test("yesterday is missing from the next scheduled time on, and not before, and today never", async () => {
   const { project, seriesId } = await dueSeries(2, 2, FUTURE);
   await store(db, seriesId, { [back(2)]: {} });
   expect(await statuses(project)).toEqual({ [back(2)]: "complete" });
@@ -61,12 +61,6 @@ test("a series that no run has planned yet has no missing days", async () => {
   await setNextDue(seriesId, PAST);
   expect(await view(db, "coverage", project)).toEqual([]);
   expect(await view(db, "freshness", project)).toEqual([]);
-});
-
-test("today is never missing", async () => {
-  const { project, seriesId } = await dueSeries(1, 1, PAST);
-  await store(db, seriesId, { [back(1)]: {} });
-  expect(await statuses(project)).toEqual({ [back(1)]: "complete" });
 });
 
 test("a missing or failed day is settling while it is in the window, and final afterwards", async () => {
