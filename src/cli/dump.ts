@@ -18,6 +18,9 @@ import { withDatabase } from "../open-database.ts";
 import { csvHeader, csvLine } from "../show/csv.ts";
 import { checkOutputPath, writeFileAtomically, writeStandardOutput } from "./output.ts";
 
+/** A view may have years of rows. */
+const STATEMENT_SECONDS_MAX = 10 * 60;
+
 type RowChoice = DayChoice & { readonly view: string };
 
 /** If no format is given, the ending of `out` decides. An `out` of "-" is standard output. */
@@ -46,7 +49,7 @@ export async function runDump(app: App, options: DumpOptions): Promise<number> {
     const count = await writeRows(output, out, view, readViewRows(tx, view, { from, to, changedSince }));
     if (out !== "-") app.write(`${count} rows of bi.${view.name} written to ${out}\n${daysText}`);
   };
-  await withDatabase(app, (db) => readSnapshot(db, dump, 10 * 60));
+  await withDatabase(app, (db) => readSnapshot(db, dump, STATEMENT_SECONDS_MAX));
   return 0;
 }
 
@@ -76,12 +79,13 @@ async function dumpDays(tx: Tx, output: Output, view: DumpedView, changedSince: 
   let next: string = changedSince;
   const days = async function* () {
     for await (const rows of readChangedDays(tx, view, changedSince)) {
+      // Each row has the moment for the next time in its last column.
       next = JSON.parse(rows[0]?.at(-1) ?? "null") ?? next;
       yield rows;
     }
   };
   const count = await writeRows(output, file, CHANGED_DAYS, days());
-  return `${count} days to delete before they are inserted: ${file}\nnext time: --changed-since ${next === BEGINNING ? "beginning" : next}\n`;
+  return `${count} days written to ${file}: delete them from your copy before you insert the rows\nnext time: --changed-since ${next === BEGINNING ? "beginning" : next}\n`;
 }
 
 /** The value as Postgres writes it. */

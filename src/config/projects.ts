@@ -60,11 +60,11 @@ export const KeySource = z
   })
   .describe("Where this project's key is found; never the key itself.");
 
-const NOT_IN_A_LIST =
+const NO_PLACEHOLDER =
   'expected no placeholder: this key lists the projects, before any is known; "projectKey" may have "{id}"';
 
 /** The key that lists projects. It can't be that of a rotation, which belongs to one project. */
-const ListKey = StaticKey.refine((key) => !isPatternKey(key), NOT_IN_A_LIST);
+const ListKey = StaticKey.refine((key) => !isPatternKey(key), NO_PLACEHOLDER);
 
 /** The project id in the packaged example: the service would answer it with 404 or with the usage of somebody else. */
 const PLACEHOLDER_ID = "PROJECT_ID";
@@ -87,7 +87,7 @@ const Patterns = z.array(text(200));
 
 const Discovery = object({
   discover: z.literal(true).describe("Reads every project that the service lists for the key."),
-  key: ListKey.describe("The key that lists the projects, and reads them without a `projectKey`."),
+  key: ListKey.describe("The key that lists the projects; without `projectKey` it also reads them."),
   projectKey: StaticKey.exactOptional().describe("Where each project's key is found."),
   include: Patterns.min(1).prefault(["*"]).describe("Which projects to read: patterns of names or ids at the service."),
   exclude: Patterns.prefault([]).describe("Which projects not to read."),
@@ -161,8 +161,8 @@ export function matchesPattern(pattern: string, text: string): boolean {
 type NamedProject = Project & { readonly isDiscovered?: true };
 
 /**
- * The projects with these names, and those that a pattern among them fits, each once. A discovered project is found by patterns alone: its
- * name may look like a pattern, and must not take the pattern away from other projects.
+ * The projects that have one of these names or match a pattern among them, each once. Discovered projects are found only by patterns: if one is
+ * called "prod-*" at the service, this pattern must still find the others.
  */
 export function projectsNamed(projects: readonly NamedProject[], names: readonly string[]): Project[] {
   const written = projects.filter(({ isDiscovered }) => !isDiscovered);

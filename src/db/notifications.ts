@@ -16,12 +16,13 @@ const CLAIM_SECONDS = 60;
 const RECORD_KEPT_DAYS = WATCHED_DAYS_MAX + 35;
 
 export type LastSent = {
+  /** What the notification said; "well" if none was ever sent. */
   readonly state: "wrong" | "well";
   /** Changes with each claim and with each notification sent. */
   readonly claim: string;
 };
 
-/** The last notification of each subject. One that was claimed, and never sent, counts as well. */
+/** By subject, its last notification. A subject that was only claimed so far has an entry, too. */
 export async function readLastSent(db: Database): Promise<ReadonlyMap<string, LastSent>> {
   const rows = await db.selectFrom("usage_export.notice").select(["subject", "state", "claim"]).execute();
   return new Map(rows.map(({ subject, ...lastSent }) => [subject, lastSent]));

@@ -10,6 +10,7 @@ import { storeConfigured, type Tx } from "./connection/transaction.ts";
 
 /** Replaces the stored prices by those of the configuration. Returns whether any has changed. */
 export async function storePrices(db: Database, prices: readonly Price[]): Promise<boolean> {
+  // A price of null only ends the one before it.
   const book = withEnds(prices).filter(({ price }) => price !== null);
   return storeConfigured(db, "prices", JSON.stringify(book), async (tx) => {
     await sql`delete from usage_export.price_tier`.execute(tx);
@@ -64,7 +65,7 @@ async function writeBudget(tx: Tx, budget: Budget): Promise<void> {
   `.execute(tx);
 }
 
-/** How long a period is watched after its end, and after the newest reading of its days, as these may reach a threshold late. */
+/** A period is watched for this long after its end, and again after each reading of its days: a late reading may reach a threshold. */
 const WATCHED_DAYS = 3;
 /** Nobody is notified of a period that ended longer ago: the record of what was sent about it may be deleted by then. */
 export const WATCHED_DAYS_MAX = 365;
@@ -86,8 +87,8 @@ export async function watchedBudgets(db: Database, tx: Tx): Promise<readonly Bud
 }
 
 /**
- * A text that changes with every stored answer, as it raises the number of a slice's newest fetch, with the budgets, prices, keys and series,
- * and every ten minutes, because some figures depend on the time of day. Null without a budget.
+ * A text that changes whenever the budgets, prices, keys, series or stored answers change. Each stored answer raises the number of a slice's
+ * newest fetch. The text also changes every ten minutes, because some figures depend on the time of day. Null without a budget.
  */
 async function readBasis(tx: Tx): Promise<string | null> {
   const { rows } = await sql<{ basis: string | null }>`
@@ -105,7 +106,7 @@ async function readBasis(tx: Tx): Promise<string | null> {
 /** The current periods, earlier ones whose days are still read again, and those with a day that was read lately. */
 async function readWatched(tx: Tx): Promise<readonly BudgetUse[]> {
   const watchedFrom = sql`(now() - make_interval(days => ${WATCHED_DAYS}))`;
-  // The first two conditions are cheap and leave most periods out before their use is computed.
+  // Use is computed only for the condition after the last `and`: those before it are cheap, and leave most periods out.
   const { rows } = await sql<BudgetUse>`
     select ${useColumns}
     from usage_export.budget_period p
@@ -134,7 +135,7 @@ export async function budgetsIn(tx: Tx, { start, end }: Window): Promise<readonl
   return rows;
 }
 
-/** Whether usage or cost by the dimension was read, but none with the value. A value of a set is searched for in the text of the set. */
+/** Whether usage or cost by the dimension was read, but none with the value. The display of a set of tags is a JSON array of its values. */
 function isNeverSeen(scope: RawBuilder<string>, value: RawBuilder<string | null>) {
   const groupsOfScope = sql`
     select from usage_export.group_value g

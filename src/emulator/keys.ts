@@ -50,6 +50,7 @@ export class KeyStore {
     return key && this.#stateOf(key, at) === "active" ? key : undefined;
   }
 
+  /** Makes the key that a caller with another key has asked for, in the project of that key. */
   create({ projectId, isAccountKey }: ApiKey, request: KeyRequest, at: Date) {
     const secret = randomBytes(20).toString("hex");
     const identity = { apiKeyId: randomUUID(), projectId, isAccountKey, origin: "created" } as const;
@@ -138,7 +139,7 @@ function isScope(name: string): boolean {
   return ROLES.has(name) || /^[a-z][a-z_-]*(:[a-z][a-z_-]*)+$/.test(name);
 }
 
-/** The scopes as the service lists them: roles by name, shorthands expanded, in an order of its own. */
+/** The scopes as the service lists them: roles by name, shorthands expanded, sorted. */
 function grantedScopes(asked: readonly string[]): string[] {
   return [...new Set(asked.flatMap((name) => SHORTHANDS.get(name) ?? [name]))].sort();
 }

@@ -48,12 +48,13 @@ export type ChangePart = ChangeAmounts & {
   readonly groups: number;
 };
 
-/** What every question about a change asks, whatever else the question has that it is made from. */
+/** Every question about a change asks this. A question that it is made from may ask something else. */
 const LARGEST_CHANGES = { filter: undefined, group: undefined, sort: "change" } as const;
 
 /** Throws InvalidQuestion if there is no such project. */
 export async function changes(query: Query, { groupings, ...asked }: ChangeQuestion): Promise<Change> {
   const question = { ...asked, ...LARGEST_CHANGES };
+  // `totalSplit` is a grouping whose groups add up to the total: "none" may not be exported.
   const { totalSplit, available, basis } = await readTotalSplit(query, { ...question, grouping: "none" });
   const total = await amounts(query, { ...question, grouping: totalSplit }, basis);
   const splits: ChangeSplit[] = [];
@@ -76,6 +77,7 @@ function partsOf({ question: { grouping }, groups, other }: Answer, { total }: A
   });
   if (other && addsUp(grouping)) parts.push({ part: "others", ...none, groups: other.groups, ...changeAmounts(other) });
   const rest = unattributed(changeAmounts(total ?? { amount: null, before: null }), parts);
+  // Where groups overlap, this part has the groups that are not listed.
   if (Object.values(rest).some((amount) => amount !== "0"))
     parts.push({ part: "not attributed", ...none, groups: addsUp(grouping) ? 0 : (other?.groups ?? 0), ...rest });
   return parts;

@@ -175,7 +175,7 @@ function configCondition({ workers }: HealthFacts): readonly Found[] {
 
 function listCondition({ list, projects, waiting, waitingSince, error, failingSince }: StoredList): readonly Found[] {
   if (error !== null && failingSince !== null) {
-    const kept = `${counted(projects, "project")} of the last list are exported, and new ones are not until it is mended`;
+    const kept = `${counted(projects, "project")} of the last list are exported, and new ones are not until it can be read`;
     const text = `the projects of ${list} can't be listed since ${instantText(failingSince)}: ${kept}; ${truncate(error, ERROR_LENGTH_MAX)}`;
     return [condition("projects", nameWord(list), text, { since: failingSince })];
   }

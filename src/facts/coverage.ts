@@ -125,7 +125,7 @@ order by missing desc nulls last, lacking desc nulls last, regexp_replace(projec
 limit ${PROJECTS_MAX}`);
 }
 
-/** The gaps are not those of bi.coverage_gaps, which has no suspect days, and whose stretches do not end with the period. */
+/** bi.coverage_gaps can't be used: it has no suspect days, and its gaps reach beyond the period. */
 function projectCoverage(query: Query, shown: readonly ProjectRow[], condition: string) {
   const ids = shown.map(({ projectId }) => literal(projectId)).join(", ");
   const ofShown = `project_id in (${ids})`;
@@ -134,6 +134,7 @@ function projectCoverage(query: Query, shown: readonly ProjectRow[], condition: 
 with covered as materialized (
   select *, ${QUALITY} as quality from bi.coverage where ${ofShown} and ${condition}
 ), gap as (
+  -- Days with an error are apart from days without one. A gap shows the error of its newest day.
   select project_id, json_build_object('source', source, 'grouping', "grouping", 'filter', filter, 'quality', quality,
       'start', min(usage_date), 'end', max(usage_date), 'error', (array_agg(error order by usage_date desc))[1]) as gap,
     row_number() over (partition by project_id order by max(usage_date) desc, source desc, "grouping", filter collate "C") as nth
@@ -164,7 +165,7 @@ type Gap = {
   readonly status: "missing" | "failed";
   readonly from: Day;
   readonly to: Day;
-  /** Why the newest of its days failed. Of missing days: that they were read, but not since they were over; null if they were never read. */
+  /** Why the newest of its days failed. For missing days it says that they were read before they were over and not since; null if never read. */
   readonly error: string | null;
   readonly series: readonly SeriesName[];
 };

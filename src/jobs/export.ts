@@ -118,6 +118,7 @@ async function markPlannedDue(
   { requests, runDay, due }: ExportPlan,
 ): Promise<void> {
   const seriesIds = [...new Set(requests.map(({ series }) => seriesIdOf(ids, series)))];
+  // Without a window only the answers show which days are due. A series that has due days already gets those up to yesterday.
   const newlyDue = due ?? (job.window ? undefined : { through: addDays(runDay, -1) });
   if (newlyDue) await markDue(db, seriesIds, { ...newlyDue, nextAt: nextOccurrence(job, await databaseNow(db)) });
 }
@@ -240,19 +241,21 @@ export async function readBreakdown(
   request: UsageRequest,
 ): Promise<ReadBreakdown> {
   const { series, window } = request;
-  const read = async (dialect: Dialect, mayBeOther: boolean): Promise<ReadBreakdown> => {
+  const read = async (dialect: Dialect, mayTryOther: boolean): Promise<ReadBreakdown> => {
     const sent = await check.withModelId(request, dialect);
     const options = { dialect, beforeAttempt: onPermit };
     const answer = await keys.use(series.project, (key) => fetchBreakdown(service, sent, key, app.signal, options));
-    const otherDialect = async () => (mayBeOther ? dialects.alternative(request, dialect) : undefined);
+    const otherDialect = async () => (mayTryOther ? dialects.alternative(request, dialect) : undefined);
     const fitting = fitsDialect(request, answer) ? undefined : await otherDialect();
     if (fitting) return read(fitting, false);
 
+    // A snapshot belongs to the day of its run; the usage of a day to the day at the service when it was read.
     const readOn = undated === "snapshot" ? runDay : dayOf(service.serviceTime() ?? new Date());
     const slices = normalise(request, answer, dayOfUndated(readOn, undated), groupingName(series.grouping, dialect));
     const doubt = await check.doubtOf(request, slices, dialect, checkFeatures, stored);
-    const undoubted = doubt && (await otherDialect());
-    if (undoubted) return read(undoubted, false);
+    // The other dialect may give numbers without a doubt.
+    const other = doubt && (await otherDialect());
+    if (other) return read(other, false);
 
     await check.requireThatServiceGroups(request, answer);
     return { slices, doubt, period: isObject(answer) ? answerPeriod(answer, window) : undefined };
@@ -260,7 +263,7 @@ export async function readBreakdown(
 
   await check.prefetchTotal(request, checkFeatures);
   const reading = read(await dialects.forRequest(request), true);
-  check.useTotal(request, async () => (await reading).slices);
+  check.offerTotal(request, async () => (await reading).slices);
   return reading;
 }
 

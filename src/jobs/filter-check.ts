@@ -146,7 +146,7 @@ export class FilterCheck {
   }
 
   /** Filtered answers are compared with the run's own reading of the total, if that is made first. */
-  useTotal({ series, window }: UsageRequest, reading: () => Promise<readonly NormalisedSlice[]>): void {
+  offerTotal({ series, window }: UsageRequest, reading: () => Promise<readonly NormalisedSlice[]>): void {
     if (series.grouping !== "none" || filterKey(series.filter) !== NO_CONDITIONS) return;
     // Whoever reads the total reports its failure.
     this.#totals(totalKey({ series, window }), async () => dayTotals(await reading())).catch(() => {});

@@ -64,6 +64,7 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
       await call.beforeAttempt?.();
       refusals.check(key, what);
     };
+    // Checked here too, so that a refused key does not wait for a permit.
     refusals.check(key, what);
     // The first three parts of the path name the project: v1, projects, its id.
     const project = call.path.slice(0, 3).join("/");

@@ -75,10 +75,10 @@ const LABELS_MAX = 200;
 
 function limited(health: HealthState): HealthState {
   const { conditions, projects } = health;
-  const isCritical = conditions.filter(({ severity }) => severity === "critical");
+  const critical = conditions.filter(({ severity }) => severity === "critical");
   return {
     ...health,
-    conditions: [...isCritical, ...conditions.filter((one) => one.severity !== "critical")].slice(0, LABELS_MAX),
+    conditions: [...critical, ...conditions.filter((one) => one.severity !== "critical")].slice(0, LABELS_MAX),
     projects: worstProjects(projects.filter(({ series }) => series > 0)).slice(0, LABELS_MAX),
   };
 }

@@ -137,19 +137,22 @@ function changeSentence(data: Overview): string | undefined {
   const compared = comparedWindow(main);
   if (!compared || !total?.change || !total.amount || !total.before || isZero(total.before)) return undefined;
   const days = dayCount(data.period);
-  const last = `${days === 1 ? "" : `The ${days} days to `}${dayLabel(data.period.end)}`;
+  const subject = `${days === 1 ? "" : `The ${days} days to `}${dayLabel(data.period.end)}`;
   const share = Number(total.change) / Math.abs(Number(total.before));
   const verb = question.currency === null ? "had" : "cost";
   const amount = quantityText(total.amount, question);
   const before = periodText(compared);
-  if (Math.abs(share) < STEADY_SHARE) return `${last} ${verb} ${amount}, about the same as ${before}.`;
+  if (Math.abs(share) < STEADY_SHARE) return `${subject} ${verb} ${amount}, about the same as ${before}.`;
   const percent = changeText(total.amount, total.before).replace(/^[+-]/, "");
   const isRise = share > 0;
   const drivers = driversText(data, question.metric, total.change);
-  return `${last} ${verb} ${amount}, ${percent} ${isRise ? "more" : "less"} than ${before}${drivers}.`;
+  return `${subject} ${verb} ${amount}, ${percent} ${isRise ? "more" : "less"} than ${before}${drivers}.`;
 }
 
-/** Names the group that changed the most by the first split, such as a project, and the API key if it caused more than half of that. */
+/**
+ * Names the group that caused the most of the change by the first split, such as a project. Adds the API key that caused the most, if that is
+ * more than half as much.
+ */
 function driversText({ splits }: Overview, metric: string, change: string): string {
   const parts = splits
     .filter(({ question, compared }) => question.metric === metric && compared && question.grouping !== "tags")

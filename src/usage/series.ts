@@ -48,7 +48,7 @@ export type KnownProject = Project & {
   readonly list: string;
   /** Since when it has this name. */
   readonly namedAt: Date;
-  /** When a list without it was believed; null while it is listed or in doubt. */
+  /** When a list without the project was accepted as right; null while the project is listed, or such a list is in doubt. */
   readonly vanishedAt: Date | null;
 };
 
@@ -58,7 +58,7 @@ export type Filter = {
   /** The value that is sent for each feature, as text such as "true". */
   readonly features: Readonly<Record<string, string>>;
   readonly dimensions: Readonly<Partial<Record<Dimension, string>>>;
-  /** Set if its value was seen in stored usage, so that the service knows the value, whatever it lists. */
+  /** Set if the value was seen in stored usage. The service then knows the value, even if it does not list it. */
   readonly isSeen?: true;
 };
 
@@ -167,7 +167,7 @@ export function seenSeries(
   });
 }
 
-/** The days on which the value of a series was seen; undefined if its filter is of no fan-out. */
+/** The days of the value that the series filters by, see SeenValue; undefined also if its filter is of no fan-out. */
 export function seenDays({ seen }: { readonly seen?: Seen }, { project, filter }: Series): Window | undefined {
   const values = seen?.get(project.id)?.flatMap((one) => one.values) ?? [];
   return values.find((value) => value.filter === filter)?.days;

@@ -15,7 +15,7 @@ import type { ProcessMetrics } from "../show/prometheus.ts";
 import type { Liveness } from "./liveness.ts";
 import { requireSecrets } from "./monitor-secrets.ts";
 
-/** `app.signal` aborts the claimed jobs. Another signal, which comes earlier, stops the worker from claiming more. */
+/** `app.signal` aborts the claimed jobs. A worker that is told to stop lets them finish first, without this signal. */
 export type WorkerContext = ExportContext & { readonly queue: Queue };
 
 /** What a worker is started with, and keeps when it takes up another configuration. */

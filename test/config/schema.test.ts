@@ -7,7 +7,7 @@ test("jobs.config.schema.json is what the schema command prints", async () => {
   await expect(`${JSON.stringify(configJsonSchema(), null, 2)}\n`).toMatchFileSnapshot("../../jobs.config.schema.json");
 });
 
-test("the schema gives an editor its version, and a title and a description of every field", () => {
+test("the schema names the JSON Schema version and a title for editors, and describes every field", () => {
   expect(configJsonSchema()).toMatchObject({
     $schema: "https://json-schema.org/draft/2020-12/schema",
     title: expect.any(String),

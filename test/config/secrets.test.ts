@@ -70,16 +70,16 @@ test("every secret that can't be read is named with its place, before any call",
     expect(error).toMatchObject({ code: "config" });
     return error.message.split("\n");
   };
-  const console =
+  const consoleHint =
     "The first key of a project can't be created through the API: create it in the service's web console.";
   expect(await problemsOf(neededKeys(config, new Set()))).toEqual([
     "projects[0].key: environment variable PRODUCTION_KEY is not set: set it to the API key",
     `projects[1].key: key file ${folder}/secrets/staging.key does not exist: expected a file with the API key alone`,
     "projects[2].key.first: environment variable LAB_KEY is empty: expected the API key",
     `rotations[2].createWith: key file ${folder}/creators/project_b does not exist: expected a file with the API key alone`,
-    console,
+    consoleHint,
   ]);
-  // Its rotation has made a key.
+  // The first key of lab is not needed once its rotation has made one.
   expect(await problemsOf(neededKeys(config, new Set(["lab-key"])))).toHaveLength(4);
   await expect(readSecret("key", { file: folder }, {})).rejects.toThrow(`key file ${folder} is a folder`);
 });
@@ -102,7 +102,7 @@ test("a key file whose reading fails says so, and ends no process", async ({ ski
   await expect(readSecret("key", broken, {})).rejects.toMatchObject({ code: "unavailable", message });
 });
 
-test("a secret of the monitor in what is no file, such as a pipe, is named with its place", async () => {
+test("if the file of a secret is a pipe or the like, the error names the place of the secret", async () => {
   const file = path.join(folder, "pipe");
   spawnSync("mkfifo", [file]);
   const needed = { path: ["notify", "webhook"], kind: "address", reference: { file: file } } as const;

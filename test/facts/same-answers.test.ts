@@ -6,7 +6,7 @@ import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { readByStatements } from "../../src/db/connection/transaction.ts";
 import { amounts } from "../../src/facts/amounts.ts";
-import type { Answer } from "../../src/facts/answer.ts";
+import { type Answer, DRAWN_MAX } from "../../src/facts/answer.ts";
 import { changes } from "../../src/facts/changes.ts";
 import type { Question, Split } from "../../src/facts/question.ts";
 import { answerCsv } from "../../src/show/csv.ts";
@@ -60,6 +60,7 @@ const anEntry = fc.record({
 const aQuestion = fc.record(
   {
     period: fc.constantFrom("7d", "this-month", "last-month"),
+    /** The period if it has no name: its length less a day, and how many days ago it ends. */
     days: fc.tuple(fc.integer({ min: 1, max: 6 }), fc.integer({ min: 0, max: 5 })),
     compare: fc.constantFrom("before", "before", "before", "none"),
     project: fc.constantFrom(undefined, "name", "id"),
@@ -100,7 +101,7 @@ test("a hundred random questions have the same answer on the page, in the API, t
 
 type Asked = typeof aQuestion extends fc.Arbitrary<infer Value> ? Value : never;
 
-/** Each series gets its own part of the entries. The days without entries are due, and were read only if all were. */
+/** Each series gets its own part of the entries. All days are due. Those without entries were read if `isWhole`. */
 async function storeEntries(
   projects: readonly Project[],
   entries: readonly Omit<Entry & { back: number }, "day">[],
@@ -193,23 +194,24 @@ function expectSums(answer: Answer, projects: readonly Project[], stored: Stored
     .filter(({ group }) => question.group === null || question.group.value === group);
   const sumIn = (window: { from: Day; to: Day } | null, of: typeof entries) =>
     window && sum(of.filter(({ day }) => day >= window.from && day <= window.to).map(({ amount }) => amount));
-  const whole = daysOf({ start: back(DAYS), end: back(1) });
+  const dueDays = daysOf({ start: back(DAYS), end: back(1) });
   const readBy = (id: string) =>
-    new Set(isWhole ? whole : (stored.get(keyOf(id, grouping, filter)) ?? []).map(({ day }) => day));
-  const asked = projects.filter(isAsked).map(({ id }) => readBy(id));
+    new Set(isWhole ? dueDays : (stored.get(keyOf(id, grouping, filter)) ?? []).map(({ day }) => day));
+  const readDays = projects.filter(isAsked).map(({ id }) => readBy(id));
   const wanted = before ? [...daysOf({ start: from, end: to }), ...daysOf({ start: before.from, end: before.to })] : [];
-  const isCompared = before !== null && wanted.every((day) => asked.every((read) => read.has(day)));
+  const isCompared = before !== null && wanted.every((day) => readDays.every((read) => read.has(day)));
   expect(answer.compared).toBe(isCompared);
   const amounts = (of: typeof entries) => {
     const [amount, earlier] = [sumIn({ from, to }, of), sumIn(before, of)];
+    // With "0" the change is known even if neither period has an amount.
     return { amount, before: earlier, change: isCompared ? sum([amount, earlier && `-${earlier}`, "0"]) : null };
   };
   const { lacking } = answer;
   const isRead = lacking.incompleteDays.length + lacking.unreadDays.length === 0;
   const isReadBefore = lacking.incompleteDaysBefore.length + lacking.unreadDaysBefore.length === 0;
-  const changed = ({ change }: { readonly change: string | null }) => change?.replace("-", "");
+  const sizeOf = ({ change }: { readonly change: string | null }) => change?.replace("-", "") ?? null;
   const byChange = (a: ReturnType<typeof amounts>, b: ReturnType<typeof amounts>) =>
-    question.sort === "change" && isCompared ? compare(changed(b) ?? null, changed(a) ?? null) : 0;
+    question.sort === "change" && isCompared ? compare(sizeOf(b), sizeOf(a)) : 0;
   const expected = [...Map.groupBy(entries, ({ group }) => group)]
     .map(([group, of]) => ({ group, of, ...amounts(of) }))
     .filter(({ amount, before: earlier }) => [amount, earlier].some((one) => one !== null && one !== "0"))
@@ -219,6 +221,7 @@ function expectSums(answer: Answer, projects: readonly Project[], stored: Stored
     );
   const ranked = groups.toSorted((a, b) => a.rank - b.rank);
   const sums = addsUp(grouping) ? [amounts(entries)] : expected.slice(0, limit);
+  // A group without an amount in a period that was read in full has 0, unless the service sent no amount for any group.
   const zero = isRead && sums.some(({ amount }) => amount !== null) ? "0" : null;
   const zeroBefore = isReadBefore && sums.some(({ before: earlier }) => earlier !== null) ? "0" : null;
   const orZero = <T extends ReturnType<typeof amounts>>(sums: T) => ({
@@ -243,8 +246,8 @@ function expectSums(answer: Answer, projects: readonly Project[], stored: Stored
       return sumIn({ from: day, to: day }, of) ?? (isRead ? "0" : null);
     });
   for (const [i, { byDay }] of ranked.entries())
-    expect(byDay).toEqual(i < 8 ? onDay(expected[i]?.of ?? []) : undefined);
-  const notDrawn = expected.slice(Math.min(8, limit)).flatMap(({ of }) => of);
+    expect(byDay).toEqual(i < DRAWN_MAX ? onDay(expected[i]?.of ?? []) : undefined);
+  const notDrawn = expected.slice(Math.min(DRAWN_MAX, limit)).flatMap(({ of }) => of);
   if (!addsUp(grouping)) expect(otherByDay).toBeNull();
   else if (otherByDay) expect(otherByDay).toEqual(onDay(notDrawn));
   else expect(sumIn({ from, to }, notDrawn)).toBeNull();
@@ -268,13 +271,13 @@ async function expectSameFromSql({ sql: statement, question, groups, other, days
   const ofGroups = Map.groupBy(rows, ({ group }) => group ?? null);
   for (const { group, amount, before: earlier, byDay } of groups) {
     const of = ofGroups.get(group) ?? [];
-    const known = (one: string | null | undefined) => (one === "0" ? null : (one ?? null));
+    const withoutZero = (one: string | null | undefined) => (one === "0" ? null : (one ?? null));
     expect([{ from, to }, before].map((window) => amountIn(rowsIn(window).filter((row) => of.includes(row))))).toEqual([
-      known(amount),
-      known(earlier),
+      withoutZero(amount),
+      withoutZero(earlier),
     ]);
     for (const [i, amountOn] of (byDay ?? []).entries())
-      expect(amountIn(of.filter(({ usage_date: day }) => day === days[i]?.day))).toBe(known(amountOn));
+      expect(amountIn(of.filter(({ usage_date: day }) => day === days[i]?.day))).toBe(withoutZero(amountOn));
     ofGroups.delete(group);
   }
   const rest = [...ofGroups.values()].filter((of) => amountIn(of) !== null);

@@ -154,8 +154,13 @@ test.each([
   await using other = await testMonitor();
   const never = () => Promise.reject();
   const deps = {
-    ...{ log: pino({ enabled: false }), scrub: String, access: () => undefined, readiness: () => WELL },
-    ...{ metrics: never, pages: { "/": never, "/report.html": never }, api: never },
+    log: pino({ enabled: false }),
+    scrub: String,
+    access: () => undefined,
+    readiness: () => WELL,
+    metrics: never,
+    pages: { "/": never, "/report.html": never },
+    api: never,
   };
   await expect(openMonitor({ host, port: other.port }, deps)).rejects.toMatchObject({
     code: "config",
@@ -163,8 +168,8 @@ test.each([
   });
 });
 
-/** Opens connections that send only these bytes. They are closed at the end of the test. */
-async function halfSent(port: number, count: number, bytes: string): Promise<readonly net.Socket[]> {
+/** Opens connections that send these bytes and nothing else. They are closed at the end of the test. */
+async function connectAndSend(port: number, count: number, bytes: string): Promise<readonly net.Socket[]> {
   const sockets = Array.from({ length: count }, () => net.connect(port, "127.0.0.1"));
   onTestFinished(() => sockets.forEach((socket) => void socket.destroy()));
   await Promise.all(
@@ -198,7 +203,7 @@ test.each([
   ],
 ])("every health check is answered while there are %s (%i of them)", async (_what, count, bytes) => {
   await using monitor = await testMonitor();
-  await halfSent(monitor.port, count, bytes);
+  await connectAndSend(monitor.port, count, bytes);
   expect(await healthChecks(monitor.url, 20)).toEqual(Array.from({ length: 20 }, () => 200));
 });
 
@@ -210,7 +215,7 @@ test("pages that hang do not block health checks", async () => {
       return new Promise<never>(() => {});
     },
   });
-  await halfSent(monitor.port, 200, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  await connectAndSend(monitor.port, 200, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
   await expect.poll(() => asked).toBeGreaterThan(10);
   expect(await healthChecks(monitor.url, 20)).toEqual(Array.from({ length: 20 }, () => 200));
 });
@@ -218,7 +223,7 @@ test("pages that hang do not block health checks", async () => {
 test("the connection of an unfinished request is closed after some seconds", async () => {
   await using monitor = await testMonitor();
   for (const bytes of ["", "GET /livez HTTP/1.1\r\nHost: localhost\r\n"]) {
-    const [socket] = await halfSent(monitor.port, 1, bytes);
+    const [socket] = await connectAndSend(monitor.port, 1, bytes);
     const startedMs = performance.now();
     await once(socket as net.Socket, "close");
     expect(performance.now() - startedMs).toBeLessThan(30_000);
@@ -229,7 +234,7 @@ test("clients that read nothing of large pages block neither health checks nor t
   const large = { status: 200, contentType: "text/html", body: randomBytes(500_000).toString("hex") };
   const pages = { "/": async () => large, "/report.html": async () => textPage(200, ["small"]) };
   await using monitor = await testMonitor({ pages });
-  const sockets = await halfSent(monitor.port, 100, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  const sockets = await connectAndSend(monitor.port, 100, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
   for (const socket of sockets) socket.pause();
   expect(await healthChecks(monitor.url, 20)).toEqual(Array.from({ length: 20 }, () => 200));
   expect(await monitor.ask("/report.html")).toMatchObject({ status: 200 });
@@ -262,6 +267,7 @@ test("the script of the pages is small, and a browser asks for it once", async (
     "content-encoding": "gzip",
   });
   expect(gzipSync(text).length).toBeLessThan(210_000);
+  // A text of the charts: the script draws them.
   expect(text).toContain("the table below has the amounts");
   expect(await monitor.ask("/assets/app-other.js")).toMatchObject({ status: 404 });
 });

@@ -20,7 +20,7 @@ function configText(requestsPerSecond: number, rest: object = {}): string {
 async function openFolder() {
   const folder = await mkdtemp(path.join(tmpdir(), "usage-export-test-"));
   const file = path.join(folder, "jobs.config.json");
-  // In one step: what is compared is never half of it by chance.
+  // In one step, so that the reloader never reads a half of it.
   const write = async (text: string) => {
     await writeFile(`${file}.new`, text);
     await rename(`${file}.new`, file);
@@ -121,7 +121,7 @@ test("what was wrong is right again when the file is as it was before", async ({
   expect(results).toEqual(["refused", "valid"]);
 });
 
-test("a secret that the configuration names and that is missing has it refused", async ({
+test("a configuration is refused while a secret that it names is missing", async ({
   opened: { folder, write, reloader, rate },
 }) => {
   await write(configText(2, { notify: { webhook: { file: "address" } } }));

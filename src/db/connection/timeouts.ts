@@ -41,7 +41,9 @@ export function poolWithTimeouts(
   connect: PostgresPool["connect"] = () => pool.connect(),
 ): PostgresPool {
   return {
-    ...{ options: pool.options, ...(pool.Client && { Client: pool.Client }), end: () => pool.end() },
+    options: pool.options,
+    ...(pool.Client && { Client: pool.Client }),
+    end: () => pool.end(),
     async connect() {
       if (giveUp?.aborted) throw new StatementTimeout();
       return clientWithTimeouts(await connect(), statementMs, giveUp);

@@ -136,7 +136,7 @@ export const outcomeColumns = sql`
 /** The columns of bi.runs for a StoredRun. */
 export const runColumns = sql`run_id as "runId", job, kind, trigger, status, started_at as "startedAt", ${outcomeColumns}`;
 
-/** Counts what an attempt did that is to be repeated. */
+/** Counts what an attempt did. The project is tried again, so it has not ended. */
 export async function recordAttempt(db: Database, runId: string, projectId: string, counts: RunCounts): Promise<void> {
   const add = sql`
     update usage_export.run_project
@@ -156,8 +156,9 @@ export type ProjectEnd = {
 };
 
 /**
- * Ends projects, each once, and each run with its last project. The result has the run for each end that ended it: if several ended it
- * together, for the last one. One statement ends all of them: every end writes the row of its run, so single ends would wait for each other.
+ * Ends projects, each once, and each run with its last project. The result has, for each given end, the run that it ended. If several ends ended
+ * a run together, only the last of them has it. One statement ends all projects: each end writes the row of its run, so single statements would
+ * wait for each other.
  */
 export async function endProjects(
   db: Database,
@@ -225,8 +226,8 @@ export async function runningRuns(tx: Tx, { kind, name }: JobId) {
 
 /**
  * The projects that are not started again now: those of a run in progress, and those that a run of the last hour ended with an error and no
- * planned slice, as no worker that claimed them had them in its configuration. A rotation that failed has no slices either: callers ask
- * only for rotations that were never begun.
+ * planned slice, as no worker that claimed them had them in its configuration. A failed rotation looks the same, as rotations have no
+ * slices: callers ask only for rotations that were never begun.
  */
 export async function projectsHeldBack(tx: Tx, { kind, name }: JobId): Promise<ReadonlySet<string>> {
   const { rows } = await sql<{ readonly projectId: string }>`

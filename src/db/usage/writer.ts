@@ -177,7 +177,7 @@ export async function mergeAnswers(db: Database, answers: readonly AnswerToStore
   }
 }
 
-/** The answers to store as snapshots of unknown span. An answer without rows belongs to the days of its series, if that has any. */
+/** The answers to store as snapshots of unknown span. If a series has due days, an answer without rows is about its days, and no snapshot. */
 async function undatedSnapshots(db: Database, all: readonly SliceToStore[]): Promise<ReadonlySet<SliceToStore>> {
   const undated = all.filter((slice) => slice.undated && slice.answer.rules.undated === "snapshot");
   const empty = undated.filter(({ rowCount }) => rowCount === 0);
@@ -195,12 +195,12 @@ async function readAndWrite(tx: Tx, answers: readonly AnswerToStore[], incoming:
   // transactions may deadlock. Postgres then ends one of them, and it is run again.
   const locked = await lockSlices(tx, changing);
   const stored = new Map([...read.stored, ...locked.stored]);
-  // Sorted by series across all runs: series are locked in this order everywhere.
+  // Sorted as slices are: extendDueByAnswer may delete some, and every transaction locks slices in this order.
   const withDays = answers.filter((one) => one.serviceChoosesDays).sort((a, b) => a.seriesId - b.seriesId);
   const lockedSeries = [...withDays, ...incoming.snapshots];
   const newest = await lockSnapshots(tx, lockedSeries);
-  // The time is read after the last lock, so that of two transactions that change a slice the second one has the later time. If no
-  // series was locked, the time that came with the slices is late enough, and saves a statement.
+  // `seenAt` is read after the last lock, so that of two transactions that change a slice the second one has the later time. The slices came
+  // with a time: if no series was locked after them, it is used, which saves a statement.
   const timeWithSlices = lockedSeries.length > 0 ? undefined : (locked.readAt ?? read.readAt);
   const seenAt = timeWithSlices ?? (await databaseNow(tx));
   const guarded = changing.filter((slice) => comparesTotals(slice.answer.rules) && replacesRows(slice, stored));
@@ -216,8 +216,9 @@ async function readAndWrite(tx: Tx, answers: readonly AnswerToStore[], incoming:
   await writeSlices(tx, decided, seenAt);
   await writeSnapshots(tx, snapshots, groupIds, seenAt);
   const slicesOf = Map.groupBy(decided, ({ answer }) => answer);
+  const yesterday = addDays(dayOf(seenAt), -1);
   for (const answer of withDays) {
-    await extendDueByAnswer(tx, answer.seriesId, slicesOf.get(answer) ?? [], addDays(dayOf(seenAt), -1));
+    await extendDueByAnswer(tx, answer.seriesId, slicesOf.get(answer) ?? [], yesterday);
   }
 
   const snapshotsOf = Map.groupBy(snapshots, ({ answer }) => answer);

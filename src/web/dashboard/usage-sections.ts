@@ -85,15 +85,15 @@ function controlsOf({ question, available }: Answer): FrameContent["controls"] {
   const field = (title: string, name: string, options: HtmlValue) =>
     html`<label>${title} <select name="${name}">${options}</select></label>
 `;
-  const all = html`<optgroup label="Usage">${metrics(METRICS)}</optgroup><optgroup label="Cost">${metrics(COSTS)}</optgroup>`;
-  const filtered = [
+  const metricOptions = html`<optgroup label="Usage">${metrics(METRICS)}</optgroup><optgroup label="Cost">${metrics(COSTS)}</optgroup>`;
+  const filterOptions = [
     optionHtml("", "all usage", filter === null),
     ...[...filters].map((one) => optionHtml(one, one, one === filter)),
   ];
   const currencies = available.currencies.map((one) => optionHtml(one, one, one === currency));
   return {
     names: ["metric", "filter", "currency"],
-    fields: html`${field("Metric", "metric", all)}${filters.size > 0 ? field("Filter", "filter", filtered) : undefined}${
+    fields: html`${field("Metric", "metric", metricOptions)}${filters.size > 0 ? field("Filter", "filter", filterOptions) : undefined}${
       currencies.length > 1 ? field("Currency", "currency", currencies) : undefined
     }`,
   };

@@ -80,6 +80,7 @@ testInCi("after exports that were stopped and killed, the next export stores wha
     program.kill(signal);
     expect(await program.ended).toMatchObject({ status });
   }
+  // Answers are no longer held.
   emulator.fault = undefined;
 
   expect(await context.run(["export"], EMBEDDED)).toMatchObject({ status: 0 });

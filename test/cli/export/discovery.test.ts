@@ -22,7 +22,8 @@ async function openAccount(context: ProgramContext, projects: Readonly<Record<st
   const emulator = await context.setUp(configOf(entry), accountOf(names, secret));
   const env = { ACCOUNT_KEY: secret, USAGE_EXPORT_KEY: undefined };
   return {
-    ...{ emulator, names },
+    emulator,
+    names,
     configure: (more: object) => context.configure(workerConfig(emulator.url, configOf(more))),
     run: (...args: readonly string[]) => context.run(args, env),
   };
@@ -90,10 +91,10 @@ test("a list without more than half of the projects is not believed until an hou
   expect((await run("check")).stdout).toMatch(/warn missing: 3 are missing, more than half \(beta, gamma, delta\)/);
   expect(await run("export")).toMatchObject(requests(4));
 
-  const hour = sql`interval '61 minutes'`;
+  const overAnHour = sql`interval '61 minutes'`;
   await sql`
     update usage_export.discovered_project
-    set first_seen_at = first_seen_at - ${hour}, missing_since = missing_since - ${hour}
+    set first_seen_at = first_seen_at - ${overAnHour}, missing_since = missing_since - ${overAnHour}
   `.execute(db);
   expect(await run("export")).toMatchObject({ ...OK, ...requests(1) });
   expect(await stored()).toEqual({ a: "alpha: 5 5", b: "beta: 5 5", c: "gamma: 5 5", d: "delta: 5 5" });
@@ -122,12 +123,13 @@ test("a list that is cut, or not readable, leaves the projects as they were", as
   ]) {
     emulator.fault = fault;
     expect(await run("export")).toMatchObject({
-      ...{ ...OK, ...requests(3) },
+      ...OK,
+      ...requests(3),
       stderr: expect.stringContaining("the list of projects could not be read: those of the last list are exported"),
     });
   }
   const alert =
-    /the projects of env ACCOUNT_KEY can't be listed since .*: 3 projects of the last list are exported, and new ones are not until it is mended; .*403/;
+    /the projects of env ACCOUNT_KEY can't be listed since .*: 3 projects of the last list are exported, and new ones are not until it can be read; .*403/;
   expect(await run("status")).toMatchObject({ ...FAILED, stdout: expect.stringMatching(alert) });
   expect((await run("check")).stdout).toMatch(/FAIL list: .*403.*; projects that were listed before stay/);
 
@@ -157,7 +159,7 @@ test("a project that the key may not read fails alone, until it is excluded", as
   expect(await run("status")).toMatchObject(OK);
 });
 
-test("the days of `backfill` are read only of a new project", async ({ context }) => {
+test("`backfill` adds earlier days only when a project is new", async ({ context }) => {
   const { names, run } = await openAccount(context, { a: "alpha" }, { backfill: 6 });
   expect((await run("export")).stdout).toContain("nightly: 1 requests, 6 slices complete");
   names.set("b", "beta");

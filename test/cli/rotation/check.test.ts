@@ -56,6 +56,7 @@ apartTest("a key that may only read is rotated with another key that may only cr
   const active = { scopes: READING, state: "active" };
   expect(made).toMatchObject([active, active]);
 
+  // An export does not use the key of createWith: with a wrong one it works.
   const since = emulator.requests.length;
   const result = await context.run(["export"], { USAGE_EXPORT_CREATOR_KEY: context.newSecret() });
   expect(result).toMatchObject({ status: 0 });
@@ -63,6 +64,7 @@ apartTest("a key that may only read is rotated with another key that may only cr
 });
 
 test("other files in the folder of a sink stay as they are", async ({ context }) => {
+  // The program makes files of its own beside the sink: these have names that it might give them.
   const helpers = ["next", "probe"].map((name) => `${context.sink}.${name}`);
   for (const file of helpers) await writeFile(file, "somebody's");
   expect(await context.run(["check"])).toMatchObject({ status: 0 });

@@ -53,6 +53,7 @@ test.for<readonly [name: string, harm: (file: string) => Promise<void>, words: s
   ["is gone", (file) => rm(file), "is gone"],
   ["holds another key", (file) => writeFile(file, "another\n"), "holds something else than the key in use"],
 ])("a delivered file that %s is delivered again", async ([, harm, words], { context }) => {
+  // Also if no export uses the key.
   await context.configure({}, { exports: [] });
   await context.prepare();
   const before = await readFile(context.sink, "utf8");
@@ -79,7 +80,9 @@ test("a key in use that the service refuses is replaced at once, and delivered",
   expect((await context.run(["rotate"])).stdout).toBe("exporter\n  the active key is 0 days old; due in 30 days\n");
 });
 
-test("if the previous key is refused as well, the next key is created with the first one", async ({ context }) => {
+test("if the previous key is refused as well, the next key is created with the `first` key of the configuration", async ({
+  context,
+}) => {
   await context.prepare();
   await context.prepare("--now");
   for (const id of context.createdKeys()) await context.deleteKey(id);
@@ -90,6 +93,7 @@ test("if the previous key is refused as well, the next key is created with the f
 
 test("a key is verified by a call that its scopes allow", async ({ context }) => {
   await context.prepare();
+  // The scopes allow reading usage, so the program need not list projects if the service can't describe the key.
   context.emulator.fault = ({ path }) => {
     if (path === "/v1/auth/token") return { kind: "answer", status: 404 };
     return path === "/v1/projects" ? { kind: "answer", status: 401 } : undefined;

@@ -59,7 +59,7 @@ test("an export with a refused key falls back once, with an alert until there is
   const { status, stderr } = await context.run(["export"]);
   expect(status).toBe(0);
   const readBy = readers(context, since);
-  // Calls that are in flight when the first is refused are refused, too.
+  // Calls that are in flight when the first is refused, at most four, are refused, too.
   expect(readBy.filter((key) => key !== undefined)).toEqual(GROUPINGS.map(() => old));
   expect(readBy.length).toBeLessThanOrEqual(GROUPINGS.length + 4);
   const alert = `the service refused ${current}, the key in use; ${old} was used in its place`;

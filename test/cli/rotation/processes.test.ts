@@ -103,15 +103,16 @@ test("a signal does not interrupt a delivery, and the next rotation continues", 
 });
 
 /** How many more statements lose their connection to the database. */
-let refusalsLeft = 0;
+let cutsLeft = 0;
 
 const testWithCuts = await rotationTest({
   decideFault: ({ side, name }) => {
-    if (name.startsWith("POST") && side === "back") refusalsLeft = 6;
+    // The answer to a create is on its way back.
+    if (name.startsWith("POST") && side === "back") cutsLeft = 6;
     return PASS;
   },
   databaseVia: (url) =>
-    startPostgresFront(url, { who: PROGRAM, decideFault: () => (refusalsLeft-- > 0 ? { kind: "cut" } : PASS) }),
+    startPostgresFront(url, { who: PROGRAM, decideFault: () => (cutsLeft-- > 0 ? { kind: "cut" } : PASS) }),
 });
 
 testWithCuts(
@@ -124,8 +125,6 @@ testWithCuts(
     expect(context.createdKeys()).toHaveLength(1);
   },
 );
-
-const HOUR = "interval '61 minutes'";
 
 function failCreates({ emulator }: RotationContext, fault: Fault): void {
   emulator.fault = ({ method }) => (method === "POST" ? fault : undefined);
@@ -186,13 +185,14 @@ test("if retire is delete, the orphan is deleted", async ({ context }) => {
 
 test("an orphan that the service does not list is given up after an hour", async ({ context }) => {
   await prepareDue(context);
+  // The create has no effect at the service.
   failCreates(context, { kind: "drop" });
   await context.run(["rotate"]);
   context.emulator.fault = undefined;
   expect(await context.run(["rotate"])).toMatchObject({ status: 0 });
   expect(await context.ledgerRows()).toMatchObject([{}, { state: "orphan", api_key_id: null }, {}]);
 
-  await shift(context, HOUR);
+  await ageOrphans(context);
   expect(await context.run(["rotate"])).toMatchObject({ status: 0 });
   expect(await context.ledgerRows()).toMatchObject([{}, { state: "retired", api_key_id: null }, {}]);
 });
@@ -201,15 +201,16 @@ test("an orphan is not given up because of a list that lacks the key in use", as
   await prepareDue(context);
   failCreates(context, { kind: "drop" });
   await context.run(["rotate"]);
-  await shift(context, HOUR);
+  await ageOrphans(context);
   context.emulator.fault = ({ method, path }) =>
     method === "GET" && path.endsWith("/keys") ? { kind: "body", change: () => ({ api_keys: [] }) } : undefined;
   expect(await context.run(["rotate"])).toMatchObject({ status: 0 });
   expect(await context.ledgerRows()).toMatchObject([{}, { state: "orphan" }, {}]);
 });
 
-async function shift({ db }: RotationContext, interval: string): Promise<void> {
-  await sql`update usage_export.api_key set requested_at = requested_at - ${sql.raw(interval)} where state = 'orphan'`.execute(
+/** By more than an hour. */
+async function ageOrphans({ db }: RotationContext): Promise<void> {
+  await sql`update usage_export.api_key set requested_at = requested_at - interval '61 minutes' where state = 'orphan'`.execute(
     db,
   );
 }

@@ -58,7 +58,11 @@ test("days without a run are missing until the next run reads them", async ({ co
     conditions: [{ name: "missing", severity: "warning", isWrong: true }],
     jobs: [
       {
-        ...{ needsWorker: false, kind: "export", job: "nightly", schedule, timezone: "UTC" },
+        needsWorker: false,
+        kind: "export",
+        job: "nightly",
+        schedule,
+        timezone: "UTC",
         nextRun: expect.stringMatching(/T02:15:00.000Z$/),
         lastRun: { trigger: "manual", status: "ok", error: null },
       },
@@ -267,6 +271,7 @@ test("status shows the worst projects first, and with --project only those whose
   const { exports } = parseConfig(JSON.stringify(CONFIG), { source: "jobs.config.json", baseDir: "/" });
   const series = configuredSeries(exports);
   const ids = await registerSeries(db, series);
+  // No day of lab is due, two days of prod-eu, three of prod-us.
   for (const [i, { series: one }] of series.entries()) {
     const due = { start: addDays(yesterday, -i), end: yesterday };
     if (i > 0) await markDue(db, [seriesIdOf(ids, one)], { first: due.start, oldest: due, through: yesterday });
