@@ -69,7 +69,7 @@ export type ProjectCoverage = {
   readonly project: string;
   /** The days that were due or read, each with the worst quality of its series. */
   readonly days: Readonly<Record<Day, DayQuality>>;
-  /** The newest day, of all time, up to which nothing is missing; null if there is none. */
+  /** The newest day, of all time, up to which nothing is missing; null if a series lacks its first due day. */
   readonly freshThrough: Day | null;
   readonly fetchedAt: Date | null;
   /** What is not complete in the period, the newest first; at most 20 of them. */
@@ -154,7 +154,7 @@ select shown.project_id as "projectId", named.project, fresh."freshThrough", fre
 from unnest(array[${ids}]) with ordinality as shown (project_id, position)
 join (select project_id, max(project) as project from bi.series where active group by project_id) named using (project_id)
 left join (
-  select project_id, min(case when fresh_through >= due_from then fresh_through end) as "freshThrough", max(fetched_at) as "fetchedAt"
+  select project_id, case when bool_and(fresh_through >= due_from) then min(fresh_through) end as "freshThrough", max(fetched_at) as "fetchedAt"
   from bi.freshness where ${ofShown} group by project_id
 ) fresh using (project_id)
 order by position`);

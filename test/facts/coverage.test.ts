@@ -31,6 +31,8 @@ test("the projects that lack the most come first, with the state of each day: ol
   const usage = (days: readonly number[]) => Object.fromEntries(days.map((day) => [back(day), []]));
   const [seriesId = 0] = await storeSeries(db, [
     { project: bad, grouping: "model", usage: usage([1]), due: period, windowDays: 1 },
+    // Its days count for nothing: a project is fresh as far as its worst series is.
+    { project: bad, grouping: "none", usage: usage([1, 2, 3, 4]), due: period, windowDays: 1 },
     { project: good, grouping: "none", usage: usage([1, 2, 3, 4]), due: period, windowDays: 1 },
   ]);
   const failure = { seriesId, days: [back(2), back(1)], reason: "the service was away" };
