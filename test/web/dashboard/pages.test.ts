@@ -3,7 +3,7 @@ import { PAGES, type PageName } from "../../../src/web/dashboard/frame.ts";
 import { scheduleText } from "../../../src/web/dashboard/jobs-sections.ts";
 import { invalidPage, type PageData, unavailablePage } from "../../../src/web/dashboard/pages.ts";
 import { BEFORE, makeAnswer, makeCoverage, NOTHING_LACKING, PERIOD } from "../../facts/sample-facts.ts";
-import { jobLine, makeBudgetUse, NOW, rotationLine, runLine } from "../../health/sample-health-state.ts";
+import { jobLine, makeBudgetUse, NOW, projectLine, rotationLine, runLine } from "../../health/sample-health-state.ts";
 import { keyLine, pageData, pageOf, rotationKeys } from "./sample-pages.ts";
 
 const HOSTILE = `<script>alert("1")</script>'"><img src=x onerror=alert(2)>\u202Eevil 🦊 ${"x".repeat(500)}`;
@@ -46,6 +46,10 @@ test("the pages show jobs, runs, keys and days in words", () => {
   expect(textOf(pageOf("run"))).toContain(
     "production failed the service answered 503 2026-03-10 01:15 12 10 of 12, 2 failed 0",
   );
+  const counted = runLine({ complete: 45, undated: 1, failed: 2, suspect: 3, stale: 4 });
+  expect(textOf(pageOf("run", { run: counted }))).toContain(
+    " 45 of 60, 1 without a date, 2 failed, 3 in doubt, 4 outdated ",
+  );
 });
 
 test.each([
@@ -76,6 +80,8 @@ test("a failure is a row by its cause, and numbers that are old are told from th
   expect(text).toContain("2 days usage by model, Mar 9, 2026: no numbers. no");
   expect(body).toContain('<rect class="stale" x="0.000%" width="3.571%" height="100%">');
   expect(body).toContain('aria-label="production: 2 days not complete"');
+  const notDue = project ? [{ ...project, days: { [PERIOD.end]: "complete" } as const }] : [];
+  expect(pageOf("health", { coverage: makeCoverage({ projects: notDue }) }).body).toContain("production: all complete");
   expect(body).toMatch(/<details><summary><bdi>GET [^<]*…<\/bdi><\/summary><bdi>[^<]*the end<\/bdi>/);
 });
 
@@ -128,6 +134,20 @@ test("where a day of either period was not read, no page shows a change, but the
   );
 });
 
+const COST = { metric: "billed_cost", currency: "USD", grouping: "none" } as const;
+
+test("a cost that can't be compared has no change beside hours that can, and half a month is not a whole month", () => {
+  const figuresOf = (compared: boolean, unreadDaysBefore: string[]) => {
+    const lacking = { ...NOTHING_LACKING, unreadDaysBefore };
+    const cost = makeAnswer({ question: COST, compared, total: { amount: "150", before: "100", change: "50" } });
+    const monthSoFar = { period: PERIOD, answer: makeAnswer({ question: COST, lacking }), forecast: null };
+    return textOf(pageOf("overview", { cost, monthSoFar })).split(" Requests ")[0];
+  };
+  expect(figuresOf(true, [])).toMatch(/all of January: \$1,480 .* \$150\.00 \+50% Hours 1,620 \+7\.7%/);
+  expect(figuresOf(false, [])).toMatch(/ \$150\.00 Hours 1,620 \+7\.7%/);
+  expect(figuresOf(true, [BEFORE.end])).not.toContain("all of January");
+});
+
 test("budgets are bars of one scale on the overview, the fullest first", () => {
   const budgets = ["5", "120.5", null, "80"].map((percent, i) =>
     makeBudgetUse({ name: `b${i}`, percent, forecast: null, forecastPercent: null }),
@@ -136,6 +156,27 @@ test("budgets are bars of one scale on the overview, the fullest first", () => {
   expect(textOf({ body })).toMatch(/ b1 .*\(120%\).* b3 .*\(80%\).* b0 .*\(5%\).* b2 /);
   const widths = [...body.matchAll(/class="used" width="([^"]*)"/g)].map(([, width]) => width);
   expect(widths).toEqual(["98.0%", "65.1%", "4.1%", "0.0%"]);
+});
+
+test("a budget of several projects is not shown beside the usage of one", () => {
+  const projects = [projectLine({ projectId: "p1", project: "one" }), projectLine({ projectId: "p2", project: "two" })];
+  const budgets = [["p1"], ["p1", "p2"]].map((projectIds) => makeBudgetUse({ name: projectIds.join("+"), projectIds }));
+  const namesOf = (project: string | undefined) => {
+    const { body } = pageOf("overview", {}, { health: { budgets, projects }, view: { project } });
+    return [...body.matchAll(/<bdi>(p1[^<]*)</g)].map(([, name]) => name);
+  };
+  expect(namesOf("one")).toEqual(["p1"]);
+  expect(namesOf("p1")).toEqual(["p1"]);
+  expect(namesOf(undefined)).toEqual(["p1", "p1+p2"]);
+});
+
+test("the link to more groups leads to more than there are, until all that can be are listed", () => {
+  const linkAt = (limit: number) => {
+    const other = { groups: 12, amount: "3", before: "2", change: "1" };
+    const answer = makeAnswer({ question: { limit }, groups: [{ group: "nova-3" }], other });
+    return /href="[^"]*limit=(\d+)"[^>]*>12 others/.exec(pageOf("usage", { answer }).body)?.[1];
+  };
+  expect([8, 100, 1_000].map(linkAt)).toEqual(["100", "1000", undefined]);
 });
 
 test("the overview says what a list has not that its figures have", () => {
@@ -204,12 +245,15 @@ test("names and errors from outside are shown unchanged and can't become markup"
 const NAMES: Readonly<Record<string, string>> = { "<": "lt", ">": "gt", '"': "quot", "'": "#39" };
 
 test("a run that failed is shown also if others came after it, and how long runs take is said", () => {
-  const runs = Array.from({ length: 40 }, (_, i) => runLine({ status: i === 30 ? "failed" : "ok" }));
+  const finishedAt = (i: number) => new Date(Date.UTC(2026, 2, 10, 1, 15, 2 + ((i * 7) % 40)));
+  const runs = Array.from({ length: 40 }, (_, i) =>
+    runLine({ status: i === 30 ? "failed" : "ok", finishedAt: finishedAt(i + 1) }),
+  );
   const { body } = pageOf("health", { runs });
   const shown = /<section id="runs".*?<\/section>/s.exec(body)?.[0] ?? "";
   expect(shown.match(/<tr>/g)).toHaveLength(1 + 10 + 1);
   expect(shown).toContain('<span class="state bad">failed</span>');
-  expect(textOf({ body })).toContain("42 s, usually 42 s");
+  expect(textOf({ body })).toContain("7 s, usually 20 s");
 });
 
 test("the reasons why this worker can't work come first, and a budget is a note", () => {
