@@ -136,6 +136,11 @@ const MONEY: readonly Mistake[] = [
     "budgets[0]",
   ],
   ["budgets[0]", COST_OF_ALL, 'the billing by the grouping "none" or the usage by the grouping "model" of "lab"'],
+  [
+    "budgets[0]",
+    { ...BUDGET, project: "lab", metric: "cost", currency: "USD", model: "nova-3" },
+    'no export reads the usage by the grouping "model" of "lab" without',
+  ],
   ["budgets[0]", { ...BUDGET, metric: "cost", currency: "EUR", key: "k" }, "the service bills in USD"],
 ];
 

@@ -4,6 +4,7 @@ import type { ServerResponse } from "node:http";
 import { pino } from "pino";
 import { expect, test } from "vitest";
 import { AppError } from "../../src/errors.ts";
+import { Secret } from "../../src/secret.ts";
 import type { Outcome } from "../../src/service/answer.ts";
 import { Attempts } from "../../src/service/retry.ts";
 import type { AttemptReport } from "../../src/service/service.ts";
@@ -74,6 +75,38 @@ test("a pause that the service asks of one call holds for all calls", async () =
   await Promise.all([call("first"), call("second"), call("third")]);
   expect(times).toEqual([0, 1, ...times.slice(2).filter((ms) => ms >= 60_001)]);
   expect(times).toHaveLength(5);
+});
+
+test.each([
+  [503, [60_000]],
+  [429, []],
+])("after a %i that asks for a minute a call with another key waits %j", async (status, waits) => {
+  const { service } = await serve(({ number }, response) => {
+    if (number === 1) answer(response, status, "", { "retry-after": "60" });
+    else answerJson(response, 200, {});
+  });
+  const call = (key: Secret) => service.call({ ...READ, retry: false }, key, limit());
+  await expect(call(KEY.named("env KEY"))).rejects.toMatchObject({ details: { status } });
+  await call(new Secret("sk_other_0123456789abcdef", "env OTHER"));
+  expect(service.sleeps.filter((ms) => ms > 1)).toEqual(waits);
+});
+
+test("a pause that is asked for later and is shorter does not end a longer one", async () => {
+  const sent = { long: Promise.withResolvers<ServerResponse>(), short: Promise.withResolvers<ServerResponse>() };
+  const { service, read } = await serve(({ target }, response) => {
+    const name = target.split("/").at(-1);
+    if (name === "long" || name === "short") sent[name].resolve(response);
+    else answerJson(response, 200, {});
+  });
+  const call = (name: string) => read({ path: ["v1", "projects", "p1", name], retry: false });
+  const [long, short] = [call("long"), call("short")];
+  const responses = await Promise.all([sent.long.promise, sent.short.promise]);
+  answer(responses[0], 429, "", { "retry-after": "60" });
+  await expect(long).rejects.toMatchObject({ code: "rate_limited" });
+  answer(responses[1], 429, "", { "retry-after": "1" });
+  await expect(short).rejects.toMatchObject({ code: "rate_limited" });
+  await read();
+  expect(service.sleeps.at(-1)).toBe(60_000);
 });
 
 test.each([429, 503])(
