@@ -38,19 +38,27 @@ type KeyRingDeps = {
   readonly staticKeys: ReturnType<typeof openStaticKeys>;
   /** When each fallback was reported last, by its reason. */
   readonly reportedMs: Map<string, number>;
+  readonly now: () => number;
 };
 
 /**
  * Throws `config` with everything that is wrong with keys, so that it is known before the first call. Without a database,
  * rotations use their `first` keys.
  */
-export async function openKeyRing(app: App, config: Config, db: Database | undefined): Promise<KeyRing> {
+export async function openKeyRing(
+  app: App,
+  config: Config,
+  db: Database | undefined,
+  /** The time of day, in milliseconds. */
+  now: () => number = Date.now,
+): Promise<KeyRing> {
   const { projects, rotations } = config;
   await requireReadable(neededKeys(config, db ? await rotationsWithKey(db) : new Set()), app.env);
   const projectKeys = new Map(projects.map(({ id, key }) => [id, key]));
   const creatorKeys = new Map(rotations.map(({ name, createWith }) => [name, createWith]));
   const masterKeys = db && rotations.length > 0 ? await openMasterKeys(app, db) : undefined;
-  const deps: KeyRingDeps = { app, db, masterKeys, staticKeys: openStaticKeys(app), reportedMs: new Map() };
+  const staticKeys = openStaticKeys(app);
+  const deps: KeyRingDeps = { app, db, masterKeys, staticKeys, reportedMs: new Map(), now };
   return {
     use: (project, call) => callWithKey(deps, project, projectKeys.get(project.id), call),
     useToRotate: ({ name, project }, call) =>
@@ -126,13 +134,13 @@ async function findKey(
 
 /** The call succeeded, but a person must know that the key in use does not work. */
 async function reportFallback(
-  { app, db, reportedMs }: KeyRingDeps,
+  { app, db, reportedMs, now }: KeyRingDeps,
   project: Project,
   rotation: string,
   reason: string,
 ): Promise<void> {
   // Reported again after a day: an alert that is not renewed counts as resolved.
-  const nowMs = Date.now();
+  const nowMs = now();
   if (nowMs - (reportedMs.get(reason) ?? Number.NEGATIVE_INFINITY) < DAY_MS) return;
   reportedMs.set(reason, nowMs);
   app.log.error({ project: project.name, rotation, reason }, "fell back to the previous key");

@@ -1,8 +1,15 @@
 // Which key an export uses if a rotation replaces its key, and when it falls back to the previous key.
 
+import path from "node:path";
 import { sql } from "kysely";
 import { expect } from "vitest";
+import { loadConfig } from "../../../src/config/config.ts";
+import { AppError } from "../../../src/errors.ts";
+import { openKeyRing } from "../../../src/jobs/key-ring.ts";
+import { HOUR_MS } from "../../../src/usage/days.ts";
+import { silentApp } from "../../support/silent-app.ts";
 import { hold } from "../evidence.ts";
+import { PROJECT_ID } from "../small-config.ts";
 import { PROGRAM, type RotationContext, rotationTest } from "./rotation-context.ts";
 
 const test = await rotationTest();
@@ -77,6 +84,27 @@ test("an export with a refused key falls back once, with an alert until there is
 
   expect(await context.run(["rotate", "--now"])).toMatchObject({ status: 0 });
   expect(await context.run(["status"])).toMatchObject({ status: 0, stdout: expect.not.stringContaining("refused") });
+});
+
+test("a worker reports a refused key once a day for as long as it is refused", async ({ context }) => {
+  await context.prepare();
+  await context.prepare("--now");
+  const config = await loadConfig(path.join(context.folder, "jobs.config.json"));
+  const env = { USAGE_EXPORT_KEY: context.key, USAGE_EXPORT_MASTER_KEY: context.masterKey };
+  let hours = 0;
+  const keys = await openKeyRing(silentApp({ env }), config, context.db, () => hours * HOUR_MS);
+  const refused = new AppError("unauthorized", "no", { details: { status: 401 } });
+  const reportsAfter = async (to: number) => {
+    hours = to;
+    let calls = 0;
+    await keys.use({ id: PROJECT_ID, name: "production" }, async () => {
+      if (++calls === 1) throw refused;
+    });
+    return (await context.events()).filter((event) => event === "fallback").length;
+  };
+  const reports = [];
+  for (const to of [0, 23, 24, 47, 48]) reports.push(await reportsAfter(to));
+  expect(reports).toEqual([1, 1, 2, 2, 3]);
 });
 
 test("the first rotated key falls back to the `first` key of the configuration", async ({ context }) => {
