@@ -5,6 +5,7 @@ import type { OpenAnomaly } from "../../src/db/anomalies.ts";
 import type { FailureCause } from "../../src/db/usage/failures.ts";
 import type { HealthFacts } from "../../src/facts/conditions.ts";
 import { isWell } from "../../src/facts/health.ts";
+import { DAY_SECONDS } from "../../src/usage/days.ts";
 import { FAILED_RUN, healthState, jobLine, makeBudgetUse, NOW, rotationLine, worker } from "./sample-health-state.ts";
 
 type Part = Partial<HealthFacts>;
@@ -63,6 +64,28 @@ test("of a rotation's projects all are counted, also those without a key yet", (
   const rotations = ["a", "b"].map((project) => rotationLine({ rotation: "fleet", project, keys: { orphan: 1 } }));
   expect(conditionsOf({ jobs: [...jobs, fleet], rotations })[0]?.text).toMatch(/; in 2 of 300 projects \(a, b\)$/);
   expect(conditionsOf({ jobs, rotations })[0]?.text).toMatch(/; in 2 of 2 projects \(a, b\)$/);
+});
+
+test("a rotation of many projects has the sum of their keys, the oldest age, the most failures and the newest refusal", () => {
+  const ages = [3, 40, null].map((days) => ({ ageDays: days, ageSeconds: days === null ? null : days * DAY_SECONDS }));
+  const failures = [1, 4, 2].map((failedAttempts) => ({ failedAttempts, lastError: `error ${failedAttempts}` }));
+  const refusals = [MONDAY, TUESDAY, null].map((fallbackAt) => ({
+    fallbackAt,
+    fallback: fallbackAt && `${fallbackAt}`,
+  }));
+  const rotations = [0, 1, 2].map((i) =>
+    rotationLine({
+      ...{ rotation: "fleet", project: `p${i}`, keys: { orphan: i } },
+      ...{ ...ages[i], ...failures[i], ...refusals[(i + 2) % 3] },
+    }),
+  );
+  expect(healthState({ rotations }).rotations).toMatchObject([
+    {
+      ...{ rotation: "fleet", projects: 3, project: null, apiKeyId: null, ageDays: 40, ageSeconds: 40 * DAY_SECONDS },
+      ...{ failedAttempts: 4, lastError: "error 4", fallback: `${TUESDAY}`, fallbackAt: TUESDAY },
+      keys: { pending: 0, active: 3, draining: 0, orphan: 3, dueForRemoval: 0 },
+    },
+  ]);
 });
 
 const OF_ROTATION = jobLine({ kind: "rotation", job: "exporter", failedRun: FAILED_RUN });

@@ -45,7 +45,8 @@ test("two workers together send one notification when a job fails, and one when 
 test("two workers send the weekly report once for each time that it is due, also if the receiver was away", async () => {
   await using fixture = await openNotifierFixture(db, { notify: { webhook: { env: "HOOK" }, report: "* * * * *" } });
   const back = await daysBack(db);
-  await store(db, fixture.seriesId, [total(back(1), { hours: "12.5" })], { grouping: "none" });
+  const week = [total(back(1), { hours: "2.5" }), total(back(7), { hours: "10" }), total(back(8), { hours: "100" })];
+  await store(db, fixture.seriesId, week, { grouping: "none" });
   const workers = [fixture.notifier(), fixture.notifier()];
   const tickAll = () => fixture.tickAll(workers);
   const reports = () => fixture.texts.filter((text) => text.includes("12.5 hours"));

@@ -139,18 +139,26 @@ test.each([
   expect(lines.join()).not.toContain("not reached");
 });
 
-test("an outage is logged when it begins and when it is over, however many callers report it", () => {
+test("an outage is logged when it begins, and with its length when it is over, however many callers report it", () => {
   const lines: string[] = [];
-  const liveness = openLiveness(pino({}, { write: (line) => lines.push(line) }), () => 0);
+  let seconds = 0;
+  const liveness = openLiveness(pino({}, { write: (line) => lines.push(line) }), () => seconds * 1000);
   expect(liveness.reasons()).toEqual(["starting"]);
   liveness.reportDatabase();
   expect(liveness.reasons()).toEqual([]);
+  seconds = 10;
   for (let i = 0; i < 3; i++) liveness.reportDatabase(failed("57P01", "terminating connection"));
   expect(liveness.reasons()).toEqual(["terminating connection"]);
+  seconds = 40;
   liveness.reportDatabase(failed("ECONNREFUSED", "connect ECONNREFUSED"));
+  expect(liveness.reasons()).toEqual(["connect ECONNREFUSED"]);
+  seconds = 70;
   for (let i = 0; i < 3; i++) liveness.reportDatabase();
   expect(liveness.reasons()).toEqual([]);
-  expect(lines.map((line) => JSON.parse(line).msg)).toEqual(["database not reached", "database reached again"]);
+  expect(lines.map((line) => JSON.parse(line))).toEqual([
+    expect.objectContaining({ msg: "database not reached", reason: "terminating connection" }),
+    expect.objectContaining({ msg: "database reached again", seconds: 60 }),
+  ]);
 });
 
 test("a worker is live for as long as a tick may take, and then neither live nor ready", () => {

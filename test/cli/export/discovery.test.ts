@@ -165,6 +165,11 @@ test("`backfill` adds earlier days only when a project is new", async ({ context
   names.set("b", "beta");
   expect((await run("export")).stdout).toContain("nightly: 2 requests, 8 slices complete");
   expect(await stored()).toEqual({ a: "alpha: 5 5 5 5 5 5", b: "beta: 5 5 5 5 5 5" });
+  // Today is not over, so it is due only tomorrow night.
+  const { rows } = await sql`
+    select distinct due_through = (now() at time zone 'UTC')::date - 1 as "untilYesterday" from usage_export.series
+  `.execute(db);
+  expect(rows).toEqual([{ untilYesterday: true }]);
   expect(await run("status")).toMatchObject(OK);
 });
 

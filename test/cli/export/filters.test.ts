@@ -170,6 +170,7 @@ test("while the service ignores a filter, its days are suspect", async ({ contex
     all: { status: "complete" },
     prod: { status: "suspect", error: expect.stringMatching(error) },
   });
+  expect(await context.run(["status", "--project", "production"])).toMatchObject(FAILED);
 });
 
 test('with dialect "auto", an ignored filter causes a new probe', async ({ context }) => {

@@ -131,7 +131,7 @@ test("rotate handles all projects or those that are named, by id even if renamed
 
 test("a project without a key fails alone, and status has one line about the rotation", async ({ context }) => {
   await configureNorth(context, 4);
-  for (const id of ["p1", "p3"]) writeFileSync(path.join(context.folder, `first-${id}`), "a-key-that-nobody-knows");
+  for (const id of ["p1", "p2"]) writeFileSync(path.join(context.folder, `first-${id}`), "a-key-that-nobody-knows");
   const run = await context.run(["rotate", "--json"]);
   expect(run.status).toBe(1);
   const [ok, failed] = [
@@ -139,15 +139,15 @@ test("a project without a key fails alone, and status has one line about the rot
     { status: "failed", errors: [expect.any(String)] },
   ];
   expect(JSON.parse(run.stdout)).toMatchObject(
-    [ok, failed, ok, failed].map((end, i) => ({ ...end, rotation: "fleet", project: `north-${i}` })),
+    [ok, failed, failed, ok].map((end, i) => ({ ...end, rotation: "fleet", project: `north-${i}` })),
   );
-  expect(createdBy(context)).toEqual({ p0: 1, p2: 1 });
-  expect(await ended(context)).toEqual(["p0 ok", "p1 failed", "p2 ok", "p3 failed"]);
+  expect(createdBy(context)).toEqual({ p0: 1, p3: 1 });
+  expect(await ended(context)).toEqual(["p0 ok", "p1 failed", "p2 failed", "p3 ok"]);
 
   const { stdout } = await context.run(["status"]);
   expect(stdout.match(/^ {2}rotation .*$/gm)).toEqual([
     expect.stringMatching(
-      /^ {2}rotation fleet: 1 failed attempt, the last: .*; in 2 of 4 projects \(north-1, north-3\)$/,
+      /^ {2}rotation fleet: 1 failed attempt, the last: .*; in 2 of 4 projects \(north-1, north-2\)$/,
     ),
   ]);
   expect(stdout).toContain("rotation fleet of 4 projects (* * * * * UTC)");

@@ -74,6 +74,7 @@ test("when a key becomes active the count of failures is reset and the rollback 
   const { rotation, intentId } = await rotationWith("draining");
   await rotation.write({ kind: "failed" }, "sink away");
   await rotation.write({ kind: "failed" }, "sink still away");
+  await rotation.write({ kind: "due-for-removal", intentId });
   await rotation.write({ kind: "rollback", intentId });
   expect(await stateOf(rotation)).toMatchObject({
     failedAttempts: 2,
@@ -83,7 +84,8 @@ test("when a key becomes active the count of failures is reset and the rollback 
   await rotation.write({ kind: "active", intentId, isRollback: true });
   const none = { failedAttempts: 0, lastError: null, rollbackTo: null };
   expect(await stateOf(rotation)).toMatchObject(none);
-  expect(await keyOf(rotation, intentId)).toMatchObject({ state: "active", rollbackAt: expect.any(Date) });
+  const active = { state: "active", rollbackAt: expect.any(Date), drainingSince: null, dueForRemovalAt: null };
+  expect(await keyOf(rotation, intentId)).toMatchObject({ ...active, note: null });
   for (const kind of ["failed", "recovered"] as const) await rotation.write({ kind });
   expect(await stateOf(rotation)).toMatchObject(none);
 });
