@@ -6,7 +6,7 @@ import type { Command } from "commander";
 import { expect } from "vitest";
 import { defineCommands } from "../../src/cli/commands.ts";
 import { type Environment, programTest } from "./program-context.ts";
-import { type ConfigPart, PRODUCTION, PROJECT_ID } from "./small-config.ts";
+import { type ConfigPart, PRODUCTION, PROJECT_ID, smallConfig } from "./small-config.ts";
 
 const test = programTest();
 /** Each runs the whole product. */
@@ -63,6 +63,14 @@ test("schema prints jobs.config.schema.json", async ({ context }) => {
   const { status, stdout } = await context.run(["schema"]);
   const file = path.join(import.meta.dirname, "../../jobs.config.schema.json");
   expect({ status, schema: stdout }).toEqual({ status: 0, schema: await readFile(file, "utf8") });
+});
+
+test("jobs next prints when a job runs, in UTC and in its timezone", async ({ context }) => {
+  const exports = [{ schedule: "30 2 * * *", timezone: "Asia/Tokyo" }];
+  await context.configure(smallConfig("https://api.example.com", { exports }));
+  const { status, stdout } = await context.run(["jobs", "next", "nightly", "--count", "2"]);
+  expect(stdout).toMatch(/^(\d{4}-\d\d-\d\d 17:30 UTC \(\d{4}-\d\d-\d\d 02:30:00 Asia\/Tokyo\)\n){2}$/);
+  expect(status).toBe(0);
 });
 
 test("emulator serves until it is stopped, and does not print the given key", async ({ context }) => {

@@ -50,6 +50,8 @@ test("the answer in JSON has the counts of each job, and each failure with its r
       expect.objectContaining({ job: "hourly", failed: 0, failures: [] }),
     ],
   });
+  // Of a run in which anything was read the list of keys is read, too.
+  expect(emulator.requests.filter(({ path }) => path.endsWith("/keys"))).toHaveLength(2);
 });
 
 test("--job, --project, --grouping and --filter narrow what is read", async ({ context }) => {

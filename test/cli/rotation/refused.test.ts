@@ -127,7 +127,10 @@ test("another master key than the ledger's is refused before the service is call
 
 test("after five failed attempts nothing is created until a person asks for it", async ({ context }) => {
   context.emulator.fault = ({ method }) => (method === "POST" ? { kind: "answer", status: 409 } : undefined);
-  for (let i = 0; i < 5; i++) expect(await context.run(["rotate"])).toMatchObject({ status: 1 });
+  for (let i = 1; i <= 5; i++) {
+    expect(await context.run(["rotate"])).toMatchObject({ status: 1 });
+    expect(await context.run(["keys"])).toMatchObject({ status: i < 5 ? 0 : 1 });
+  }
   expect(postsOf(context)).toBe(5);
 
   context.emulator.fault = undefined;
