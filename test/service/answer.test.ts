@@ -6,7 +6,6 @@ import { type Outcome, readAnswer } from "../../src/service/answer.ts";
 import { type ResponseHeaders, readErrorBody, redactorFor } from "../../src/service/errors.ts";
 import { ENCODINGS } from "../support/encodings.ts";
 import { findSecrets } from "../support/leak-search.ts";
-import { answering } from "../support/scripted-server.ts";
 import { serve } from "./open-test-service.ts";
 
 const JSON_TYPE = { "content-type": "application/json" };
@@ -61,12 +60,6 @@ test("a 204 is an answer only to a DELETE", () => {
   const empty = { status: 204, headers: {} };
   expect(outcomeOf("", empty, "DELETE")).toEqual({ status: 204, value: undefined });
   expect(messageOf(outcomeOf("", empty))).toContain("not given instead of JSON");
-});
-
-test("an HTML page of a gateway is a bad answer after a second attempt", async () => {
-  const { server, read } = await serve(answering(200, "<html>[]</html>", { "content-type": "text/html" }));
-  await expect(read()).rejects.toMatchObject({ code: "bad_answer", details: { status: 200 } });
-  expect(server.requests).toHaveLength(2);
 });
 
 test.each([

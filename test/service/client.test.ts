@@ -10,17 +10,15 @@ test.each([
   ["Token", `Token ${KEY_TEXT}`],
   ["Bearer", `Bearer ${KEY_TEXT}`],
   ["none", KEY_TEXT],
-] as const)("the key is sent in the scheme %s", async (authScheme, authorization) => {
-  const { server, read } = await serve(answeringJson(200), { authScheme });
-  await read();
-  const headers = { authorization, accept: "application/json", "accept-encoding": "identity" };
-  expect(server.requests).toMatchObject([{ headers }]);
-});
-
-test("a success returns its status and its value", async () => {
-  const { read } = await serve(answeringJson(201, { results: [1.5] }));
-  expect(await read()).toEqual({ status: 201, value: { results: [1.5] } });
-});
+] as const)(
+  "the key is sent in the scheme %s, and a success returns its status and its value",
+  async (authScheme, authorization) => {
+    const { server, read } = await serve(answeringJson(201, { results: [1.5] }), { authScheme });
+    expect(await read()).toEqual({ status: 201, value: { results: [1.5] } });
+    const headers = { authorization, accept: "application/json", "accept-encoding": "identity" };
+    expect(server.requests).toMatchObject([{ headers }]);
+  },
+);
 
 test("a path in baseUrl is put before the path of the call", async () => {
   await using server = await scriptedServer(answeringJson(200));
