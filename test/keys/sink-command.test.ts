@@ -19,10 +19,14 @@ function run(script: string, timeoutSeconds?: number): Promise<void> {
 
 const written = (name: string) => readFile(path.join(folder, name), "utf8");
 
-test("the key comes on standard input, on a line of its own, and its id in the environment", async () => {
-  await run('cat > "$1/input"; echo "$USAGE_EXPORT_API_KEY_ID" > "$1/id"');
+test("the key comes on standard input, on a line of its own, and neither in arguments nor in the environment, where others could see it; its id does", async () => {
+  await run(
+    'cat > "$1/input"; echo "$USAGE_EXPORT_API_KEY_ID" > "$1/id"; echo "$0" "$@" > "$1/arguments"; env > "$1/environment"',
+  );
   expect(await written("input")).toBe(`${KEY.reveal()}\n`);
   expect(await written("id")).toBe("id-of-the-key\n");
+  expect(await written("arguments")).toBe(`sh ${folder}\n`);
+  expect(await written("environment")).not.toContain(KEY.reveal());
 });
 
 test("of this process's environment the command gets only PATH and HOME", async () => {
@@ -35,12 +39,6 @@ test("of this process's environment the command gets only PATH and HOME", async 
   const own = ["OLDPWD", "PWD", "SHLVL", "_"];
   const names = (await written("names")).trim().split("\n");
   expect(names.filter((name) => !own.includes(name))).toEqual(["HOME", "PATH", "USAGE_EXPORT_API_KEY_ID"]);
-});
-
-test("the key is neither among the command's arguments nor in its environment, where others could see it", async () => {
-  await run('echo "$0" "$@" > "$1/arguments"; env > "$1/environment"');
-  expect(await written("arguments")).toBe(`sh ${folder}\n`);
-  expect(await written("environment")).not.toContain(KEY.reveal());
 });
 
 const HINT = "its output is not shown, as it may hold the key; run it by hand to see why";

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
-import fs, { chmod, type FileHandle, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
-import os, { tmpdir } from "node:os";
+import fs, { chmod, type FileHandle, mkdir, readdir, readFile, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import type { Sink } from "../../src/config/rotations.ts";
@@ -24,21 +24,22 @@ const writeKeyFile = (file: string, key: Secret) => deliverKey({ file }, { apiKe
 
 const modeOf = async (file: string) => ((await fs.stat(file)).mode & 0o777).toString(8);
 
-test("the file has the key on one line, only its user may read it, and the folder has no other file", async () => {
-  const folder = await newFolder();
-  const file = path.join(folder, "exporter.key");
-  await writeKeyFile(file, NEW);
-  expect(await readFile(file, "utf8")).toBe(`${NEW.reveal()}\n`);
-  expect(await modeOf(file)).toBe("600");
-  expect(await readdir(folder)).toEqual(["exporter.key"]);
-});
-
-test("a file that others could read is replaced by one that only its user may read", async () => {
-  const file = path.join(await newFolder(), "exporter.key");
-  await writeFile(file, "old", { mode: 0o644 });
-  await writeKeyFile(file, NEW);
-  expect(await modeOf(file)).toBe("600");
-});
+test.each([
+  ["of the first delivery", undefined],
+  ["that others could read before", "exporter.key"],
+  ["beside the temporary file that a crash left", "exporter.key.usage-export-next"],
+])(
+  "the file %s has the key on one line, only its user may read it, and the folder has no other file",
+  async (_, before) => {
+    const folder = await newFolder();
+    if (before) await writeFile(path.join(folder, before), "half a k", { mode: 0o644 });
+    const file = path.join(folder, "exporter.key");
+    await writeKeyFile(file, NEW);
+    expect(await readFile(file, "utf8")).toBe(`${NEW.reveal()}\n`);
+    expect(await modeOf(file)).toBe("600");
+    expect(await readdir(folder)).toEqual(["exporter.key"]);
+  },
+);
 
 test("missing folders are created, and only their user may open them", async () => {
   const folder = await newFolder();
@@ -84,14 +85,6 @@ async function recordSyncs(file: string): Promise<readonly string[]> {
   };
   return synced;
 }
-
-test("a temporary file that a crash left is deleted by the next delivery", async () => {
-  const folder = await newFolder();
-  const file = path.join(folder, "exporter.key");
-  await writeFile(`${file}.usage-export-next`, "half a k", { mode: 0o600 });
-  await writeKeyFile(file, NEW);
-  expect(await readdir(folder)).toEqual(["exporter.key"]);
-});
 
 test("if the key file is a link, the link stays and its target is replaced", async () => {
   const folder = await newFolder();
@@ -143,9 +136,7 @@ test("a folder that can't be created fails the test of the sink, and the deliver
 const KEY = new Secret("0123456789abcdef0123456789abcdef01234567");
 
 async function sinkNamed(name: string): Promise<Sink & { readonly file: string }> {
-  const folder = await mkdtemp(path.join(os.tmpdir(), "usage-export-stale-"));
-  onTestFinished(() => rm(folder, { recursive: true }));
-  return { file: path.join(folder, name) };
+  return { file: path.join(await newFolder(), name) };
 }
 
 /** What is wrong with the sinks, all of which got the key. */
@@ -194,11 +185,8 @@ test("a file that this user may not read is not reported", async () => {
   expect(await faultsOf(unreadable)).toEqual([]);
 });
 
-test("sinks with another file or another command have other ids", () => {
+test("sinks with another file or another command have other ids, those with another time limit have not", () => {
   const sinks = [FILE, { file: "/run/other.key" }, COMMAND, { ...COMMAND, command: ["store-key", "other"] }];
   expect(new Set(sinks.map(sinkId)).size).toBe(sinks.length);
-});
-
-test("the id of a sink does not depend on its time limit", () => {
   expect(sinkId({ ...COMMAND, timeoutSeconds: 5 })).toBe(sinkId(COMMAND));
 });
