@@ -34,7 +34,7 @@ type InitOptions = {
 /** The answers so far, with the options' values or placeholders for those that are not given yet. */
 type Draft = Omit<InitOptions, "project"> & { readonly project: Project };
 
-/** Writes nothing if the file exists, if there is no terminal, or with --yes if an answer does not work. */
+/** Writes nothing if the file exists, with --yes if an answer does not work, or without --yes if there is no terminal. */
 export async function runInit(app: App, options: InitOptions): Promise<number> {
   if (existsSync(app.configPath)) throw configExists(app);
   const isEmbedded = databaseUrlOf(app.env) === undefined;
@@ -115,7 +115,7 @@ async function askForService(app: App, options: InitOptions, prompt: Prompt, dra
       const isName = /^[A-Z][A-Z0-9_]*$/.test(keyVariable) && !isKeyLike(keyVariable);
       const message = isName
         ? `${keyVariable} is not set: set it to the API key, and run init again`
-        : "expected the name of an environment variable, such as USAGE_EXPORT_KEY, that holds the API key; what was given is no name of one that is set, and is not shown, as it may be a key";
+        : "expected the name of an environment variable, such as USAGE_EXPORT_KEY, that holds the API key; what was given is not shown, as it may be a key";
       throw new AppError("config", message);
     }
     app.scrubber.add(new Secret(key));

@@ -36,7 +36,7 @@ export async function runRotate(app: App, options: RotateOptions): Promise<numbe
     throw new AppError("config", "--now and --rollback exclude each other: a fresh key, or the previous one");
   }
   requireKnown("--job", job, namesInFile(written));
-  // The discovered projects are known only below.
+  // Refuses a mistake early. Discovered projects are known only below.
   if (written.discovery.length === 0) chooseRotations(written, options);
   await requireStaticKeys(app, written);
   readMasterKeys(app.env);

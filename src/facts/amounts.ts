@@ -70,7 +70,7 @@ ${dayAmountSql(question, scope)}
   select "group", row_number() over (order by ${order.join(", ")}) as rank, count(*) over () as groups
   from (select "group", ${sums} from day_amount group by "group" having sum(abs(amount)) > 0) group_amount
 ), placed as (
-  -- Groups whose amounts are all 0 or NULL have the rank 0. As arrays: NULL equals NULL in an array.
+  -- The rank is 0 if all amounts are 0 or NULL, and NULL for the others. In arrays NULL equals NULL.
   select day_amount.*, groups, ${upTo(limit)} as listed, ${upTo(Math.min(DRAWN_MAX, limit))} as drawn
   from day_amount left join ranked on array[ranked."group"] = array[day_amount."group"]
 )

@@ -112,7 +112,7 @@ export function conditionsOf(facts: HealthFacts): readonly Condition[] {
   const worker = workerCondition(facts);
   const rotations = facts.rotations.flatMap(rotationConditions);
   // These conditions say why the run of their rotation failed.
-  const attempts = new Set(
+  const explained = new Set(
     rotations.flatMap(({ name, subject }) => (name === "key attempts" || name === "key attention" ? subject : [])),
   );
   return mergeFound(
@@ -122,7 +122,7 @@ export function conditionsOf(facts: HealthFacts): readonly Condition[] {
       ...(worker.length > 0 ? [] : facts.jobs.flatMap(overdueCondition)),
       ...configCondition(facts),
       ...facts.lists.flatMap(listCondition),
-      ...facts.jobs.filter(({ kind, job }) => kind === "export" || !attempts.has(job)).flatMap(runCondition),
+      ...facts.jobs.filter(({ kind, job }) => kind === "export" || !explained.has(job)).flatMap(runCondition),
       ...coverageConditions(facts),
       ...rotations,
       ...usageConditions(facts),
@@ -131,7 +131,7 @@ export function conditionsOf(facts: HealthFacts): readonly Condition[] {
   );
 }
 
-/** The same condition in many projects of a rotation is one, since it began in the first of them. */
+/** Merges the same condition in many projects of a rotation, and keeps the earliest beginning. */
 function mergeFound(found: readonly Found[], { jobs, rotations }: HealthFacts): readonly Condition[] {
   const alike = Map.groupBy(found, (one) => (one.project == null ? one : `${one.name} ${one.subject}`));
   return [...alike.values()].map((members) => {
@@ -207,7 +207,7 @@ function coverageConditions({ slices, causes, jobs, projects, readAt }: HealthFa
   return [
     ...conditionIf(slices.missing > 0, "missing", "", missing, { isQuiet }),
     ...shown.map((cause) => {
-      const more = { since: cause.since, isQuiet: isFirstRetried(cause, readAt) };
+      const more = { since: cause.since, isQuiet: isNewAndRetried(cause, readAt) };
       return condition("failed", cause.code ?? "other", causeText(cause), more);
     }),
     ...conditionIf(others > 0, "failed", "other", `${counted(others, "reading")} failed for other reasons`),
@@ -218,7 +218,7 @@ function coverageConditions({ slices, causes, jobs, projects, readAt }: HealthFa
 const MINUTE_MS = 60_000;
 
 /** Whether the failure is new and is tried again within minutes, as in a short outage of the service. */
-function isFirstRetried({ since, code, isRetried }: FailureCause, readAt: Date): boolean {
+function isNewAndRetried({ since, code, isRetried }: FailureCause, readAt: Date): boolean {
   return isRetried && RETRIED_CODES.includes(code ?? "") && Number(readAt) - Number(since) < 15 * MINUTE_MS;
 }
 
@@ -301,7 +301,7 @@ function usageConditions({ notRead, budgets, anomalies }: HealthFacts): readonly
   ];
 }
 
-/** The highest threshold that is reached, which has a subject of its own, to be notified once in a period; or a forecast overrun. */
+/** The highest threshold reached, or a forecast overrun. Each threshold is a subject, so it is notified once in a period. */
 function budgetCondition(use: BudgetUse): readonly Found[] {
   const subject = `${nameWord(use.name)} ${budgetPeriod(use)}`;
   const threshold = use.reached.at(-1);

@@ -80,7 +80,7 @@ export class FilterCheck {
     return unknown;
   }
 
-  /** The names that the service knows for a kind of condition; undefined if it knows this one. Get Fields is read only if it is needed. */
+  /** The names of the condition's kind; undefined if this one is documented, or nothing lists its kind. Get Fields is read only if it is needed. */
   async #namesFor(project: Project, source: Source, { kind, name }: Condition) {
     const { app, service, keys } = this.#deps;
     const documented = kind === "feature" ? DOCUMENTED_FEATURES : (documentedValues(kind, source) ?? []);
@@ -125,8 +125,8 @@ export class FilterCheck {
   }
 
   /**
-   * Throws `bad_answer` if every row of the answer has null as its group, and so has every row by a dimension of which all usage has a
-   * value: a service that ignores `grouping` answers with the total and null in every dimension, which looks like usage without tags.
+   * Throws `bad_answer` if all groups of the answer are null, and so are all by a dimension that all usage has. A service that ignores
+   * `grouping` answers with the total and null in every dimension, which looks like usage without tags.
    */
   async requireThatServiceGroups({ series, window }: UsageRequest, answer: unknown): Promise<void> {
     const { project, source, grouping } = series;
@@ -191,7 +191,7 @@ export class FilterCheck {
     if (isProved || effect === "no usage") return undefined;
     const isMisnamed = conditions.some(hasOtherDialectName);
     if (effect === "empty") {
-      // Stored usage shows on which days a seen value has none, though not whether this dialect has a filter for it.
+      // A seen value may have no usage on these days; but it may be that this dialect lacks the filter.
       if (filter.isSeen && !isMisnamed) return undefined;
       const days = (await this.#totalOf(request.series, request.window)).size;
       const { hasRows, isNewestEmpty } = await stored();
@@ -228,7 +228,7 @@ export class FilterCheck {
 }
 
 const SAME_NUMBERS =
-  ': without the filter the numbers are the same; it may know the filter by another name, which "auto" as service.dialect finds out, or all usage meets it, which "checkFeatures": "warn" believes';
+  ': without the filter the numbers are the same; if it knows the filter by another name, set service.dialect to "auto", which finds it; if all usage meets it, set "checkFeatures" to "warn"';
 
 /** `listed` is undefined if the service does not list names of the kind. */
 function knownNames(listed: readonly string[] | undefined, documented: readonly string[] = []) {
@@ -244,8 +244,8 @@ function isCompared(filter: Filter, strictness: Strictness): boolean {
 }
 
 /**
- * The doubt about an answer that is empty, or that may be of other usage than the filter means. `unknown` is a name in the filter that no
- * answer has proved: then another such answer proves nothing either, if the service lists the names that it knows.
+ * The doubt about an answer that is empty, or that may be of other usage than the filter means. `unknown` is an unproved name in the filter.
+ * A service that lists such names, and not this one, can't confirm it with another such answer.
  */
 function filterDoubt(
   isEmpty: boolean,

@@ -8,7 +8,7 @@ import { dimensionsOf, type Grouping, type Series } from "../usage/series.ts";
 import { hasStatus } from "./answer.ts";
 import type { Service, ServiceCall } from "./service.ts";
 
-/** The name under which a grouping is sent, which its answer may repeat. A grouping by several dimensions is the same in both dialects. */
+/** The name under which a grouping is sent, which its answer may repeat. Only billing groups by several, named alike in both dialects. */
 export function groupingName(grouping: Grouping, dialect: Dialect): string {
   const [dimension] = dimensionsOf(grouping);
   return dimension === grouping ? groupingIn(dialect, dimension) : grouping;

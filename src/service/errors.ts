@@ -184,7 +184,7 @@ export function sanitizeLine(text: string, redact: Redact, lengthMax: number): s
   return characters.length <= lengthMax ? characters.join("") : `${characters.slice(0, lengthMax).join("")}…`;
 }
 
-/** If the body was cut or too long, the part that was received could end with half a key, which no search recognises. */
+/** A body that was cut or too long is not quoted: it could end with half a key, which no search recognises. */
 function textOfBody(headers: ResponseHeaders, body?: Uint8Array): { text: string; requestId?: string | undefined } {
   if (body === undefined) return { text: "(a body that was cut or too long)" };
   if (!isUncompressed(headers)) return { text: "(a compressed body)" };

@@ -56,7 +56,7 @@ export const TOLERANCES: Readonly<Record<Sensitivity, number>> = { low: 8, norma
 export type AnomalySettings = { readonly sensitivity: Sensitivity | "off" };
 
 /**
- * By the unit of a metric: smaller amounts are not protected by the cliff guard, and no day counts as unusual by them. They may well be restated
- * to a tenth, such as a one-hour test under the wrong tag.
+ * The least amount of each unit that the cliff guard protects and that can make a day unusual. A smaller one may well be restated to a tenth,
+ * such as a one-hour test under the wrong tag.
  */
 export const GUARDED_FROM = { requests: 100, hours: 10, tokens: 10_000, characters: 10_000 } as const;

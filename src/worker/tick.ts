@@ -40,7 +40,7 @@ type ReadIncomplete = (tx: Tx) => Promise<readonly number[]>;
 export async function tick(context: WorkerContext): Promise<boolean> {
   // Before anything is planned: such a run keeps the next one from being started.
   for (const end of await endRunsWithoutJobs(context.db)) reportRunEnd(context, end);
-  // The same for all exports: with many series it is the longest statement of a tick.
+  // Read once for all exports: with many series it is the longest statement of a tick.
   let incomplete: readonly number[] | undefined;
   const readIncomplete: ReadIncomplete = async (tx) => (incomplete ??= await incompleteSeries(tx));
   let isAnyStarted = false;

@@ -19,7 +19,7 @@ type GroupedRows = Pick<NormalisedSlice, "columns"> & { readonly grouping: Group
 /**
  * Returns by `sliceKey` how many rows appeared, changed or disappeared. The rows of the answers are joined with the stored ones first, so
  * that a row with the same numbers is never written: an UPDATE that changes nothing costs as much as one that does. The row of a group that
- * is gone is kept and marked as gone, so that its revisions continue if the group comes back. What a row replaces is kept as well.
+ * is gone is kept and marked as gone, so that its revisions continue if the group comes back. Replaced rows go to superseded_row.
  */
 export async function mergeRows(tx: Tx, slices: readonly (SliceRef & GroupedRows)[], groupIds: GroupIds, seenAt: Date) {
   if (slices.length === 0) return new Map<string, number>();

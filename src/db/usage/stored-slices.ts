@@ -111,7 +111,7 @@ export class StaleRead extends Error {
   override readonly name = "StaleRead";
 }
 
-/** Throws StaleRead if a slice that is not locked has been written since it was read. */
+/** Throws StaleRead if a slice that is not locked has been written since it was read. Suspect slices are locked. */
 export async function writeSlices(tx: Tx, decided: readonly DecidedSlice[], seenAt: Date): Promise<void> {
   const good = decided.filter(({ decision }) => decision === "replace" || decision === "unchanged");
   if (good.length > 0) await writeComplete(tx, good, seenAt);
@@ -126,14 +126,14 @@ async function writeComplete(tx: Tx, good: readonly DecidedSlice[], seenAt: Date
     set status = 'complete', fetch_no = good.fetch_no, fetched_at = ${seenAt},
       closed_at = coalesce(sl.closed_at, good.closed_at::timestamptz), content_hash = good.content_hash, rows = good.rows,
       error = null, suspect_run = null, suspect_why = null, suspect_since = null, suspect_fetch_no = null,
-      ${changedNow(sql`good.is_other or (sl.closed_at is null and good.closed_at is not null)`)}
+      ${changedNow(sql`good.replaces or (sl.closed_at is null and good.closed_at is not null)`)}
     from unnest(
       ${good.map(({ seriesId }) => seriesId)}::integer[], ${good.map(({ day }) => day)}::text[]::date[],
       ${good.map(({ fetchNo }) => fetchNo)}::bigint[], ${good.map(({ storedFetchNo }) => storedFetchNo)}::bigint[],
       ${good.map((slice) => closingMoment(slice, seenAt)?.toISOString() ?? null)}::text[],
       ${good.map(({ contentHash }) => contentHash)}::text[], ${good.map(({ rowCount }) => rowCount)}::integer[],
       ${good.map(({ decision }) => decision === "replace")}::boolean[]
-    ) as good (series_id, usage_date, fetch_no, stored_fetch_no, closed_at, content_hash, rows, is_other)
+    ) as good (series_id, usage_date, fetch_no, stored_fetch_no, closed_at, content_hash, rows, replaces)
     where sl.series_id = good.series_id and sl.usage_date = good.usage_date
       and greatest(sl.fetch_no, sl.suspect_fetch_no) = good.stored_fetch_no
     returning sl.series_id
@@ -142,8 +142,8 @@ async function writeComplete(tx: Tx, good: readonly DecidedSlice[], seenAt: Date
 }
 
 /**
- * Assignments that record for bi.changed_days that the views show a slice `sl` differently from now on. The transaction gets its number before
- * the moment is read, so that what changed in a later transaction does not seem older.
+ * Assignments that record for bi.changed_days that the views show a slice `sl` differently from now on. The transaction gets its number after
+ * `changed_after`, its start, and before `changed_at`, so that what changed in a later transaction does not seem older.
  */
 export function changedNow(isChanged: RawBuilder<unknown>): RawBuilder<unknown> {
   return sql`

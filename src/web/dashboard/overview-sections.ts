@@ -125,7 +125,7 @@ const BUDGETS_SHOWN_MAX = 6;
 /** The share of the width that the largest bar takes. */
 const SCALE_MAX_PERCENT = 98;
 
-/** The fullest first. All bars have one scale, so that one that is four times its budget is four times as long. */
+/** The fullest first. All bars have one scale: at four times its budget, a bar is four times as long as at its limit. */
 function budgetList(budgets: readonly BudgetUse[]): Html {
   const reach = ({ percent, forecastPercent }: BudgetUse) => Math.max(Number(percent), Number(forecastPercent));
   const shown = budgets.toSorted((a, b) => reach(b) - reach(a)).slice(0, BUDGETS_SHOWN_MAX);

@@ -165,7 +165,7 @@ test("while the service ignores a filter, its days are suspect", async ({ contex
   expect(await context.run(["export"])).toMatchObject({ ...FAILED, stdout: suspect });
 
   expect(await filtered()).toEqual({});
-  const error = /ignore the tag "prod".*without the filter the numbers are the same.*"auto" as service\.dialect/;
+  const error = /ignore the tag "prod".*without the filter the numbers are the same.*service\.dialect to "auto"/;
   expect(await lastCoverage(db)).toMatchObject({
     all: { status: "complete" },
     prod: { status: "suspect", error: expect.stringMatching(error) },
