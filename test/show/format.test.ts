@@ -106,9 +106,20 @@ test.each([
   ["0", "EUR", "€0.00"],
   ["0.00123456", "USD", "$0.00123"],
   ["9007199254740993.625", "USD", "$9,007,199,254,740,994"],
-])("the amount of money %s %s is shown as %s", (amount, currency, expected) => {
-  expect(moneyText(amount, currency)).toBe(expected);
-});
+  ["999.994", "USD", "$999.99"],
+  ["1000", "USD", "$1,000"],
+  ["0.01", "USD", "$0.01"],
+  ["0.001", "USD", "$0.001"],
+  ["0.0001", "USD", "$0.0001"],
+  ["-0.0012", "USD", "-$0.0012"],
+  ["0.000", "USD", "$0.00"],
+  ["10.001", "USD", "$10.00"],
+])(
+  "the amount of money %s %s is shown with cents below a thousand, and with more digits below a cent: %s",
+  (amount, currency, expected) => {
+    expect(moneyText(amount, currency)).toBe(expected);
+  },
+);
 
 test.each([
   ["239012.25", "cost", "USD", "$239,000"],
@@ -157,19 +168,6 @@ test.each([
 });
 
 test.each([
-  ["999.994", "$999.99"],
-  ["1000", "$1,000"],
-  ["0.01", "$0.01"],
-  ["0.001", "$0.001"],
-  ["0.0001", "$0.0001"],
-  ["-0.0012", "-$0.0012"],
-  ["0.000", "$0.00"],
-  ["10.001", "$10.00"],
-])("of %s dollars cents are shown below a thousand, and more digits below a cent: %s", (amount, expected) => {
-  expect(moneyText(amount, "USD")).toBe(expected);
-});
-
-test.each([
   ["no days as an empty text", [], ""],
   ["one day", ["2026-11-09"], "Nov 9, 2026"],
   [
@@ -182,15 +180,11 @@ test.each([
   expect(daysText(days)).toBe(expected);
 });
 
-test("of many ranges only the first are listed, followed by the number of days in the others", () => {
+test("six ranges are all listed, and of more the first six, followed by the number of days in the others", () => {
   const everyOther = daysOf({ start: "2026-11-01", end: "2026-11-20" }).filter((_, i) => i % 2 === 0);
   expect(daysText(everyOther)).toMatch(/^Nov 1, 2026; .*; Nov 11, 2026 and 4 more days$/);
-});
-
-test("six ranges are all listed", () => {
-  const six = daysOf({ start: "2026-11-01", end: "2026-11-11" }).filter((_, i) => i % 2 === 0);
-  expect(daysText(six)).toMatch(/; Nov 11, 2026$/);
-  expect(daysText([...six, "2026-11-20"])).toMatch(/ and 1 more day$/);
+  expect(daysText(everyOther.slice(0, 6))).toMatch(/; Nov 11, 2026$/);
+  expect(daysText(everyOther.slice(0, 7))).toMatch(/ and 1 more day$/);
 });
 
 test("days and moments are shown in UTC", () => {

@@ -51,7 +51,7 @@ test("the keys of a rotation have one lineage, and the numbers of a day are thos
   expect(without).toEqual(expect.arrayContaining([...(await view(db, "usage_by_accessor", project))]));
 });
 
-test("a key that is deleted keeps its comment and tags", async () => {
+test("a key that is deleted keeps its comment and tags, and is no longer gone once it is listed again; an empty list is ignored", async () => {
   const project = newProject();
   await use(project, { [DAY]: { k1: "3" } });
   await storeListedKeys(db, project.id, [listed("k1"), listed("k2")]);
@@ -60,6 +60,14 @@ test("a key that is deleted keeps its comment and tags", async () => {
     { accessor: "k1", key_comment: "comment of k1", key_tags: '["a","b"]' },
   ]);
   expect(await known(project)).toEqual(["k1 gone", "k2"]);
+  await storeListedKeys(db, project.id, [listed("k1"), listed("k2")]);
+  // It was read with a key that it should name.
+  await storeListedKeys(db, project.id, []);
+  expect(await known(project)).toEqual(["k1", "k2"]);
+  const stored = await read(sql`
+    select first_seen_at < last_seen_at as older from usage_export.listed_key where project_id = ${project.id}
+  `);
+  expect(stored).toEqual([{ older: true }, { older: true }]);
 });
 
 test("a key of the ledger that the service never listed has the comment with which it was created", async () => {
@@ -78,25 +86,6 @@ async function known({ id }: Project): Promise<string[]> {
   `);
   return rows.map(({ key }) => key);
 }
-
-test("a key that is listed again is no longer gone, and keeps the time at which it was first seen", async () => {
-  const project = newProject();
-  for (const list of [[listed("k1"), listed("k2")], [listed("k2")], [listed("k1"), listed("k2")]]) {
-    await storeListedKeys(db, project.id, list);
-  }
-  expect(await known(project)).toEqual(["k1", "k2"]);
-  const stored = await read(sql`
-    select first_seen_at < last_seen_at as older from usage_export.listed_key where project_id = ${project.id}
-  `);
-  expect(stored).toEqual([{ older: true }, { older: true }]);
-});
-
-test("an empty list is ignored, because it was read with a key that it should name", async () => {
-  const project = newProject();
-  await storeListedKeys(db, project.id, [listed("k1")]);
-  await storeListedKeys(db, project.id, []);
-  expect(await known(project)).toEqual(["k1"]);
-});
 
 test("fields that the service does not send again keep their values, and fields that it sends are updated", async () => {
   const project = newProject();
