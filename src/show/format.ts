@@ -31,8 +31,6 @@ function formatted(amount: string, options: Intl.NumberFormatOptions): string {
 }
 
 const HEADLINE_DIGITS_MAX = 5;
-/** Up to 9,999T the compact form shows each digit that it writes. Of 90,071,992,547,662,535 it would make "90,070T". */
-const COMPACT_DIGITS_MAX = 16;
 
 /** 1,621.74 hours are "1,622", 1.2345 are "1.23", 373381 requests are "373,381". */
 export function roundedText(amount: string): string {
@@ -82,9 +80,7 @@ export function estimateText(amount: string, { metric, currency }: Measure): str
 
 /** For a headline, whose width must not grow with the amount: with more than five digits "373.4K". */
 export function headlineText(amount: string): string {
-  const digits = wholeDigits(amount);
-  const isCompact = digits > HEADLINE_DIGITS_MAX && digits <= COMPACT_DIGITS_MAX;
-  return formatted(amount, isCompact ? COMPACT : ROUNDED);
+  return formatted(amount, wholeDigits(amount) > HEADLINE_DIGITS_MAX ? COMPACT : ROUNDED);
 }
 
 /** Every digit, with separators. */
