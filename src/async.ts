@@ -49,7 +49,7 @@ type PendingItem<In, Out> = PromiseWithResolvers<Out> & { readonly item: In; rea
  * Joins items that are given at the same time into a batch: while one batch runs, the next one fills. `run` returns a result for each item,
  * at the same index. An Error as a result fails that item alone; an error that `run` throws fails the batch.
  */
-export function batched<In, Out extends object | number | undefined>(
+export function batched<In, Out>(
   run: (items: readonly In[]) => Promise<readonly (Out | Error)[]>,
   { weightMax, weightOf, beforeBatch, concurrency = 1 }: Batching<In>,
 ): (item: In) => Promise<Out> {
@@ -156,7 +156,7 @@ export function memoizeAsync<T>(
       begun.untilMs = now() + keepMs(answer);
       return answer;
     } catch (error) {
-      if (known.get(key) === begun) known.delete(key);
+      known.delete(key);
       throw error;
     }
   };

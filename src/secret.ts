@@ -40,7 +40,7 @@ export class Secret {
   }
 }
 
-/** The credentials of a URL as they are written and decoded: the password, and what is sent for it in base64. */
+/** The credentials of a URL, as written and decoded: the password, and `user:password`, of which HTTP sends the base64. */
 export function urlSecrets(text: string): readonly Secret[] {
   const { username = "", password = "" } = URL.parse(text) ?? {};
   if (username + password === "") return [];
@@ -60,17 +60,17 @@ function decoded(text: string): string {
 
 /** Shorter values are not replaced: replacing every "abc" would make a log unreadable and protect nothing. */
 const REDACTED_LENGTH_MIN = 8;
-/** The size of the table in which two letters are looked up before anything else: nearly all positions of a text begin no secret. */
-const BEGINNINGS = 4_096;
+/** The size of the table that says, by two letters, whether a secret may begin there: at nearly every position of a text, none does. */
+const BEGINNINGS_SIZE = 4_096;
 
 /**
- * Replaces known secrets in text that leaves the process or is stored: an error of the service may contain the key it refuses, and a
- * connection error the URL that failed. There may be thousands of secrets, whose number hardly changes how long it takes.
+ * Replaces known secrets, also reversed or encoded, in text that leaves the process or is stored: an error of the service may contain the key it
+ * refuses, and a connection error the URL that failed. Thousands of secrets take hardly longer than one.
  */
 export class Scrubber {
   /** By their first letters. Lower case, so that a change of case hides no secret. */
   readonly #forms = new Map<string, Set<string>>();
-  readonly #beginnings = new Uint8Array(BEGINNINGS);
+  readonly #beginnings = new Uint8Array(BEGINNINGS_SIZE);
   /** A key is added again with each request that it is read for. */
   readonly #added = new Set<string>();
 
@@ -130,7 +130,7 @@ export class Scrubber {
 }
 
 function beginningAt(text: string, at: number): number {
-  return ((text.charCodeAt(at) << 6) ^ text.charCodeAt(at + 1)) & (BEGINNINGS - 1);
+  return ((text.charCodeAt(at) << 6) ^ text.charCodeAt(at + 1)) & (BEGINNINGS_SIZE - 1);
 }
 
 /** Keeps a letter whose lower case has another length, such as İ, so that positions in both texts are the same. */

@@ -192,29 +192,28 @@ export function answerOf(known: Known): Answer {
   const [total] = rowsOf("total");
   const sums = sumsUp && total ? [total] : groups;
   const isRead = (...lists: readonly Day[][]) => lacking.projectsEndedCount === 0 && lists.flat().length === 0;
-  // What was not used on days that were all read is 0, if the service sent the metric at all.
-  const isUnused = isRead(lacking.incompleteDays, lacking.unreadDays) && sums.some((row) => row.amount !== null);
-  const wasUnused =
+  // An absent amount is 0 if all days were read and the service sent the metric at all.
+  const isAbsentZero = isRead(lacking.incompleteDays, lacking.unreadDays) && sums.some((row) => row.amount !== null);
+  const wasAbsentZero =
     isRead(lacking.incompleteDaysBefore, lacking.unreadDaysBefore) && sums.some((row) => row.amount_before !== null);
   const amountsOf = ({ amount, amount_before }: UsageRow) => ({
-    amount: withoutZeros(amount) ?? (isUnused ? "0" : null),
-    before: withoutZeros(amount_before) ?? (wasUnused ? "0" : null),
+    amount: withoutZeros(amount) ?? (isAbsentZero ? "0" : null),
+    before: withoutZeros(amount_before) ?? (wasAbsentZero ? "0" : null),
     change: isCompared ? difference(amount ?? "0", amount_before ?? "0") : null,
   });
+  const otherCurrencies = scope.available.currencies.filter((one) => one !== scope.currency);
   const isUnpriced = isCost(question.metric) && scope.currency === undefined;
   return {
     question: understood(question, scope),
     complete: isWhole(known) && unpriced.unpricedModels === 0 && !isUnpriced,
     compared: isCompared,
-    lacking: {
-      ...{ ...lacking, ...unpriced },
-      otherCurrencies: scope.available.currencies.filter((one) => one !== scope.currency),
-    },
+    lacking: { ...lacking, ...unpriced, otherCurrencies },
     ...{ projects: scope.projects, projectCount: scope.projectCount, available: scope.available, days },
-    groups: groups.map((row) => ({
-      ...{ rank: Number(row.rank), group: row.group, label: null, ...labels.get(row.group), ...amountsOf(row) },
-      ...(Number(row.rank) <= DRAWN_MAX && { byDay: amountsByDay(drawn.get(row.rank), days) }),
-    })),
+    groups: groups.map((row) => {
+      const named = { rank: Number(row.rank), group: row.group, label: null, ...labels.get(row.group) };
+      const drawnDays = named.rank <= DRAWN_MAX && { byDay: amountsByDay(drawn.get(row.rank), days) };
+      return { ...named, ...amountsOf(row), ...drawnDays };
+    }),
     other: other
       ? {
           groups: Number(other.groups) - groups.length,

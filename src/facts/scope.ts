@@ -44,15 +44,15 @@ type StoredFacts = Pick<Answer, "projects" | "projectCount"> & {
 };
 
 /**
- * Throws InvalidQuestion if there is no such project or filter. `since` is an earlier day from which the states of days are read: for another
- * question about the same usage, whose statement is then the same.
+ * Throws InvalidQuestion if there is no such project or filter. The states of days are read from `since` on, if given: an earlier day, so
+ * that two questions about the same usage have the same statement, whose result is used for both.
  */
 export async function readBasis(query: Query, question: Question, since?: Day): Promise<Basis> {
-  const projects = question.projects && (await findProjects(query, question.projects));
+  const projectIds = question.projects && (await findProjects(query, question.projects));
   if (question.filter !== undefined) await requireFilter(query, question.filter);
   const currencies = question.metric === "estimated_cost" ? await readCurrencies(query, question) : [];
   const currency = question.metric === "billed_cost" ? "USD" : (question.currency ?? currencies[0]);
-  const scope = { projectIds: projects, filter: question.filter, ...(isCost(question.metric) && { currency }) };
+  const scope = { projectIds, filter: question.filter, ...(isCost(question.metric) && { currency }) };
   const [row] = await query<StoredFacts>(factsSql(question, scope));
   if (!row) throw new Error("expected one row with the facts about the series");
   const { retired, activeCount, leftOut, leftOutCount, groupings, filters, ...found } = row;
@@ -62,9 +62,12 @@ export async function readBasis(query: Query, question: Question, since?: Day): 
   const daysBefore = question.before && withStates(question.before, states);
   const lacking = lackingDays(days, daysBefore);
   const isRead = ended.length === 0 && Object.values(lacking).every((list) => list.length === 0);
+  const isCompared = daysBefore !== undefined && isRead;
   return {
     scope: { ...scope, ...found, available: { ...choices(question, groupings, filters), currencies } },
-    ...{ days, daysBefore, isCompared: daysBefore !== undefined && isRead },
+    days,
+    daysBefore,
+    isCompared,
     lacking: {
       ...lacking,
       projectsLeftOut: [...leftOut, ...unused].sort().slice(0, NAMES_MAX),
@@ -110,7 +113,7 @@ from (select distinct model, metric from bi.cost_estimated where ${conditions.jo
   return unpriced ?? { unpricedModels: 0, unpricedMetrics: [] };
 }
 
-/** The retired projects that have some days of the question and lack others, and those that have none but are exported otherwise. */
+/** `ended`: retired projects that have some of the question's days and lack others. `unused`: those that have none but are exported otherwise. */
 async function sortRetired(query: Query, question: Question, scope: Scope, retired: readonly RetiredProject[]) {
   if (retired.length === 0) return { ended: [], unused: [] };
   const windows = windowsOf(question);

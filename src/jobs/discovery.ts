@@ -53,7 +53,7 @@ export async function makeFirstDaysDue(
       if (days === undefined) continue;
       const window = { start: addDays(today, -days), end: addDays(today, -1) };
       const seriesIds = seriesOfDays.map((one) => seriesIdOf(ids, one.series));
-      await extendDue(tx, seriesIds, { first: window.start, oldest: window, through: window.end });
+      await extendDue(tx, seriesIds, { first: window.start, oldestWindow: window, through: window.end });
     }
     if (added.size > 0) await markMadeDue(tx, [...added]);
   });

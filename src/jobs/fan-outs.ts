@@ -46,7 +46,7 @@ async function readSeen(
 ): Promise<Seen> {
   const seen = new Map<string, readonly SeenValues[]>();
   const window = windowOf(job, today);
-  if (!window) return seen;
+  if (!window) return seen; // Fan-outs need a window: checks.ts refuses them without.
   const ids = job.projects.map(({ id }) => id);
   const filtersOfJob = new Set(job.filters.map(filterKey));
   for (const fanOut of job.fanOuts ?? []) {
@@ -67,7 +67,7 @@ async function readSeen(
       const seenInWindow = mostUsed(recent.get(id));
       for (const { value, firstDay, lastRead } of seenInWindow) add(value, { start: firstDay, end: lastRead });
       for (const { value } of mostUsed(onAskedDays.get(id))) add(value, undefined); // Not seen in the window, so without days.
-      const leftOut = (recent.get(id)?.[0]?.count ?? 0) - seenInWindow.length;
+      const leftOut = (recent.get(id)?.[0]?.valuesOfProject ?? 0) - seenInWindow.length;
       seen.set(id, [...(seen.get(id) ?? []), { dimension, values: [...values.values()], leftOut }]);
     }
   }

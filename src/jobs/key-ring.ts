@@ -42,7 +42,7 @@ type KeyRingDeps = {
 };
 
 /**
- * Throws `config` with everything that is wrong with keys, so that it is known before the first call. Without a database,
+ * Throws an AppError "config" with everything that is wrong with keys, so that it is known before the first call. Without a database,
  * rotations use their `first` keys.
  */
 export async function openKeyRing(
@@ -172,15 +172,15 @@ export function openStaticKeys(
 ) {
   const runs = new Map<string, CommandRun>();
   // Each batch is one command: `batched` only limits how many run at once.
-  const runWhenFree = batched((references: readonly CommandReference[]) => Promise.all(references.map(runKeyCommand)), {
-    ...{ weightMax: 1, weightOf: () => 1, concurrency: CONCURRENT_MAX },
-  });
+  const limits = { weightMax: 1, weightOf: () => 1, concurrency: CONCURRENT_MAX };
+  const runAll = (references: readonly CommandReference[]) => Promise.all(references.map(runKeyCommand));
+  const runWhenFree = batched(runAll, limits);
 
   async function runKeyCommand({ command, timeoutSeconds, variables }: CommandReference): Promise<Secret> {
     const given = Object.fromEntries(variables.map((name) => [name, env[name]]));
     const { failure, stdout } = await runCommand(command, { input: "", variables: given, timeoutSeconds, signal });
     const source = `the key command ${JSON.stringify(command[0] ?? "")}`;
-    // The code is that of a service that does not answer: a vault may be back in a minute.
+    // "unavailable" has the job tried again: a vault may be back in a minute.
     if (failure !== undefined) {
       const hint = "what it printed is not shown, as it may hold a key; run it by hand to see why";
       throw new AppError("unavailable", `${source} ${failure} (${hint})`);

@@ -95,8 +95,8 @@ async function createNewKey({ context, job, ledger }: RotationRun, reason: strin
   await ledger.write({ kind: "intent", intentId, comment }, reason);
   let created: NewKey;
   let mayBeSent = false;
-  // While the create waits for a permit, another process may take over the rotation: then it is not sent. It may need another permit, and was
-  // not sent with the one before.
+  // Runs when the create has a permit. If another process has taken over the rotation meanwhile, the create is not sent. If this runs again,
+  // the create was not sent the time before.
   const beforeCreate = async () => {
     mayBeSent = false;
     await ledger.confirmLease();
@@ -104,10 +104,9 @@ async function createNewKey({ context, job, ledger }: RotationRun, reason: strin
   };
   try {
     const { scopes, expiresInDays } = job;
-    const request = {
-      ...{ comment, scopes, tags: makesSelfHosted(scopes) ? [] : job.tags },
-      expiresInSeconds: expiresInDays === undefined ? undefined : expiresInDays * DAY_SECONDS,
-    };
+    const tags = makesSelfHosted(scopes) ? [] : job.tags;
+    const expiresInSeconds = expiresInDays === undefined ? undefined : expiresInDays * DAY_SECONDS;
+    const request = { comment, scopes, tags, expiresInSeconds };
     created = await createKey(service, job.project.id, request, creatorKey, app.signal, beforeCreate);
   } catch (error) {
     // The reason of an abort shows that nothing was sent: an abort does not interrupt a create that is being sent.

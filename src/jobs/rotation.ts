@@ -131,6 +131,7 @@ const STEPS_MAX = 50;
 /** Takes the steps towards an active key until none is left or one fails. Returns why nothing is left to do. */
 async function takeSteps(rotation: RotationRun, request: RotationRequest | undefined): Promise<string | undefined> {
   const { job, ledger, context, did, errors } = rotation;
+  // What a person asks for is done whether or not the active key works.
   let inspection = request ? undefined : await inspectActive(rotation);
   try {
     for (let steps = 0; steps < STEPS_MAX; steps++) {
@@ -157,9 +158,9 @@ async function takeSteps(rotation: RotationRun, request: RotationRequest | undef
 
 /** Inspects the active key only if the result can matter: not while another key is being delivered. */
 async function inspectActive(rotation: RotationRun): Promise<Inspection | undefined> {
-  const { ledger } = await rotation.ledger.read();
-  const active = activeKey(ledger);
-  const isReplacing = ledger.keys.some(({ state }) => state === "pending") || ledger.rollbackTo !== null;
+  const { ledger: stored } = await rotation.ledger.read();
+  const active = activeKey(stored);
+  const isReplacing = stored.keys.some(({ state }) => state === "pending") || stored.rollbackTo !== null;
   return !active || isReplacing ? undefined : inspectKey(rotation, active);
 }
 
@@ -168,10 +169,10 @@ async function cleanUp(rotation: RotationRun): Promise<void> {
   const { app } = rotation.context;
   const done = new Set<string>();
   for (;;) {
-    const { ledger } = await rotation.ledger.read();
+    const { ledger: stored } = await rotation.ledger.read();
     // A clock that has jumped ahead does not end the grace of a key.
     const now = min(await readClocks(rotation.context));
-    const steps = cleanupSteps(rotation.job, ledger, now);
+    const steps = cleanupSteps(rotation.job, stored, now);
     // Each step is taken once: one that changed nothing stays in the plan.
     const step = steps.find(({ kind, key }) => !done.has(`${kind} ${key.intentId}`));
     if (!step) return;

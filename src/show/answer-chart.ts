@@ -81,15 +81,15 @@ export function shortGroupName(name: string, { projectInLabel }: NamedGroup, amo
 const COMMON_START_MIN = 20;
 
 /**
- * Where all names begin with the same words, returns the rest: "… (region 1)". The name may have been made from one of `names`, such as the
- * text of a set of tags; then it stays as it is.
+ * Where all `names` begin with the same words, returns the rest of `name`: "… (region 1)". A name that begins otherwise stays as it is, such as
+ * the text for a set of tags.
  */
 export function shortName(name: string, names: readonly string[]): string {
   const [first = ""] = names;
   let length = 0;
   while (length < first.length && names.every((one) => one[length] === first[length])) length++;
   const common = first.slice(0, length);
-  const end = Math.max(common.lastIndexOf(" ("), common.includes(" (") ? -1 : common.lastIndexOf(" "));
+  const end = common.lastIndexOf(common.includes(" (") ? " (" : " ");
   return names.length > 1 && end >= COMMON_START_MIN && name.startsWith(common) ? `…${name.slice(end)}` : name;
 }
 
@@ -200,11 +200,9 @@ function barsOf(days: Answer["days"], grain: Grain): readonly Bar[] {
     const [start, end] = [members[0]?.day ?? grainDay, members.at(-1)?.day ?? grainDay];
     const states = new Set(members.map(({ state }) => state));
     const isCut = start !== grainDay || grainStart(addDays(end, 1), grain) === grainDay;
-    return {
-      ...{ start, title: grain === "day" ? start : periodText({ start, end }), at: members.map(({ i }) => i) },
-      isChanging: states.has("settling"),
-      isLacking: isCut || states.has("incomplete") || states.has("unread"),
-    };
+    const isLacking = isCut || states.has("incomplete") || states.has("unread");
+    const title = grain === "day" ? start : periodText({ start, end });
+    return { start, title, at: members.map(({ i }) => i), isChanging: states.has("settling"), isLacking };
   });
 }
 
@@ -216,7 +214,7 @@ function grainStart(day: Day, grain: Grain): Day {
 }
 
 function sumAt(amounts: readonly (string | null)[], at: readonly number[]): string | null {
-  const known = at.flatMap((day) => amounts[day] ?? []);
+  const known = at.flatMap((i) => amounts[i] ?? []);
   return known.length === 0 ? null : sumOf(...known);
 }
 
@@ -250,7 +248,7 @@ export function groupTable(answer: Answer, { caption, groups, hrefOf, titles, ce
     const name = grouping === "none" ? "Total" : groupCell(grouping, one, answer.groups);
     const title = nameOf(grouping, one, answer.groups);
     const share = Number(one.amount ?? "0") / largest;
-    // A credit has none.
+    // A credit has no bar.
     const bar = groups.length > 1 && share >= 0 ? shareBar(share) : undefined;
     return [
       html`${href === undefined ? name : html`<a href="${href}" title="${title}">${name}</a>`}${bar}`,

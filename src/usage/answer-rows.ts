@@ -145,7 +145,7 @@ export function readMetrics(row: JsonObject, rowNo: number, source: Source = "us
   const extra: string[] = [];
   for (const name in row) if (!KNOWN_NAMES[source].has(name)) extra.push(name);
   const extraText = readExtra(row, extra, rowNo);
-  // A charge may have no amount in dollars, which is not 0.
+  // A row of billing may have no amount, which is not 0.
   if (extraText === null && source === "usage" && values.every((value) => value === null)) {
     throw badAnswer(`results[${rowNo}]: the row has none of the metrics ${metrics.join(", ")}`);
   }

@@ -110,8 +110,8 @@ export type DueDays = {
    * promises the days between those and the first scheduled run.
    */
   readonly first: Day | undefined;
-  /** The oldest consecutive days of the run. */
-  readonly oldest: Window;
+  /** The oldest consecutive days of the run: earlier due days extend back to them only if they adjoin. */
+  readonly oldestWindow: Window;
   /** The newest of the days that is over. */
   readonly through: Day;
 };
@@ -120,12 +120,12 @@ export type DueDays = {
 export function dueDays(job: ExportJob, today: Day, selection: Selection = {}): DueDays | undefined {
   const windows = windowsOf(job, today, selection);
   const newest = windows?.[0];
-  const oldest = windows?.at(-1);
-  if (newest === undefined || oldest === undefined) return undefined;
+  const oldestWindow = windows?.at(-1);
+  if (newest === undefined || oldestWindow === undefined) return undefined;
   const yesterday = addDays(today, -1);
   return {
     first: selection.days && newest.end < yesterday ? undefined : newest.start,
-    oldest,
+    oldestWindow,
     through: newest.end < yesterday ? newest.end : yesterday,
   };
 }
@@ -166,7 +166,7 @@ export function planRun(
     }
     const before = (toReread.get(seriesKey(series)) ?? [])
       .map(({ day }) => day)
-      .filter((day) => !selection.days && (!readsWindow || !due || day < due.oldest.start));
+      .filter((day) => !selection.days && (!readsWindow || !due || day < due.oldestWindow.start));
     const unsettled = readsWindow ? windowDays.filter((day) => !isSettled?.(series, day)) : [];
     return requestsOfDays(series, [...unsettled, ...before]);
   });
@@ -211,7 +211,7 @@ export function splitWindow(window: Window): Window[] {
   return stretches;
 }
 
-/** How many requests a project has at once. One of several projects may not take all slots, as its calls may hang. */
+/** How many requests a project has at once. Alone, twice the slots, so that none is idle; beside others not all of them, as its calls may hang. */
 export function requestsAtOnce(maxConcurrent: number, projects: number): number {
   return projects === 1 ? 2 * maxConcurrent : Math.max(1, maxConcurrent - 1);
 }

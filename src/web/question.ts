@@ -139,7 +139,8 @@ export function monthOf(month: string | undefined, today: Day): Window {
   if (month === undefined) return namedPeriod("last-month", today);
   if (month === today.slice(0, 7)) return namedPeriod("this-month", today);
   if (month > today) throw new InvalidQuestion(`month: expected ${today.slice(0, 7)} or before; got ${month}`);
-  return monthBefore({ start: `${addDays(`${month}-01`, 31).slice(0, 7)}-01` });
+  const next = addDays(`${month}-01`, 31).slice(0, 7);
+  return monthBefore({ start: `${next}-01` });
 }
 
 // The days and the project that a page shows.

@@ -107,16 +107,14 @@ async function readProject(
   job: ExportJob,
 ): Promise<void> {
   const { runId, projectId } = run;
-  const plan = await planOf(context, job, run);
+  const { requests, runDay, settled } = await planOf(context, job, run);
   const log = context.app.log.child({ job: job.name, runId });
   const isLast = isLastAttempt(claimed);
-  const result = await exportProject(context, {
-    ...{ runId, job, requests: plan.requests, runDay: plan.runDay, log },
-    stopStarting: AbortSignal.any([stopping, claimed.signal]),
-    isRetried: (code) => !isLast && RETRIED_CODES.includes(code),
-  });
-  const retried = isLast ? undefined : result.failures.find(({ code }) => RETRIED_CODES.includes(code));
-  const isStopped = result.requests < plan.requests.length;
+  const stopStarting = AbortSignal.any([stopping, claimed.signal]);
+  const isRetried = (code: string) => !isLast && RETRIED_CODES.includes(code);
+  const result = await exportProject(context, { runId, job, requests, runDay, log, stopStarting, isRetried });
+  const retried = result.failures.find(({ code }) => isRetried(code));
+  const isStopped = result.requests < requests.length;
   if (isStopped || retried) {
     await recordAttempt(context.db, runId, projectId, result);
     if (!retried) throw new AppError("stopped", "the worker stops");
@@ -125,7 +123,7 @@ async function readProject(
     log.warn({ code, reason, ...describeRequest(request), ...attempt }, "requests failed, to be tried again");
     throw new AppError("unavailable", reason);
   }
-  const counts = addCounts(plan.settled, result);
+  const counts = addCounts(settled, result);
   const { allowed } = result;
   await endProject(context, { runId, projectId, counts, error: result.failures[0]?.reason, allowed });
   const [project] = job.projects;
@@ -133,8 +131,8 @@ async function readProject(
 }
 
 /**
- * The requests that are left to make for the job's one project. `settled` counts the slices of the window that earlier attempts of this run
- * have read, or another run since it began.
+ * The requests that are left to make for the job's one project. A run that was not scheduled catches up: it reads only days of `toReread`.
+ * `settled` counts the slices of the window that earlier attempts of this run have read, or another run since it began.
  */
 async function planOf({ db, ids }: WorkerContext, job: ExportJob, { scheduledFor, startedAt, fetchNo }: OpenProject) {
   const runDay = dayOf(startedAt);
@@ -146,10 +144,8 @@ async function planOf({ db, ids }: WorkerContext, job: ExportJob, { scheduledFor
   const settledKeys = new Set(settled.map(({ seriesId, day }) => sliceKey(seriesId, day)));
   const isSettled = (series: Series, day: Day | undefined) => settledKeys.has(sliceKey(seriesIdOf(ids, series), day));
   const requests = planRun(job, runDay, {}, { isSettled, toReread, readsWindow: scheduledFor !== null }).requests;
-  const counts = settled.map(({ status }) => ({
-    ...{ ...NO_COUNTS, planned: 1 },
-    [status === "missing" ? "failed" : status]: 1,
-  }));
+  const one = { ...NO_COUNTS, planned: 1 };
+  const counts = settled.map(({ status }) => ({ ...one, [status === "missing" ? "failed" : status]: 1 }));
   return { requests, runDay, settled: counts.reduce<RunCounts>(addCounts, NO_COUNTS) };
 }
 

@@ -106,7 +106,7 @@ async function startWork(current: () => WorkerContext, deps: ProjectDeps): Promi
   await queue.work("rotation", { atOnce: ROTATIONS_AT_ONCE, handle });
 }
 
-/** The queue stores the error of a job and tries it again: only the text, without anything secret. */
+/** The queue stores the error of a failed job, so the error that this throws is only a text, without anything secret. */
 async function handleJob(
   context: WorkerContext,
   deps: ProjectDeps,

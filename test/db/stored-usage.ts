@@ -58,7 +58,7 @@ export async function newSeries(
 
 /** Makes these days due. */
 export async function setDue(db: Database, seriesIds: readonly number[], start: Day, end: Day): Promise<void> {
-  await markDue(db, seriesIds, { first: start, oldest: { start, end }, through: end });
+  await markDue(db, seriesIds, { first: start, oldestWindow: { start, end }, through: end });
 }
 
 function metricsOf(numbers: Numbers, extra: string | null = null): AnswerRow["metrics"] {

@@ -141,7 +141,7 @@ const DUE = { start: "2026-03-10", end: "2026-03-16" };
 
 test("every gauge that is read from the database gets a sample, and no sample has an undeclared label", async () => {
   const { seriesId } = await newSeries(db, "none", { windowDays: 3 });
-  await markDue(db, [seriesId], { first: DUE.start, oldest: DUE, through: DUE.end });
+  await markDue(db, [seriesId], { first: DUE.start, oldestWindow: DUE, through: DUE.end });
   await inTransaction(db, async (tx) => {
     await lockJob(tx, JOB);
     await markScheduled(tx, JOB, new Date("2026-03-17T02:15:00Z"));

@@ -147,7 +147,7 @@ test("a tick that can't read the database does not throw, and the failure is log
 async function twoGaps({ seriesId }: NotifierFixture): Promise<(days: number) => string> {
   const back = await daysBack(db);
   const [start, end] = [back(3), back(1)];
-  await markDue(db, [seriesId], { first: start, oldest: { start, end }, through: end });
+  await markDue(db, [seriesId], { first: start, oldestWindow: { start, end }, through: end });
   await store(db, seriesId, [total(end, { requests: "1" })], { grouping: "none" });
   return back;
 }

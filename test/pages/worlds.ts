@@ -84,7 +84,7 @@ export async function storeWorld(db: Database, world: World): Promise<Config> {
   const due = { start: back(DAYS), end: back(1) };
   for (const { series } of all) {
     const seriesId = seriesIdOf(ids, series);
-    await markDue(db, [seriesId], { first: due.start, oldest: due, through: due.end });
+    await markDue(db, [seriesId], { first: due.start, oldestWindow: due, through: due.end });
     const days = daysOf(due);
     const slices = days.slice(0, DAYS - failedDays).map((day, i) => sliceOf(world, series, day, i));
     if (slices.length > 0) await store(db, seriesId, slices, { grouping: series.grouping });

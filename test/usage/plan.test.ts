@@ -121,7 +121,7 @@ const YESTERDAY = "2026-03-17";
 test("a scheduled run makes its whole window due, up to yesterday", () => {
   expect(dueDays(sampleJob({ window: { days: 40, today: false } }), TODAY)).toEqual({
     first: "2026-02-06",
-    oldest: { start: "2026-02-06", end: YESTERDAY },
+    oldestWindow: { start: "2026-02-06", end: YESTERDAY },
     through: YESTERDAY,
   });
 });
@@ -137,7 +137,7 @@ test("without a window no day is due before the answer is known", () => {
 });
 
 const due = (first: Day | undefined, start: Day, end: Day, through = end): DueDays => ({
-  ...{ first, oldest: { start, end }, through },
+  ...{ first, oldestWindow: { start, end }, through },
 });
 
 test.each<[string, readonly Day[], DueDays]>([

@@ -48,7 +48,7 @@ export async function storedDays(db: Database, seriesId: number, from: Day | und
   return rows[0] ?? { oldest: null, hasRows: false, isNewestEmpty: false };
 }
 
-/** Whether a suspect slice is older than the window, so that no scheduled run confirms the doubt. An ignored filter is never confirmed. */
+/** Whether a suspect slice is older than the window, so that no scheduled run confirms the doubt. No run can confirm that a filter is ignored. */
 function isLeftInDoubt(dueSeries: string) {
   return sql`(
     sl.status = 'suspect' and sl.suspect_why is distinct from 'filter-ignored'
@@ -56,7 +56,7 @@ function isLeftInDoubt(dueSeries: string) {
   )`;
 }
 
-/** The due series that have fewer good slices than due days. Usually there are none, and each worker asks this every 10 s. */
+/** The due series that have fewer good slices than due days. Each worker asks every 10 s: the view stored_days first rules out nearly all. */
 export async function incompleteSeries(tx: Tx): Promise<readonly number[]> {
   const { rows } = await sql<{ ids: readonly number[] }>`
     with candidate as materialized (
@@ -116,12 +116,12 @@ export async function dueSlices(tx: Database, seriesIds: readonly number[]): Pro
 /** A slice that was read, or given up, since a run began. */
 export type SettledSlice = {
   readonly seriesId: number;
-  /** Undefined if the service chooses the days: then the whole series is settled. */
-  readonly day: Day | undefined;
+  /** Null if the service chooses the days: then the whole series is settled. */
+  readonly day: Day | null;
   readonly status: SliceStatus;
 };
 
-/** A failed attempt with one of the retried codes is to be repeated, so that it settles nothing. */
+/** A failed attempt with a retried code is to be repeated, so it settles nothing. A series without a window has the worst status of its slices. */
 export async function settledSlices(
   db: Database,
   seriesIds: readonly number[],

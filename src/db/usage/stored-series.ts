@@ -95,7 +95,7 @@ async function writeSeries(tx: Tx, configured: readonly ConfiguredSeries[]): Pro
   `.execute(tx);
 }
 
-/** If the window of a series changes, marks its slices as changed: a day is final when the window has passed it. */
+/** If a series' window changes, marks its slices that were read (fetch_no > 0) as changed: a day is final when the window has passed it. */
 async function markChangedWindows(tx: Tx, configured: readonly ConfiguredSeries[]): Promise<void> {
   await sql`
     update usage_export.slice sl set ${changedNow(sql`true`)}
@@ -136,8 +136,8 @@ async function updatePeriods(tx: Tx): Promise<void> {
 }
 
 /**
- * `first` and `oldest` are left out if only the answer shows the days: a series without due days then gets none, and those of another one
- * extend to `through`.
+ * If only the answer shows the days, `first` and `oldestWindow` are left out. Then a series without due days gets none, and the due days of any
+ * other extend to `through`.
  */
 type NewlyDue = Partial<DueDays> &
   Pick<DueDays, "through"> & {
@@ -154,14 +154,15 @@ export async function markDue(db: Database, seriesIds: readonly number[], due: N
 }
 
 /** Does what markDue does, within a transaction of the caller. */
-export async function extendDue(tx: Tx, seriesIds: readonly number[], { first, oldest, through, nextAt }: NewlyDue) {
+export async function extendDue(tx: Tx, seriesIds: readonly number[], due: NewlyDue) {
+  const { first, oldestWindow, through, nextAt } = due;
   await lockSeries(tx, seriesIds);
   const from = sql`${first ?? null}::date`;
   const next = sql`${nextAt ?? null}::timestamptz`;
   const dueFrom = sql`
     case
       when due_from is null then ${from}
-      when ${oldest?.end ?? null}::date >= due_from - 1 then least(due_from, ${oldest?.start ?? null}::date)
+      when ${oldestWindow?.end ?? null}::date >= due_from - 1 then least(due_from, ${oldestWindow?.start ?? null}::date)
       else due_from
     end
   `;
@@ -174,7 +175,7 @@ export async function extendDue(tx: Tx, seriesIds: readonly number[], { first, o
     set due_through = greatest(due_through, ${through}::date), due_from = ${dueFrom}, next_due_at = ${nextDue}
     where series_id = any(${numbersArray(seriesIds)}::integer[]) and (due_from is not null or ${from} is not null)
       -- If only the answer shows the days, a series whose answers carry no date has none that could become due.
-      and (${oldest !== undefined}::boolean or undated_since is null)
+      and (${oldestWindow !== undefined}::boolean or undated_since is null)
       and (due_through is null or due_through < ${through}::date or due_from is distinct from ${dueFrom}
         or next_due_at is distinct from ${nextDue})
   `.execute(tx);
@@ -190,7 +191,7 @@ export async function extendDueByAnswer(tx: Tx, seriesId: number, days: readonly
   const [start, end] = [oldest.day, newest.day];
   const newestOver = end < dayOf(newest.askedAt) ? end : addDays(end, -1);
   const through = newestOver < yesterday ? newestOver : yesterday;
-  await extendDue(tx, [seriesId], { first: start, oldest: { start, end }, through });
+  await extendDue(tx, [seriesId], { first: start, oldestWindow: { start, end }, through });
   const series = tx.updateTable("usage_export.series").where("series_id", "=", seriesId);
   await series.set({ undated_since: null }).where("undated_since", "is not", null).execute();
   await deleteUndatedFailures(tx, [seriesId], end);
@@ -239,11 +240,11 @@ export type StoredValue = {
   readonly firstDay: Day;
   /** The newest of the days on which the project was read by the dimension, whether or not the value was seen. */
   readonly lastRead: Day;
-  /** How many values the project has. */
-  readonly count: number;
+  /** How many values the project has: the same in all its rows. */
+  readonly valuesOfProject: number;
 };
 
-/** Some values can't be those of a filter. So many more are read than a filter for each value may use. */
+/** Some values can't be a filter's, so this many are read beyond `atMost`. */
 const SPARE_VALUES = 100;
 
 /**
@@ -287,11 +288,11 @@ export async function storedValues(
     ranked as (
       select *, row_number() over (
         partition by project_id order by requests desc nulls last, hours desc nulls last, value collate "C"
-      ) as position, count(*) over (partition by project_id)::integer as count
+      ) as position, count(*) over (partition by project_id)::integer as values_of_project
       from valued
     )
     select v.project_id as "projectId", v.value, to_char(v.first_day, 'YYYY-MM-DD') as "firstDay",
-      to_char(r.last_read, 'YYYY-MM-DD') as "lastRead", v.count
+      to_char(r.last_read, 'YYYY-MM-DD') as "lastRead", v.values_of_project as "valuesOfProject"
     from ranked v join read r using (project_id)
     where v.position <= ${atMost + SPARE_VALUES}
     order by v.position

@@ -274,7 +274,7 @@ test("status shows the worst projects first, and with --project only those whose
   // No day of lab is due, two days of prod-eu, three of prod-us.
   for (const [i, { series: one }] of series.entries()) {
     const due = { start: addDays(yesterday, -i), end: yesterday };
-    if (i > 0) await markDue(db, [seriesIdOf(ids, one)], { first: due.start, oldest: due, through: yesterday });
+    if (i > 0) await markDue(db, [seriesIdOf(ids, one)], { first: due.start, oldestWindow: due, through: yesterday });
   }
 
   const { stdout } = await context.run(["status"]);

@@ -22,7 +22,7 @@ test("a small project's values are seen beside those of projects with thousands 
     { dimension: "accessor", atMost: 50 },
     { start: DAY, end: DAY },
   );
-  expect(values.find(({ projectId }) => projectId === large.id)).toMatchObject({ count: 5_001 });
+  expect(values.find(({ projectId }) => projectId === large.id)).toMatchObject({ valuesOfProject: 5_001 });
   expect(values.length).toBeLessThan(1_000);
   const ofSmall = values.filter(({ projectId }) => projectId === small.id);
   expect(ofSmall.map(({ value }) => value)).toEqual(["often", "rarely"]);
@@ -48,7 +48,7 @@ test("each member of a set is a value, with the first day that has it and the la
   const { project, seriesId } = await newSeries(db, "tags");
   await store(db, seriesId, usage, UNGUARDED);
   const days = { start: "2026-03-16", end: "2026-03-18" };
-  const read = { projectId: project.id, lastRead: "2026-03-18", count: 3 };
+  const read = { projectId: project.id, lastRead: "2026-03-18", valuesOfProject: 3 };
   expect(await storedValues(db, [project.id], { dimension: "tags", atMost: 50 }, days)).toEqual([
     { ...read, value: "eu", firstDay: DAY },
     { ...read, value: "prod", firstDay: DAY },

@@ -162,7 +162,10 @@ export function testSeries(db: Database): void {
     for (const run of runs) {
       const [start = "", end = ""] = run.split(" ").map((day) => `2026-${day}`);
       if (run !== "old") await setDue(db, [seriesId], start, end);
-      else await markDue(db, [seriesId], { oldest: { start: "2025-02-01", end: "2025-02-02" }, through: "2025-02-02" });
+      else {
+        const [start, end] = ["2025-02-01", "2025-02-02"];
+        await markDue(db, [seriesId], { oldestWindow: { start, end }, through: end });
+      }
     }
     const { rows } = await sql`
       select to_char(due_from, 'MM-DD') || ' ' || to_char(due_through, 'MM-DD') as due from usage_export.series where series_id = ${seriesId}
