@@ -80,12 +80,9 @@ test.each<[string, Record<string, unknown>]>([
   expect(dayOfRow(row, WINDOW, 0)).toBe(DAY);
 });
 
-test("a row without a day belongs to the answer's period if that is one day", () => {
+test("a row without a day belongs to the answer's period if that is one day, and is undated if there is none", () => {
   expect(dayOfRow({}, BOTH, 0)).toBe(DAY);
   expect(dayOfRow({ grouping: { start: null, end: null } }, BOTH, 0)).toBe(DAY);
-});
-
-test("a row without a day in an answer without a period is undated", () => {
   expect(dayOfRow({ requests: 1 }, undefined, 0)).toBeUndefined();
 });
 

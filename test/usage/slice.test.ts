@@ -58,6 +58,7 @@ test.each<[string, Partial<StoredSlice>, Partial<IncomingSlice>, SliceDecision]>
   ["the run that made a slice suspect can't confirm it", doubt({ runId: "run-2" }), empty, "suspect"],
   ["another run that finds the slice empty an hour later confirms it", doubt(), empty, "replace"],
   ["another run within the hour does not confirm an empty slice", doubt({ since: minutesAgo(59) }), empty, "suspect"],
+  ["an empty answer does not confirm the doubt of a fall", doubt({ kind: "fall" }), empty, "suspect"],
   ["a doubt from before the clock was set back is not confirmed", doubt({ since: minutesAgo(-90) }), empty, "suspect"],
   ["a suspect slice whose rows are back is unchanged", doubt(), { contentHash: "full" }, "unchanged"],
   ["a suspect slice with other rows is replaced", doubt(), {}, "replace"],
@@ -87,21 +88,14 @@ test.each<[string, SliceDecision, Amounts, Amounts, Partial<StoredSlice>]>([
   expect(decideSlice({ ...stored, ...part, totals: was }, { ...incoming, totals: is }, GUARDED)).toBe(decision);
 });
 
-test("an empty answer does not confirm the doubt of a fall", () => {
-  expect(decideSlice({ ...stored, ...doubt({ kind: "fall" }) }, { ...incoming, ...empty }, GUARDED)).toBe("suspect");
-});
-
-test("each guard can be off, and then the answers that it doubts are stored at once", () => {
+test("each guard can be off, and then the answers that it doubts are stored at once, unless they are stale", () => {
   const fallen = { ...stored, totals: sums({ requests: 1_000 }) };
   const low = { ...incoming, totals: sums({ requests: 1 }) };
   expect(decideSlice(stored, { ...incoming, ...empty }, { ...GUARDED, emptyGuard: "off" })).toBe("replace");
   expect(decideSlice(fallen, low, { ...GUARDED, emptyGuard: "off" })).toBe("suspect");
   expect(decideSlice(fallen, low, { ...GUARDED, cliffGuard: "off" })).toBe("replace");
-});
-
-test("an older fetch is stale even if the guard is off", () => {
-  const guards = { ...GUARDED, emptyGuard: "off" } as const;
-  expect(decideSlice({ ...stored, fetchNo: 10 }, { ...incoming, ...empty }, guards)).toBe("stale");
+  const older = { ...incoming, ...empty, fetchNo: 4 };
+  expect(decideSlice(stored, older, { ...GUARDED, emptyGuard: "off" })).toBe("stale");
 });
 
 test("a doubt has the run and the time of its first answer, and the fetch number of its last", () => {
