@@ -231,6 +231,7 @@ function understood({ period, before, group, projects: _, ...question }: Questio
   return {
     ...question,
     ...{ from: period.start, to: period.end, before: before ? { from: before.start, to: before.end } : null },
+    // A page and the read API ask for one project at most; costChanges asks for several.
     project: projectIds?.join(" ") ?? null,
     filter: question.filter ?? null,
     currency: currency ?? null,
