@@ -206,6 +206,22 @@ test("every anchor that a page links to exists once, on the page that the link l
   }
 });
 
+test("data is in up to the day up to which that of every project is", () => {
+  const projects = ["2026-03-08", "2026-03-07", "2026-03-09"].map((freshThrough, i) =>
+    projectLine({ projectId: `p${i}`, project: `p${i}`, freshThrough }),
+  );
+  expect(textOf(pageOf("overview", {}, { health: { projects } }))).toContain("All data up to Mar 7 is in.");
+});
+
+test("a period is compared with one of another length, and the chargeback is that of its last day's month", () => {
+  const period = { start: "2026-02-07", end: PERIOD.end, name: undefined };
+  const answer = makeAnswer({ groups: [{ group: "nova-3" }] });
+  const { body } = pageOf("usage", { answer }, { view: { period } });
+  expect(textOf({ body })).toMatch(/\(31 days\) .* compared with Jan 13 – Feb 9, 2026 \(28 days\)/);
+  expect(textOf({ body })).toContain("Chargeback of March");
+  expect(body).toContain("api/v1/chargeback.csv?month=2026-03&amp;by=project");
+});
+
 test("a copied link names the days, so that it is of the same days tomorrow", () => {
   expect(pageOf("overview").body).toContain('data-copy-link="./?from=2026-02-10&amp;to=2026-03-09"');
 });
