@@ -67,8 +67,7 @@ export class Attempts {
         { attempt: kinds.length, attempts: attemptsMax, delayMs, code: error.code, reason: error.message },
         "service call failed, trying again",
       );
-      // The rate limiter waits out the pause that the service asked for.
-      if (delayMs > requestedWaitMs) await sleep(delayMs, signal);
+      await sleep(delayMs, signal);
     }
   }
 
