@@ -68,7 +68,7 @@ async function work(app: App, first: Loaded, db: Database, liveness: Liveness): 
   const workerApp = { ...app, actor: `${app.actor} worker, pid ${process.pid}` };
   const deps = {
     ...{ worker, liveness, metrics: monitoring.metrics },
-    refusal: opened.refusal,
+    ...{ refusal: opened.refusal, onProjectsChanged: opened.request },
     async onReady(config: Config) {
       writeToTerminal((await listJobs(db, config)).map(renderJob).join(""));
       writeToTerminal("one line for each run follows; Ctrl-C stops the worker when its claimed jobs are finished\n");

@@ -24,6 +24,8 @@ export type WorkerDeps = {
   readonly liveness: Liveness;
   readonly metrics: ProcessMetrics;
   readonly refusal: () => ConfigRefusal | undefined;
+  /** Called when the projects may no longer be those of the configuration. */
+  readonly onProjectsChanged: () => void;
   /** Called when the database is reached, before the first tick. */
   readonly onReady: (config: Config) => Promise<void>;
 };

@@ -25,6 +25,8 @@ export type ProjectJob = { readonly runId: string; readonly projectId: string };
 export type ProjectDeps = {
   /** Aborted when the worker stops: requests that were started are completed, and the job goes back to the queue. */
   readonly stopping: AbortSignal;
+  /** Called for a project that is not in the configuration: another worker, which planned the run, may have a newer one. */
+  readonly onUnknownProject: () => void;
   /** The runs that this process has worked on lately. */
   readonly knownRuns: Set<string>;
 };
@@ -38,13 +40,13 @@ export async function handleProject(context: WorkerContext, deps: ProjectDeps, c
   const { exports, rotations } = context.config;
   if (run.kind === "rotation") {
     const rotation = rotations.find((one) => jobNameOf(one) === run.job && one.project.id === projectId);
-    return rotation ? rotateProject(context, rotation, run) : leaveToOthers(context, claimed, run);
+    return rotation ? rotateProject(context, rotation, run) : leaveToOthers(context, deps, claimed, run);
   }
   const job = exports.find(({ name }) => name === run.job);
   const project = job?.projects.find(({ id }) => id === projectId);
   return job && project
     ? readProject(context, deps, claimed, run, { ...job, projects: [project] })
-    : leaveToOthers(context, claimed, run);
+    : leaveToOthers(context, deps, claimed, run);
 }
 
 const KNOWN_RUNS_MAX = 100;
@@ -61,13 +63,15 @@ function isLastAttempt({ retryCount, retryLimit }: ClaimedJob): boolean {
   return retryCount >= retryLimit;
 }
 
-/** The worker that planned the run may have a newer configuration, which has the project. So the job is tried again, and fails after its last attempt. */
+/** Another worker may have a newer configuration, which has the project: the job is tried again, and fails after its last attempt. */
 async function leaveToOthers(
   context: WorkerContext,
+  { onUnknownProject }: ProjectDeps,
   claimed: ClaimedJob,
   { runId, projectId, kind, job }: OpenProject,
 ): Promise<void> {
   const isGone = await hasVanished(context.db, projectId);
+  onUnknownProject();
   const reason = `project ${projectId} of ${kind} ${job} is not in the configuration of the worker that has it`;
   if (!isGone && !isLastAttempt(claimed)) throw new AppError("config", reason);
   await endProject(context, { runId, projectId, counts: NO_COUNTS, error: isGone ? undefined : reason });

@@ -17,6 +17,8 @@ type ProjectWatchDeps = {
   readonly app: App;
   readonly config: Config;
   readonly db: Database;
+  /** Takes up the projects that are stored now, at once: until then a tick may plan a run of a project that is gone. */
+  readonly onChange: () => void;
   /** Called when lists have been read, or could not be. */
   readonly onRead: () => void;
 };
@@ -37,16 +39,17 @@ export class ProjectWatch {
   /**
    * Whether a tick should plan now. If no worker has read the lists for an hour, begins to read them, without waiting: a service that hangs
    * must not keep the worker from its heartbeat. A tick does not plan while lists are being read, for `holdMs` at most. Nor does it once the
-   * stored projects have changed: the reloader takes them up, and if it can't, the next tick plans with those of the configuration in force.
+   * stored projects have changed: the worker takes them up now, and if it can't, the next tick plans with those of its configuration.
    */
   async shouldPlan(): Promise<boolean> {
-    const { config, db } = this.#deps;
+    const { config, db, onChange } = this.#deps;
     if (config.discovery.length === 0) return true;
     const isRetryDue = performance.now() - this.#attemptedMs >= RETRY_MS;
     if (!this.#isReading && isRetryDue && !(await this.#areListsFresh())) void this.#read();
     if (this.#isReading && performance.now() - this.#attemptedMs < this.#holdMs) return false;
     const version = await projectsVersion(db);
     if (version === config.projectsVersion) return true;
+    onChange();
     const isReported = version === this.#reportedVersion;
     this.#reportedVersion = version;
     return isReported;

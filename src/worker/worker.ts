@@ -53,7 +53,7 @@ export async function runWorker(
   db: Database,
   deps: WorkerDeps,
 ): Promise<void> {
-  const { worker, liveness, refusal, onReady } = deps;
+  const { worker, liveness, refusal, onProjectsChanged, onReady } = deps;
   const hardStop = new AbortController();
   const stop = AbortSignal.any([app.signal, superseded]);
   const opened = await retryUntilReached(app, liveness, () =>
@@ -72,7 +72,7 @@ export async function runWorker(
   const notifications = serialTask(() => notifier.evaluate());
   const notify = atMostEvery(NOTIFY_MS, async () => notifications.request());
   const ticks = startTicks(opened, heartbeat, deps, notify);
-  await startWork(ticks.current, { stopping: stop, knownRuns: new Set() });
+  await startWork(ticks.current, { stopping: stop, onUnknownProject: onProjectsChanged, knownRuns: new Set() });
   try {
     if (!stop.aborted) await once(stop, "abort");
     app.log.info(
@@ -136,13 +136,13 @@ async function handleJob(
 function startTicks(
   opened: WorkerContext,
   heartbeat: () => Promise<void>,
-  { liveness }: WorkerDeps,
+  { liveness, onProjectsChanged }: WorkerDeps,
   onFinished: () => Promise<void>,
 ) {
   const { app, config, db } = opened;
   let context = opened;
   const onRead = () => ticks.request();
-  const projects = new ProjectWatch({ app, config, db, onRead });
+  const projects = new ProjectWatch({ app, config, db, onChange: onProjectsChanged, onRead });
   const judge = atMostEvery(JUDGE_MS, () => judgeDays(opened));
   const cleanUp = atMostEvery(DAY_MS, async () => {
     const deleted = await deleteOldRuns(db, config.runs.keepDays);

@@ -110,18 +110,20 @@ test("ticks wait a time for a list that hangs, plan with the projects that are k
   const written = smallConfig(emulator.url, { projects, exports: [{ projects: ["*"] }] });
   const config = await withKnownProjects(parse(written), db);
   const read = Promise.withResolvers<void>();
-  const projectWatch = new ProjectWatch({ app, config, db, onRead: read.resolve }, 300);
+  let changes = 0;
+  const projectWatch = new ProjectWatch({ app, config, db, onChange: () => changes++, onRead: read.resolve }, 300);
   const watch = () => projectWatch.shouldPlan();
 
   expect(await watch()).toBe(false);
   await expect.poll(watch).toBe(true);
   await expect.poll(() => emulator.requests.length).toBe(1);
+  expect(changes).toBe(0);
   released.resolve();
   await read.promise;
 
-  expect(await watch()).toBe(false);
+  expect([await watch(), changes]).toEqual([false, 1]);
   // It could not be taken up.
-  expect(await watch()).toBe(true);
+  expect([await watch(), changes]).toEqual([true, 2]);
 });
 
 const failed = (code: string, message: string) => Object.assign(new Error(message), { code });
@@ -187,7 +189,8 @@ test("a rotation that a worker does not know is left to one that does, and fails
   const service = { forgetRefusals() {} };
   const context = { app, db, config, service, writer: openRunWriter(db) } as unknown as WorkerContext;
   const { signal } = new AbortController();
-  const deps = { stopping: signal, knownRuns: new Set<string>() };
+  let asked = 0;
+  const deps = { stopping: signal, onUnknownProject: () => asked++, knownRuns: new Set<string>() };
   const handle = (retryCount: number) =>
     handleProject(context, deps, { data: { runId, projectId }, retryCount, retryLimit: 7, signal });
   const run = async () =>
@@ -195,7 +198,7 @@ test("a rotation that a worker does not know is left to one that does, and fails
   const error = "project p of rotation exporter is not in the configuration of the worker that has it";
 
   await expect(handle(6)).rejects.toThrow(error);
-  expect(await run()).toEqual({ status: "running", error: null });
+  expect([asked, await run()]).toEqual([1, { status: "running", error: null }]);
   await handle(7);
   expect(await run()).toEqual({ status: "failed", error });
 });
@@ -210,7 +213,7 @@ rotationCase("a rotation that was delivered twice and fails sends one create", a
   const planned = { runId, kind: "rotation", job: "exporter", trigger: "schedule" } as const;
   await inTransaction(lab.db, (tx) => insertQueuedRun(tx, planned, [{ projectId, planned: 0 }]));
   const { signal } = app;
-  const deps = { stopping: signal, knownRuns: new Set<string>() };
+  const deps = { stopping: signal, onUnknownProject: () => {}, knownRuns: new Set<string>() };
   const claimed = { data: { runId, projectId }, retryCount: 0, retryLimit: 7, signal };
   await Promise.all([handleProject(context, deps, claimed), handleProject(context, deps, claimed)]);
   expect(lab.emulator.requests.filter(({ method }) => method === "POST")).toHaveLength(1);
