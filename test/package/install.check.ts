@@ -143,8 +143,14 @@ describe.each([
         .poll(() => lines + (worker.exitCode ?? ""), { timeout: 60_000 })
         .toMatch(/http:\/\/127\.0\.0\.1:[1-9]\d+/);
       const [url = ""] = /http:\/\/127\.0\.0\.1:[1-9]\d+/.exec(lines) ?? [];
-      const page = await (await fetch(url)).text();
-      const [, script = ""] = /<script type="module" src="(assets\/app-[^"]+\.js)">/.exec(page) ?? [];
+      // A machine under load may take long for the first page, which then has no script.
+      let script = "";
+      const askPage = async () => {
+        const page = await (await fetch(url)).text();
+        [, script = ""] = /<script type="module" src="(assets\/app-[^"]+\.js)">/.exec(page) ?? [];
+        return script;
+      };
+      await expect.poll(askPage, { timeout: 60_000 }).not.toBe("");
       expect(tarball.paths).toContain(`dist/${script}`);
       const response = await fetch(`${url}/${script}`);
       expect([response.status, response.headers.get("content-type")]).toEqual([200, "text/javascript; charset=utf-8"]);
