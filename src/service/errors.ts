@@ -96,7 +96,7 @@ const WAIT_MS_MAX = HOUR_MS;
 /** A longer wait is a mistake of the service, such as a date of the wrong century or milliseconds for seconds. */
 const PLAUSIBLE_WAIT_MS_MAX = DAY_MS;
 
-/** Of several waits the longest plausible one counts. A date is compared with the answer's Date header: the local clock may be wrong. */
+/** The longest plausible one of several waits counts. A date is compared with the answer's Date header: the local clock may be wrong. */
 export function requestedWaitMs(headers: ResponseHeaders, nowMs: number): number | undefined {
   const serviceNowMs = httpDateMs(headers.date) ?? nowMs;
   const waits = [headers["retry-after"] ?? []].flat().map((value) => {
