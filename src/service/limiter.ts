@@ -101,7 +101,8 @@ export class Limiter {
       const release = () => this.#release(project);
       try {
         // No timer is set for less than a millisecond.
-        if (startMs - this.#now() >= 1) await this.#sleep(startMs - this.#now(), signal);
+        const waitMs = startMs - this.#now();
+        if (waitMs >= 1) await this.#sleep(waitMs, signal);
       } catch (error) {
         release();
         throw error;

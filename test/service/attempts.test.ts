@@ -6,6 +6,7 @@ import { expect, test } from "vitest";
 import { AppError } from "../../src/errors.ts";
 import { Secret } from "../../src/secret.ts";
 import type { Outcome } from "../../src/service/answer.ts";
+import { Limiter } from "../../src/service/limiter.ts";
 import { Attempts } from "../../src/service/retry.ts";
 import type { AttemptReport } from "../../src/service/service.ts";
 import { answer, answering, answerJson } from "../support/scripted-server.ts";
@@ -58,6 +59,25 @@ test("a call whose permit became invalid during `prepare` takes another permit, 
   };
   await attempts.call({ ...CALLER, prepare, send }, true, limit());
   expect(events.join(" ")).toBe("prepare release prepare release prepare send release");
+});
+
+test("no wait for the rate is negative, although time passes while it is computed", async () => {
+  const waits: number[] = [];
+  for (let requestsPerSecond = 10; requestsPerSecond <= 500; requestsPerSecond++) {
+    let nowMs = 0;
+    const now = () => {
+      nowMs += 2;
+      return nowMs;
+    };
+    const limiter = new Limiter({ maxConcurrent: 1, requestsPerSecond }, now, async (ms) => void waits.push(ms));
+    limiter.setShare(1, Number.POSITIVE_INFINITY, false);
+    for (let i = 0; i < 10; i++) {
+      const permit = await limiter.acquire({ key: "k", project: "p", waitMsMax: 0 }, limit());
+      permit.release();
+    }
+  }
+  expect(waits.length).toBeGreaterThan(100);
+  expect(Math.min(...waits)).toBeGreaterThanOrEqual(1);
 });
 
 test("a pause that the service asks of one call holds for all calls", async () => {
