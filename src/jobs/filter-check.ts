@@ -136,10 +136,11 @@ export class FilterCheck {
       (one) => dimension(one).alwaysFilledIn?.includes(source) && !dimensions.includes(one),
     );
     if (witness === undefined) return;
-    // With the filter: a service may ignore `grouping` only beside one.
+    // Once with a filter and once without: a service may ignore `grouping` only beside a filter, whichever it is.
     const byWitness = { series: { ...series, grouping: witness }, window };
+    const isFiltered = filterKey(series.filter) !== NO_CONDITIONS;
     const hasGroups = async () => groupingEvidence(witness, await this.#fetch(byWitness)) === "value";
-    if (await this.#groups(JSON.stringify([source, project.id, filterKey(series.filter)]), hasGroups)) return;
+    if (await this.#groups(JSON.stringify([source, project.id, isFiltered]), hasGroups)) return;
     throw badAnswer(
       `no row has a value of "${grouping}", and none has one by ${witness} either: the service seems to answer the total whatever "grouping" asks for; export "none" alone, or ask the vendor`,
     );

@@ -139,3 +139,14 @@ test("for a project without tags the usage without tags is stored, after one mor
   expect(emulator.requests.filter(({ path }) => path.includes("grouping=endpoint"))).toHaveLength(1);
   expect((await context.run(["check"])).stdout).toMatch(/^ {2}ok {3}grouping tags: 1 row yesterday/m);
 });
+
+test("any number of filters of a project without tags take one more call together", async ({ context }) => {
+  const filters = ["listen", "speak"].map((endpoint) => ({ name: endpoint, dimensions: { endpoint } }));
+  const emulator = await context.setUp(
+    { exports: [{ groupings: ["tags"], filters: [{ name: "all" }, ...filters] }] },
+    TAGLESS,
+  );
+  expect(await context.run(["export"])).toMatchObject(OK);
+  const witnesses = emulator.requests.filter(({ path }) => path.includes("grouping=endpoint"));
+  expect(witnesses.map(({ path }) => /[?&]endpoint=/.test(path)).sort()).toEqual([false, true]);
+});
