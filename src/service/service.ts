@@ -66,7 +66,10 @@ export type Service = Pick<ServiceSettings, "baseUrl" | "dialect"> & {
   readonly call: (call: ServiceCall, key: Secret, signal: AbortSignal) => Promise<ServiceAnswer>;
   /** Forgets the refusals of one key, or of all: the key may have got the missing scope, or more servers may know a new key by now. */
   readonly forgetRefusals: (key?: Secret) => void;
-  /** The Date of the newest answer plus the time since then; undefined before the first. Never ahead of the service's clock, but behind it after this machine slept. */
+  /**
+   * The Date of the newest answer plus the time since then; undefined before the first. Never ahead of the service's clock, but behind it
+   * after this machine slept.
+   */
   readonly serviceTime: () => Date | undefined;
   /** Ends calls in flight with an error. */
   readonly close: () => Promise<void>;
