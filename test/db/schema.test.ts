@@ -1,6 +1,7 @@
 // Generates the types of the tables from a migrated database. kysely-codegen can't here: its overrides of a column's type fail under
 // TypeScript 7, and it does not read the checks that list a column's values.
 
+import { globSync, readFileSync } from "node:fs";
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { testDatabase } from "../support/database.ts";
@@ -57,4 +58,16 @@ test("src/db/schema.ts has the tables of a migrated database", async () => {
     return `  "usage_export.${table}": {\n${fields}  };\n`;
   });
   await expect(`${HEAD}\nexport type Tables = {\n${texts.join("")}};\n`).toMatchFileSnapshot("../../src/db/schema.ts");
+});
+
+test("benchmarks name only tables and views that exist", async () => {
+  const texts = globSync("tools/bench/**/*.ts").map((file) => readFileSync(file, "utf8"));
+  const names = texts.flatMap((text) =>
+    [...text.matchAll(/\b(?:usage_export|bi)\.[a-z_]+\b(?!\()/g)].map(([name]) => name),
+  );
+  const { rows } = await sql`select name from unnest(${names}::text[]) name where to_regclass(name) is null`.execute(
+    db,
+  );
+  expect(rows).toEqual([]);
+  expect(names).toContain("usage_export.visible_usage");
 });

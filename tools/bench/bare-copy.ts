@@ -12,7 +12,7 @@ import { run } from "./processes.ts";
 export async function secondsOfCopy(db: Database, databaseUrl: string): Promise<number> {
   const columns = ["project_id", "usage_date", "grouping", "group_value", ...METRICS];
   const { rows } = await sql<Record<string, unknown>>`
-    select ${sql.join(columns.map((name) => sql.ref(name)))} from usage_export.visible_row
+    select ${sql.join(columns.map((name) => sql.ref(name)))} from usage_export.visible_usage
   `.execute(db);
   await sql`drop table if exists bare_row`.execute(db);
   await sql`
