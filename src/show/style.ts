@@ -3,61 +3,46 @@
 // Text contrasts with its background by at least 4.5 to 1, bars and marks by 3 to 1, and any two series differ for people who see
 // no red, green or blue. This was calculated when the colours were chosen.
 
-export type Scheme = typeof LIGHT;
-
-export const LIGHT = {
-  /** The background, and a shade that differs a little from it. */
-  paper: "#fcfbf9",
-  wash: "#f3f1ed",
-  line: "#dedad3",
-  ink: "#1d2125",
-  soft: "#575d63",
-  accent: "#2463ad",
-  good: "#1f6b45",
-  warn: "#8a5300",
-  bad: "#a3262a",
+/** Each colour on a light and on a dark page. */
+export const COLOURS = {
+  paper: ["#fcfbf9", "#15181c"],
+  /** A background that differs a little from the paper. */
+  wash: ["#f3f1ed", "#1d2126"],
+  line: ["#dedad3", "#343a41"],
+  ink: ["#1d2125", "#e9e7e3"],
+  soft: ["#575d63", "#a9afb6"],
+  accent: ["#2463ad", "#7db2ee"],
+  good: ["#1f6b45", "#7cc9a0"],
+  warn: ["#8a5300", "#e5ae5e"],
+  bad: ["#a3262a", "#f2938c"],
   /** The background of a notice that something is wrong. */
-  badWash: "#fbeeea",
+  "bad-wash": ["#fbeeea", "#2c1c1b"],
   /** A complete day of the coverage map: there are many, so they are pale. */
-  complete: "#c9d8e6",
+  complete: ["#c9d8e6", "#2f4660"],
   /** Marks days whose numbers are not complete. */
-  hatch: "#8a9097",
-  rest: "#5b5f63",
-  series: ["#2463ad", "#cf7a1c", "#0c9ca6", "#701a3b", "#a279e5", "#92392a", "#5c8865", "#462e76"],
-};
+  hatch: ["#8a9097", "#7f868d"],
+  rest: ["#5b5f63", "#a2a6ab"],
+  "series-1": ["#2463ad", "#5b9fe6"],
+  "series-2": ["#cf7a1c", "#ea9943"],
+  "series-3": ["#0c9ca6", "#608e8d"],
+  "series-4": ["#701a3b", "#fcbbba"],
+  "series-5": ["#a279e5", "#8150b7"],
+  "series-6": ["#92392a", "#e3ee8b"],
+  "series-7": ["#5c8865", "#d4690f"],
+  "series-8": ["#462e76", "#1c7273"],
+} as const;
 
-const DARK: Scheme = {
-  paper: "#15181c",
-  wash: "#1d2126",
-  line: "#343a41",
-  ink: "#e9e7e3",
-  soft: "#a9afb6",
-  accent: "#7db2ee",
-  good: "#7cc9a0",
-  warn: "#e5ae5e",
-  bad: "#f2938c",
-  badWash: "#2c1c1b",
-  complete: "#2f4660",
-  hatch: "#7f868d",
-  rest: "#a2a6ab",
-  series: ["#5b9fe6", "#ea9943", "#608e8d", "#fcbbba", "#8150b7", "#e3ee8b", "#d4690f", "#1c7273"],
-};
-
-/** The scheme as custom properties of CSS: `--ink`, `--bad-wash`, `--series-1`. */
-function customProperties({ series, ...colours }: Scheme): string {
-  const named = Object.entries(colours).map(([name, colour]): [string, string] => [cssName(name), colour]);
-  const numbered = series.map((colour, i): [string, string] => [`series-${i + 1}`, colour]);
-  return [...named, ...numbered].map(([name, colour]) => `--${name}:${colour};`).join("");
-}
-
-function cssName(name: string): string {
-  return name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+/** The colours as custom properties of CSS: "--ink:#1d2125;". */
+function customProperties(scheme: 0 | 1): string {
+  return Object.entries(COLOURS)
+    .map(([name, shades]) => `--${name}:${shades[scheme]};`)
+    .join("");
 }
 
 /** Printed pages are always light, and show what is folded on a screen. */
 export const STYLE = `
-:root{color-scheme:light dark;${customProperties(LIGHT)}}
-@media screen and (prefers-color-scheme:dark){:root{${customProperties(DARK)}}}
+:root{color-scheme:light dark;${customProperties(0)}}
+@media screen and (prefers-color-scheme:dark){:root{${customProperties(1)}}}
 *{box-sizing:border-box}
 html{-webkit-text-size-adjust:100%;text-size-adjust:100%}
 @media (prefers-reduced-motion:no-preference){html{scroll-behavior:smooth}}

@@ -2,7 +2,7 @@
 
 import type { Page } from "playwright-core";
 import { expect } from "vitest";
-import { LIGHT } from "../../src/show/style.ts";
+import { COLOURS } from "../../src/show/style.ts";
 import { misplaced } from "./boxes.ts";
 
 // These expressions are texts because they are evaluated in the browser: their names do not exist in Node.
@@ -64,5 +64,5 @@ export async function expectPrintable(page: Page): Promise<void> {
   expect(tables).toEqual(tables.map(({ caption }) => ({ caption, isVisible: true, isLegible: true })));
   expect(await misplaced(page)).toMatchObject({ out: [], over: [], sideways: 0 });
   const paper = await page.evaluate("getComputedStyle(document.documentElement).getPropertyValue('--paper')");
-  expect(paper).toBe(LIGHT.paper);
+  expect(paper).toBe(COLOURS.paper[0]);
 }
