@@ -192,11 +192,12 @@ export async function readKeys(db: Database, config: ConfiguredRotations): Promi
   const [keys, events] = await readSnapshot(db, read, BRIEF_SNAPSHOT_SECONDS);
   const settings = new Map(config.rotations.map((one) => [one.name, one]));
   const byName = Map.groupBy(keys.slice(0, KEYS_PER_PAGE), ({ ledgerName }) => ledgerName);
-  const shown = [...byName].flatMap(([name, [first, ...others]]): RotationKeys[] => {
-    if (!first) return [];
-    const project = first.isOfMany ? first.project : undefined;
+  const shown = [...byName].flatMap(([name, ofRotation]): RotationKeys[] => {
+    const [newest] = ofRotation;
+    if (!newest) return [];
+    const project = newest.isOfMany ? newest.project : undefined;
     const maxAgeDays = settings.get(name)?.maxAgeDays ?? null;
-    return [{ rotation: first.rotation, project, maxAgeDays, keys: [first, ...others] }];
+    return [{ rotation: newest.rotation, project, maxAgeDays, keys: ofRotation }];
   });
   const withKeys = new Set(shown.map(({ rotation }) => rotation));
   const without = config.file.rotations.filter(({ name }) => !withKeys.has(name));

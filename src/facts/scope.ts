@@ -24,19 +24,17 @@ export type { Query };
 const NAMES_MAX = 20;
 const CANDIDATES_MAX = 1_000;
 
-// "Such a series" has the grouping and the filter of the question.
-
-type ProjectName = { readonly id: string; readonly name: string };
-/** A project that had such a series, and has none now. `active`: it is exported by another series. */
-type RetiredProject = ProjectName & { readonly active: boolean };
+/** `active`: at least one of its series is still exported. */
+type FoundProject = { readonly id: string; readonly name: string; readonly active: boolean };
 
 type StoredFacts = Pick<Answer, "projects" | "projectCount"> & {
-  /** How many such series are still exported. */
+  /** How many series with the question's grouping and filter are still exported. */
   readonly activeCount: number;
-  /** Projects whose usage is exported, but not by such a series; at most 20. */
+  /** Exported projects without a series with the question's grouping and filter; at most 20. */
   readonly leftOut: readonly string[];
   readonly leftOutCount: number;
-  readonly retired: readonly RetiredProject[];
+  /** Projects whose series with the question's grouping and filter are all no longer exported. */
+  readonly retired: readonly FoundProject[];
   /** The groupings that are exported under the filter. */
   readonly groupings: readonly Split[];
   /** The filters with conditions that are exported by the grouping. */
@@ -113,8 +111,11 @@ from (select distinct model, metric from bi.cost_estimated where ${conditions.jo
   return unpriced ?? { unpricedModels: 0, unpricedMetrics: [] };
 }
 
-/** `ended`: retired projects that have some of the question's days and lack others. `unused`: those that have none but are exported otherwise. */
-async function sortRetired(query: Query, question: Question, scope: Scope, retired: readonly RetiredProject[]) {
+/**
+ * `ended`: retired projects that have some of the question's days and lack others. `unused`: retired projects that have none of these days, and
+ * are exported by other series.
+ */
+async function sortRetired(query: Query, question: Question, scope: Scope, retired: readonly FoundProject[]) {
   if (retired.length === 0) return { ended: [], unused: [] };
   const windows = windowsOf(question);
   const isRetired = `project_id in (${retired.map(({ id }) => literal(id)).join(", ")})`;
@@ -150,7 +151,7 @@ function windowsOf({ period, before }: Question): readonly Window[] {
 /** The identifiers of these projects. If several projects have had a name, the one that is still exported has it. */
 export async function findProjects(query: Query, names: readonly string[]): Promise<readonly string[]> {
   const listed = names.map(literal).join(", ");
-  const found = await query<ProjectName & { readonly active: boolean }>(`
+  const found = await query<FoundProject>(`
     select project_id as id, project as name, bool_or(active) as active from bi.series
     where project_id in (${listed}) or project in (${listed})
     group by 1, 2 order by 1`);

@@ -55,16 +55,17 @@ function csvFile(columns: readonly CsvColumn[], rows: readonly CsvRow[]): string
   return csvHeader(columns) + rows.map((row) => csvLine(columns, row)).join("");
 }
 
-function csvColumns(texts: readonly string[], names: readonly string[]): readonly CsvColumn[] {
-  return names.map((name) => ({ name, isText: texts.includes(name) }));
+const TEXTS = ["state", "part", "group", "complete", "currency", "project_id", "project", "api_key", "metric"];
+
+function csvColumns(...names: readonly string[]): readonly CsvColumn[] {
+  return names.map((name) => ({ name, isText: TEXTS.includes(name) }));
 }
 
 /** Groups with their amounts, or amounts by day. */
 export const CSV_ROWS = ["groups", "days"] as const;
 
-const TEXTS = ["state", "part", "group", "complete", "currency"];
-const GROUP_COLUMNS = csvColumns(TEXTS, ["part", "group", "amount", "amount_before", "change", "complete", "currency"]);
-const DAY_COLUMNS = csvColumns(TEXTS, ["usage_date", "state", "part", "group", "amount", "complete", "currency"]);
+const GROUP_COLUMNS = csvColumns("part", "group", "amount", "amount_before", "change", "complete", "currency");
+const DAY_COLUMNS = csvColumns("usage_date", "state", "part", "group", "amount", "complete", "currency");
 
 /** Each row says whether the whole answer is complete. */
 export function answerCsv(answer: Answer, rows: (typeof CSV_ROWS)[number]): string {
@@ -92,13 +93,10 @@ function dayRows({ days, groups, otherByDay }: Answer): readonly CsvRow[] {
   ]);
 }
 
-const CHARGEBACK_COLUMNS = csvColumns(
-  ["project_id", "project", "api_key", "metric", "currency", "complete"],
-  [
-    ...["month", "project_id", "project", "api_key", "metric"],
-    ...["quantity", "estimated", "billed", "currency", "share", "complete"],
-  ],
-);
+const CHARGEBACK_COLUMNS = [
+  ...csvColumns("month", "project_id", "project", "api_key", "metric"),
+  ...csvColumns("quantity", "estimated", "billed", "currency", "share", "complete"),
+];
 
 /** The amounts of a metric add up exactly to its total. Quantities, estimated and billed cost stand in columns of their own. */
 export function chargebackCsv(charges: readonly Charge[], { start }: Window): string {

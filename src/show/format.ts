@@ -6,31 +6,34 @@ import { type Html, html } from "./html.ts";
 
 /** To whole units; amounts below 100 to three significant digits. */
 const ROUNDED: Intl.NumberFormatOptions = {
-  ...{ maximumFractionDigits: 0, maximumSignificantDigits: 3, roundingPriority: "morePrecision" },
+  maximumFractionDigits: 0,
+  maximumSignificantDigits: 3,
+  roundingPriority: "morePrecision",
 };
 const COMPACT: Intl.NumberFormatOptions = { notation: "compact", maximumFractionDigits: 1, useGrouping: true };
 /** Below 10 % with a decimal. */
-const PERCENT: Intl.NumberFormatOptions = {
-  ...{ style: "percent", signDisplay: "exceptZero", roundingPriority: "morePrecision" },
-  ...{ maximumFractionDigits: 0, maximumSignificantDigits: 2 },
-};
-
-const numberFormats = new Map<string, Intl.NumberFormat>();
+const PERCENT = { ...ROUNDED, maximumSignificantDigits: 2, style: "percent", signDisplay: "exceptZero" } as const;
 
 /** A format is made when it is first used: that takes milliseconds, and most commands show no amounts. */
-function numberFormat(options: Intl.NumberFormatOptions): Intl.NumberFormat {
-  const key = JSON.stringify(options);
-  const format = numberFormats.get(key) ?? new Intl.NumberFormat("en-US", options);
-  numberFormats.set(key, format);
-  return format;
+function madeOnce<Options, Format>(make: (options: Options) => Format): (options: Options) => Format {
+  const made = new Map<string, Format>();
+  return (options) => {
+    const key = JSON.stringify(options);
+    const format = made.get(key) ?? make(options);
+    made.set(key, format);
+    return format;
+  };
 }
+
+const numberFormat = madeOnce((options: Intl.NumberFormatOptions) => new Intl.NumberFormat("en-US", options));
+const dateFormat = madeOnce(
+  (options: Intl.DateTimeFormatOptions) => new Intl.DateTimeFormat("en-US", { timeZone: "UTC", ...options }),
+);
 
 /** Intl formats a decimal text exactly, while a number would lose digits. */
 function formatted(amount: string, options: Intl.NumberFormatOptions): string {
   return numberFormat(options).format(amount as `${number}`);
 }
-
-const HEADLINE_DIGITS_MAX = 5;
 
 /** 1,621.74 hours are "1,622", 1.2345 are "1.23", 373381 requests are "373,381". */
 export function roundedText(amount: string): string {
@@ -77,6 +80,8 @@ export function estimateText(amount: string, { metric, currency }: Measure): str
     ? quantityText(rounded, { metric, currency })
     : formatted(amount, { style: "currency", currency, maximumSignificantDigits: 3 });
 }
+
+const HEADLINE_DIGITS_MAX = 5;
 
 /** For a headline, whose width must not grow with the amount: with more than five digits "373.4K". */
 export function headlineText(amount: string): string {
@@ -127,17 +132,6 @@ function wholeDigits(amount: string): number {
   return amount.replace(/^-/, "").split(".")[0]?.length ?? 0;
 }
 
-const dateFormats = new Map<string, Intl.DateTimeFormat>();
-
-function dateFormat(options: Intl.DateTimeFormatOptions): Intl.DateTimeFormat {
-  const key = JSON.stringify(options);
-  const format = dateFormats.get(key) ?? new Intl.DateTimeFormat("en-US", { timeZone: "UTC", ...options });
-  dateFormats.set(key, format);
-  return format;
-}
-
-const STRETCHES_SHOWN_MAX = 6;
-
 /** "Nov 3", for an axis. */
 export function dayLabel(day: Day): string {
   return dateFormat({ month: "short", day: "numeric" }).format(startOfDay(day));
@@ -172,6 +166,8 @@ export function durationText(seconds: number): string {
 export function windowText({ start, end }: Window): string {
   return start === end ? start : `${start} to ${end}`;
 }
+
+const STRETCHES_SHOWN_MAX = 6;
 
 /** "Nov 3 – 5, 2026; Nov 9, 2026 and 3 more days". */
 export function daysText(days: readonly Day[]): string {

@@ -27,10 +27,9 @@ export function notificationsOf(
 ): readonly Notification[] {
   const current = Map.groupBy(conditions, subjectOf);
   const begun = [...current].flatMap(([subject, same]): readonly PhaseChange[] => {
-    if (lastSent.get(subject) === "wrong" || same.every(({ isQuiet }) => isQuiet)) return [];
-    return same
-      .slice(0, 1)
-      .map(({ name }) => ({ name, subject, state: "wrong", text: same.map(({ text }) => text).join("; ") }));
+    const [first] = same;
+    if (!first || lastSent.get(subject) === "wrong" || same.every(({ isQuiet }) => isQuiet)) return [];
+    return [{ name: first.name, subject, state: "wrong", text: same.map(({ text }) => text).join("; ") }];
   });
   const isAnomalyUnread = conditions.some(({ name }) => name === "unread");
   const ended = [...lastSent].flatMap(([subject, phase]): readonly PhaseChange[] => {

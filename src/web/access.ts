@@ -2,7 +2,7 @@
 // credentials, a monitor on a loopback address answers requests to the names of this machine. On any other address it answers everything: the
 // configuration then says "access": "none".
 
-import { createHash, timingSafeEqual } from "node:crypto";
+import { hash, timingSafeEqual } from "node:crypto";
 import type { Secret } from "../secret.ts";
 import { type Page, textPage } from "./page.ts";
 
@@ -28,8 +28,18 @@ export type Visitor = { readonly host?: string | undefined; readonly authorizati
 
 /** The page of a refusal, or undefined to let a request in. `isLoopback`: only this machine can reach the monitor. */
 export function refusal(access: Access | undefined, isLoopback: boolean, visitor: Visitor): Page | undefined {
-  if (access) return hasCredentials(access, visitor.authorization) ? undefined : unauthorizedPage(access.scheme);
-  return isLoopback && !isOwnHost(visitor.host) ? foreignHostPage() : undefined;
+  if (access) {
+    if (hasCredentials(access, visitor.authorization)) return undefined;
+    const charset = access.scheme === "Basic" ? ', charset="UTF-8"' : "";
+    return textPage(401, ["expected the credentials that monitor.access of the configuration names"], {
+      "www-authenticate": `${access.scheme} realm="usage-export"${charset}`,
+    });
+  }
+  if (!isLoopback || isOwnHost(visitor.host)) return undefined;
+  return textPage(403, [
+    "without monitor.access this is answered on this machine only, at localhost, 127.0.0.1 or [::1]",
+    "use one of these addresses, or set monitor.access in the configuration",
+  ]);
 }
 
 /** Against DNS rebinding: a website whose name was pointed at this machine sends that name as its host. */
@@ -44,25 +54,7 @@ function isOwnHost(host: string | undefined): boolean {
 function hasCredentials({ scheme, credentials }: Access, authorization = ""): boolean {
   const [, word = "", rest = ""] = /^(\w+) +(\S+)$/.exec(authorization) ?? [];
   const sent = Buffer.from(rest, scheme === "Basic" ? "base64" : "latin1");
-  return (
-    timingSafeEqual(hash(sent), hash(Buffer.from(credentials.reveal()))) && word.toLowerCase() === scheme.toLowerCase()
-  );
-}
-
-function hash(bytes: Buffer): Buffer {
-  return createHash("sha256").update(bytes).digest();
-}
-
-function unauthorizedPage(scheme: Access["scheme"]): Page {
-  const charset = scheme === "Basic" ? ', charset="UTF-8"' : "";
-  return textPage(401, ["expected the credentials that monitor.access of the configuration names"], {
-    "www-authenticate": `${scheme} realm="usage-export"${charset}`,
-  });
-}
-
-function foreignHostPage(): Page {
-  return textPage(403, [
-    "without monitor.access this is answered on this machine only, at localhost, 127.0.0.1 or [::1]",
-    "use one of these addresses, or set monitor.access in the configuration",
-  ]);
+  const expected = hash("sha256", credentials.reveal(), "buffer");
+  const isKnown = timingSafeEqual(hash("sha256", sent, "buffer"), expected);
+  return isKnown && word.toLowerCase() === scheme.toLowerCase();
 }

@@ -17,14 +17,12 @@ const readOnce = memoizeAsync<Page>();
 
 /** "assets/app-HASH.js", relative to the root of the monitor. */
 export function scriptPath(): string {
-  builtFile ??= ASSETS_FOLDER ? readdirSync(ASSETS_FOLDER).find((name) => name.endsWith(".js")) : sourceName();
+  // The sources may differ when the program starts again: a new name keeps a browser from using what it has.
+  builtFile ??= ASSETS_FOLDER
+    ? readdirSync(ASSETS_FOLDER).find((name) => name.endsWith(".js"))
+    : `app-${Date.now().toString(36)}.js`;
   if (builtFile === undefined) throw new Error(`expected a script in ${ASSETS_FOLDER}`);
   return `assets/${builtFile}`;
-}
-
-/** The sources may differ when the program starts again, so that a browser must not use what it has. */
-function sourceName(): string {
-  return `app-${Date.now().toString(36)}.js`;
 }
 
 export function scriptPage(): Promise<Page> {

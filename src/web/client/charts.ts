@@ -138,7 +138,8 @@ function chartOption(description: ChartDescription, widthPx: number) {
     ],
     yAxis: [
       {
-        ...{ ...AXIS_STYLE, type: "value" },
+        ...AXIS_STYLE,
+        type: "value",
         axisLabel: { ...AXIS_STYLE.axisLabel, formatter: (value: number) => axisText(value, currency) },
       },
       { type: "value", min: 0, max: 1, show: false },
@@ -205,7 +206,10 @@ function barSeries(
     barCategoryGap: hasGaps ? "18%" : "0%",
     barMaxWidth: 48,
     itemStyle: {
-      ...{ color: seriesColour(series), opacity, borderColor: "var(--paper)", borderWidth: hasGaps ? 0.5 : 0 },
+      color: seriesColour(series),
+      opacity,
+      borderColor: "var(--paper)",
+      borderWidth: hasGaps ? 0.5 : 0,
     },
     // A layer is one path, and of a path the library leaves out everything after a value that is not known.
     data: lengths(series).map((length, i) => (isShown(i) ? (length ?? 0) : 0)),
