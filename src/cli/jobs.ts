@@ -6,7 +6,7 @@ import { didYouMean } from "../config/messages.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
 import { type JobId, type Pause, pauseJob, resumeJob, type StoredJob, storedJobs } from "../db/jobs/jobs.ts";
 import { AppError } from "../errors.ts";
-import type { JobHealth } from "../facts/job-health.ts";
+import type { JobHealth } from "../facts/jobs.ts";
 import { withDatabase } from "../open-database.ts";
 import { nextOccurrence, nextOccurrences, type Schedule } from "../schedule/cron.ts";
 import { counted, instantText } from "../show/format.ts";

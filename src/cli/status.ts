@@ -10,7 +10,7 @@ import type { StoredWorker } from "../db/jobs/jobs.ts";
 import type { Condition } from "../facts/conditions.ts";
 import { type Gaps, newestGaps, type ProjectHealth, undatedSeries, worstProjects } from "../facts/coverage.ts";
 import { type HealthState, isWell, health as readHealth } from "../facts/health.ts";
-import type { JobHealth, LastRun } from "../facts/job-health.ts";
+import type { JobHealth, LastRun } from "../facts/jobs.ts";
 import { withKnownProjects } from "../jobs/discovery.ts";
 import { withDatabase } from "../open-database.ts";
 import { budgetTitle, budgetUseText } from "../show/budget-text.ts";

@@ -13,7 +13,7 @@ import { projectsText, shellQuoted, truncate } from "../text.ts";
 import { RETRIED_CODES } from "../usage/backfill.ts";
 import type { BudgetUse } from "../usage/budgets.ts";
 import type { ProjectHealth, SliceCounts } from "./coverage.ts";
-import type { JobHealth } from "./job-health.ts";
+import type { JobHealth } from "./jobs.ts";
 import type { RotationHealth } from "./keys.ts";
 
 /** What the conditions are computed from. A rotation of many projects is one for each of them here. */

@@ -13,7 +13,7 @@ import { failureCauses } from "../db/usage/failures.ts";
 import { errorText } from "../errors.ts";
 import { type Condition, conditionsOf, type HealthFacts } from "./conditions.ts";
 import { completeness, countSlices } from "./coverage.ts";
-import { jobHealth } from "./job-health.ts";
+import { jobHealth } from "./jobs.ts";
 import { mergeRotations, type RotationHealth, rotationHealth } from "./keys.ts";
 
 export type HealthState = Omit<HealthFacts, "rotations"> & {

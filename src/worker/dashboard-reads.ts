@@ -12,7 +12,7 @@ import { health } from "../facts/health.ts";
 import { readKeys } from "../facts/keys.ts";
 import { overview } from "../facts/overview.ts";
 import type { Question } from "../facts/question.ts";
-import { readRun, readRuns } from "../facts/runs.ts";
+import { readRun, readRuns } from "../facts/jobs.ts";
 import type { Query } from "../facts/scope.ts";
 import { addDays, comparedPeriod, type Day, dayOf } from "../usage/days.ts";
 import type { DashboardDeps } from "../web/dashboard/dashboard.ts";

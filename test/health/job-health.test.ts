@@ -4,7 +4,7 @@ import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { readSnapshot } from "../../src/db/connection/transaction.ts";
-import { jobHealth } from "../../src/facts/job-health.ts";
+import { jobHealth } from "../../src/facts/jobs.ts";
 import { smallConfig } from "../cli/small-config.ts";
 import { parse } from "../config/sample-config.ts";
 import { testDatabase } from "../support/database.ts";

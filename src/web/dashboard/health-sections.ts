@@ -11,7 +11,7 @@ import {
 } from "../../facts/coverage.ts";
 import type { HealthState } from "../../facts/health.ts";
 import { KEYS_PER_PAGE, type KeyStatus, type KeysData, type RotationKeys } from "../../facts/keys.ts";
-import type { StoredRun } from "../../facts/runs.ts";
+import type { StoredRun } from "../../facts/jobs.ts";
 import { shortName } from "../../show/answer-chart.ts";
 import { capitalized, counted, instantText, periodText, roundedText, stretchesOf } from "../../show/format.ts";
 import {

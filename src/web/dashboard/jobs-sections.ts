@@ -1,8 +1,8 @@
 // Jobs with how long they take, the newest runs, and the page of one run. Pure.
 
 import type { HealthState } from "../../facts/health.ts";
-import type { JobHealth } from "../../facts/job-health.ts";
-import type { RunDetails, StoredRun } from "../../facts/runs.ts";
+import type { JobHealth } from "../../facts/jobs.ts";
+import type { RunDetails, StoredRun } from "../../facts/jobs.ts";
 import { counted, durationText, exactText } from "../../show/format.ts";
 import {
   columns,

@@ -5,7 +5,7 @@ import { causeTitle } from "../../facts/conditions.ts";
 import type { HealthState } from "../../facts/health.ts";
 import type { Overview } from "../../facts/overview.ts";
 import { InvalidQuestion } from "../../facts/question.ts";
-import type { RunDetails } from "../../facts/runs.ts";
+import type { RunDetails } from "../../facts/jobs.ts";
 import { capitalized, counted, dayLabel, instantText, periodText } from "../../show/format.ts";
 import { type Html, html, nameHtml } from "../../show/html.ts";
 import { isNew, sentences } from "../../show/sentence.ts";

@@ -13,7 +13,7 @@ import {
   recordAttempt,
   startRun,
 } from "../../../src/db/jobs/runs.ts";
-import { readRuns } from "../../../src/facts/runs.ts";
+import { readRuns } from "../../../src/facts/jobs.ts";
 import { NO_COUNTS } from "../../../src/usage/counts.ts";
 import { testDatabase } from "../../support/database.ts";
 import { newRotation } from "../keys/written-ledger.ts";

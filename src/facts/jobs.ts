@@ -1,13 +1,16 @@
-// The health of jobs: when each runs next, how it ran last, and whether it waits for a worker.
+// The health of jobs: when each runs next, how it ran last, and whether it waits for a worker. For the pages also the newest runs of all jobs,
+// and one run with its projects.
 
 import { type RawBuilder, sql } from "kysely";
 import { type Config, type ConfiguredJob, jobsOf } from "../config/config.ts";
-import type { Tx } from "../db/connection/transaction.ts";
+import type { Database } from "../db/connection/database.ts";
+import { BRIEF_SNAPSHOT_SECONDS, readSnapshot, type Tx } from "../db/connection/transaction.ts";
 import { type Pause, type StoredJob, storedJobs } from "../db/jobs/jobs.ts";
+import { outcomeColumns, runColumns, type StoredRun } from "../db/jobs/runs.ts";
 import { nextOccurrence, type Schedule } from "../schedule/cron.ts";
 import { overdueSince, waitingSince } from "../schedule/due.ts";
+import type { RunCounts } from "../usage/counts.ts";
 import type { ProjectHealth } from "./coverage.ts";
-import type { StoredRun } from "./runs.ts";
 
 export type JobHealth = {
   readonly kind: "export" | "rotation";
@@ -59,10 +62,14 @@ export async function jobHealth(tx: Tx, config: Config, projects: readonly Proje
     const { kind, name, schedule, timezone } = job;
     const hasFailedSlices = kind === "export" && job.projects.some(({ id }) => failed.has(`${job.source} ${id}`));
     return {
-      ...{ kind, job: name, schedule, timezone },
+      kind,
+      job: name,
+      schedule,
+      timezone,
       ...(kind === "rotation" && job.isForMany && { projects: job.rotations.length }),
       ...plannedRuns(job, stored[i], last, now),
-      ...{ lastRun: last, failedRun: failedRun(newestFailed, hasFailedSlices) },
+      lastRun: last,
+      failedRun: failedRun(newestFailed, hasFailedSlices),
       lastSuccess: success?.finishedAt ? success.finishedAt.getTime() / 1000 : null,
     };
   });
@@ -163,4 +170,58 @@ async function newestRuns(tx: Tx, jobs: readonly ConfiguredJob[]): Promise<Reado
 function hasProject(job: ConfiguredJob | undefined, projectId: string): boolean {
   if (job?.kind === "rotation") return job.rotations.some(({ project }) => project.id === projectId);
   return job?.projects.some(({ id }) => id === projectId) === true;
+}
+
+// Runs, for the pages.
+
+export type { StoredRun };
+
+const RUNS_READ_MAX = 100;
+
+/** The newest first; enough to show how long each job took lately. */
+export async function readRuns(db: Database, max = RUNS_READ_MAX): Promise<readonly StoredRun[]> {
+  const query = sql<StoredRun>`select ${runColumns} from bi.runs order by started_at desc, run_id limit ${max}`;
+  return (await readSnapshot(db, (tx) => query.execute(tx), BRIEF_SNAPSHOT_SECONDS)).rows;
+}
+
+type ProjectOfRun = RunCounts & {
+  readonly project: string;
+  readonly outcome: "failed" | "open" | "ok";
+  readonly finishedAt: Date | null;
+  /** The first error. */
+  readonly error: string | null;
+};
+
+export type RunDetails = {
+  readonly run: StoredRun;
+  /** How many projects it has read, or should have. */
+  readonly found: number;
+  /** At most 100 projects: failed ones first, then those that are not done yet. */
+  readonly projects: readonly ProjectOfRun[];
+};
+
+const PROJECTS_MAX = 100;
+
+/** Undefined if there is no such run. */
+export async function readRun(db: Database, runId: string): Promise<RunDetails | undefined> {
+  return readSnapshot(db, (tx) => runDetails(tx, runId), BRIEF_SNAPSHOT_SECONDS);
+}
+
+async function runDetails(tx: Tx, runId: string): Promise<RunDetails | undefined> {
+  const found = await sql<StoredRun>`select ${runColumns} from bi.runs where run_id::text = ${runId}`.execute(tx);
+  const [run] = found.rows;
+  if (!run) return undefined;
+  const { rows } = await sql<ProjectOfRun & { readonly found: number }>`
+    select project, outcome, ${outcomeColumns}, (count(*) over ())::integer as found
+    from (
+      select p.*, coalesce(named.project, p.project_id) as project,
+        case when finished_at is null then 'open' when ${endedWell} then 'ok' else 'failed' end as outcome
+      from usage_export.run_project p
+      left join (select project_id, min(project) as project from usage_export.series group by project_id) named using (project_id)
+      where run_id = ${run.runId}::uuid
+    ) p
+    order by array_position(array['failed', 'open', 'ok'], outcome), finished_at desc, project collate "C"
+    limit ${PROJECTS_MAX}
+  `.execute(tx);
+  return { run, found: rows[0]?.found ?? 0, projects: rows.map(({ found: _, ...project }) => project) };
 }
