@@ -1,4 +1,4 @@
-// Makes text from elsewhere safe for a line of a log, a terminal or an HTML page, and shortens it. Pure.
+// Makes text from elsewhere safe for a line of a log, a terminal or an HTML page, shortens it, and lists texts. Pure.
 
 /** One line without control or direction characters, which could forge log lines or control a terminal. */
 export function toPrintableLine(text: string): string {
@@ -34,6 +34,11 @@ export function escapeHtml(text: string): string {
 export function truncate(text: string, lengthMax: number): string {
   const chars = [...text];
   return chars.length > lengthMax ? `${chars.slice(0, lengthMax - 1).join("")}…` : text;
+}
+
+/** The items of a list in which `false` and undefined stand for an item that is left out. */
+export function present<T>(items: readonly (T | false | undefined)[]): T[] {
+  return items.filter((item): item is T => item !== undefined && item !== false);
 }
 
 /** The first `max` texts. If there are more, `rest` writes the last text. */

@@ -9,7 +9,7 @@ import type { FailureCause } from "../db/usage/failures.ts";
 import { attemptsText, fallbackText, needsAttention } from "../keys/plan.ts";
 import { budgetPeriod, budgetTitle, budgetUseText } from "../show/budget-text.ts";
 import { counted, instantText, metricName, roundedText } from "../show/format.ts";
-import { projectsText, shellQuoted, truncate } from "../text.ts";
+import { present, projectsText, shellQuoted, truncate } from "../text.ts";
 import { RETRIED_CODES } from "../usage/backfill.ts";
 import type { BudgetUse } from "../usage/budgets.ts";
 import type { ProjectHealth, SliceCounts } from "./coverage.ts";
@@ -98,10 +98,6 @@ function condition(name: ConditionName, subject: string, text: string, more: Par
   return { name, subject, severity, isWrong: !isReminder, text, since: null, section, isQuiet, ...more };
 }
 
-function conditionIf(isTheCase: boolean, ...parameters: Parameters<typeof condition>): readonly Found[] {
-  return isTheCase ? [condition(...parameters)] : [];
-}
-
 /** Quotes a name with a space or a quote: otherwise a subject could begin with the name of something else. */
 function nameWord(name: string): string {
   return /^[^\s"]+$/.test(name) ? name : JSON.stringify(name);
@@ -111,24 +107,25 @@ function nameWord(name: string): string {
 export function conditionsOf(facts: HealthFacts): readonly Condition[] {
   const worker = workerCondition(facts);
   const rotations = facts.rotations.flatMap(rotationConditions);
-  // These conditions say why the run of their rotation failed.
-  const explained = new Set(
+  // Their failed runs need no condition of their own.
+  const failingRotations = new Set(
     rotations.flatMap(({ name, subject }) => (name === "key attempts" || name === "key attention" ? subject : [])),
   );
-  return mergeFound(
-    [
-      ...worker,
-      // Without any worker every job is overdue for the same reason, so one condition covers them all.
-      ...(worker.length > 0 ? [] : facts.jobs.flatMap(overdueCondition)),
-      ...configCondition(facts),
-      ...facts.lists.flatMap(listCondition),
-      ...facts.jobs.filter(({ kind, job }) => kind === "export" || !explained.has(job)).flatMap(runCondition),
-      ...coverageConditions(facts),
-      ...rotations,
-      ...usageConditions(facts),
-    ],
-    facts,
-  );
+  const found = present([
+    worker,
+    // Without any worker every job is overdue for the same reason, so one condition covers them all.
+    ...(worker ? [] : facts.jobs.map(overdueCondition)),
+    configCondition(facts),
+    ...facts.lists.map(listCondition),
+    ...facts.jobs.filter(({ kind, job }) => kind === "export" || !failingRotations.has(job)).map(runCondition),
+    ...coverageConditions(facts),
+    ...rotations,
+    facts.notRead !== undefined &&
+      condition("unread", "", `budgets and anomalies: not read, as reading them failed: ${facts.notRead}`),
+    ...facts.budgets.map(budgetCondition),
+    ...facts.anomalies.map(anomalyCondition),
+  ]);
+  return mergeFound(found, facts);
 }
 
 /** Merges the same condition in many projects of a rotation, and keeps the earliest beginning. */
@@ -145,52 +142,53 @@ function mergeFound(found: readonly Found[], { jobs, rotations }: HealthFacts): 
 }
 
 /** None if another scheduler runs the exports: then no worker has registered the jobs, so none of them needs a worker. */
-function workerCondition({ jobs, workers }: HealthFacts): readonly Found[] {
-  if (!jobs.some(({ needsWorker }) => needsWorker) || workers.some(({ recent }) => recent)) return [];
+function workerCondition({ jobs, workers }: HealthFacts): Found | undefined {
+  if (!jobs.some(({ needsWorker }) => needsWorker) || workers.some(({ recent }) => recent)) return undefined;
   const [last] = workers;
   const seen = last
     ? `the last one, ${last.host} pid ${last.pid}, was seen ${instantText(last.lastSeenAt)}`
     : "none was seen";
   const text = `no worker runs, so nothing is done on schedule: ${seen}; run: usage-export start`;
-  return [condition("worker", "", text, { since: last?.lastSeenAt ?? null })];
+  return condition("worker", "", text, { since: last?.lastSeenAt ?? null });
 }
 
-function overdueCondition({ kind, job, overdueSince }: JobHealth): readonly Found[] {
-  if (!overdueSince) return [];
+function overdueCondition({ kind, job, overdueSince }: JobHealth): Found | undefined {
+  if (!overdueSince) return undefined;
   const text = `${kind} ${job} is overdue since ${instantText(overdueSince)}: no worker has taken it up`;
-  return [condition("overdue", `${kind} ${job}`, text, { since: overdueSince })];
+  return condition("overdue", `${kind} ${job}`, text, { since: overdueSince });
 }
 
 const ERROR_LENGTH_MAX = 200;
 
 /** A worker goes on with an earlier configuration. */
-function configCondition({ workers }: HealthFacts): readonly Found[] {
+function configCondition({ workers }: HealthFacts): Found | undefined {
   const refused = workers.filter(({ state, refusal }) => state === "live" && refusal);
   const texts = refused.map(({ host, pid, refusal }) => {
     const why = truncate((refusal?.reason ?? "").replaceAll(/\s*\n\s*/g, " "), ERROR_LENGTH_MAX * 2);
     return `configuration refused since ${refusal && instantText(refusal.at)}: the worker ${host} pid ${pid} goes on with the one before; ${why}`;
   });
-  return conditionIf(texts.length > 0, "config", "", texts.join("; "), { since: refused[0]?.refusal?.at ?? null });
+  if (texts.length === 0) return undefined;
+  return condition("config", "", texts.join("; "), { since: refused[0]?.refusal?.at ?? null });
 }
 
-function listCondition({ list, projects, waiting, waitingSince, error, failingSince }: StoredList): readonly Found[] {
+function listCondition({ list, projects, waiting, waitingSince, error, failingSince }: StoredList): Found | undefined {
   if (error !== null && failingSince !== null) {
     const kept = `${counted(projects, "project")} of the last list are exported, and new ones are not until it can be read`;
     const text = `the projects of ${list} can't be listed since ${instantText(failingSince)}: ${kept}; ${truncate(error, ERROR_LENGTH_MAX)}`;
-    return [condition("projects", nameWord(list), text, { since: failingSince })];
+    return condition("projects", nameWord(list), text, { since: failingSince });
   }
-  if (waiting === 0 || waitingSince === null) return [];
+  if (waiting === 0 || waitingSince === null) return undefined;
   const text = `${waiting} of ${projects} projects of ${list} are missing from the list since ${instantText(waitingSince)}, more than half: they are exported until a list an hour or more later lacks them, too, or until a person runs check --confirm-projects`;
-  return [condition("projects", nameWord(list), text, { since: waitingSince })];
+  return condition("projects", nameWord(list), text, { since: waitingSince });
 }
 
 /** Reports a failed run that no other condition explains. */
-function runCondition({ kind, job, failedRun }: JobHealth): readonly Found[] {
-  if (!failedRun || failedRun.isExplained) return [];
+function runCondition({ kind, job, failedRun }: JobHealth): Found | undefined {
+  if (!failedRun || failedRun.isExplained) return undefined;
   const { status, startedAt, trigger, error } = failedRun;
   const what = status === "failed" ? "failed" : "was interrupted";
   const text = `${kind} ${job} ${what} in its run of ${instantText(startedAt)} (${trigger})${error === null ? "" : `: ${error}`}`;
-  return [condition(kind, job, text, { since: startedAt })];
+  return condition(kind, job, text, { since: startedAt });
 }
 
 const CAUSES_SHOWN_MAX = 5;
@@ -204,43 +202,39 @@ function coverageConditions({ slices, causes, jobs, projects, readAt }: HealthFa
   const suspect = `usage of ${projectsWith("suspect")} is in doubt: the newest answer was not believed, and earlier numbers stay`;
   const shown = causes.slice(0, CAUSES_SHOWN_MAX);
   const others = shown.reduce((left, one) => left - one.slices, slices.failed);
-  return [
-    ...conditionIf(slices.missing > 0, "missing", "", missing, { isQuiet }),
+  return present([
+    slices.missing > 0 && condition("missing", "", missing, { isQuiet }),
     ...shown.map((cause) => {
       const more = { since: cause.since, isQuiet: isNewAndRetried(cause, readAt) };
       return condition("failed", cause.code ?? "other", causeText(cause), more);
     }),
-    ...conditionIf(others > 0, "failed", "other", `${counted(others, "reading")} failed for other reasons`),
-    ...conditionIf(slices.suspect > 0, "suspect", "", suspect, { isQuiet }),
-  ];
+    others > 0 && condition("failed", "other", `${counted(others, "reading")} failed for other reasons`),
+    slices.suspect > 0 && condition("suspect", "", suspect, { isQuiet }),
+  ]);
 }
 
-const MINUTE_MS = 60_000;
+const NEW_MS_MAX = 15 * 60_000;
 
 /** Whether the failure is new and is tried again within minutes, as in a short outage of the service. */
 function isNewAndRetried({ since, code, isRetried }: FailureCause, readAt: Date): boolean {
-  return isRetried && RETRIED_CODES.includes(code ?? "") && Number(readAt) - Number(since) < 15 * MINUTE_MS;
+  return isRetried && RETRIED_CODES.includes(code ?? "") && Number(readAt) - Number(since) < NEW_MS_MAX;
 }
 
 function causeText(cause: FailureCause): string {
   const { since, slices, slicesWithNumbers, days, projects, isRetried } = cause;
-  const numbers =
-    slicesWithNumbers === 0
-      ? "no numbers for these days yet"
-      : `last good numbers shown${slicesWithNumbers < slices ? ", where there are some" : ""}`;
+  const where = slicesWithNumbers < slices ? ", where there are some" : "";
   const title = causeTitle(cause);
   const error = truncate(cause.error.replaceAll(REQUEST_DETAILS, ""), ERROR_LENGTH_MAX);
-  return [
+  return present([
     `${title} since ${instantText(since)}`,
     `${counted(days, "day")} of ${counted(projects, "project")} could not be read`,
-    ...(isRetried ? ["the worker tries again"] : []),
-    ...(cause.code === "unauthorized"
-      ? [`with a key that works, usage-export export --project ${shellQuoted(cause.project ?? "")} reads them at once`]
-      : []),
-    numbers,
+    isRetried && "the worker tries again",
+    cause.code === "unauthorized" &&
+      `with a key that works, usage-export export --project ${shellQuoted(cause.project ?? "")} reads them at once`,
+    slicesWithNumbers === 0 ? "no numbers for these days yet" : `last good numbers shown${where}`,
     // At the end and without quotation marks, because an error may contain any character.
-    ...(title === UNKNOWN_CAUSE && error !== "" ? [`the newest error: ${error}`] : []),
-  ].join("; ");
+    title === UNKNOWN_CAUSE && error !== "" && `the newest error: ${error}`,
+  ]).join("; ");
 }
 
 /** The parts in which error texts with the same reason differ. */
@@ -277,42 +271,36 @@ function rotationConditions(row: RotationHealth): readonly Found[] {
   const { rotation, project, configured, ageDays, failedAttempts, keys, fallback, fallbackAt } = row;
   if (!configured) return [];
   const { maxAgeDays, retire } = configured;
-  const found = (isTheCase: boolean, name: ConditionName, text: string, since: Date | null = null) =>
-    conditionIf(isTheCase, name, rotation, `rotation ${rotation}: ${text}`, { project, since });
+  const ofRotation = (name: ConditionName, text: string, since: Date | null = null) =>
+    condition(name, rotation, `rotation ${rotation}: ${text}`, { project, since });
   const late = `the key in use is ${ageDays} days old and should have been replaced after ${maxAgeDays}: rotate --dry-run says what is in the way`;
   const orphans = `${counted(keys.orphan, "key")} may exist at the service whose secret is lost: "keys" shows the comment to find and remove it by`;
-  const isKept = retire === "keep";
-  const removal = `${isKept ? "can be removed at the service" : "due for removal, and not deleted"}: "keys" ${isKept ? "shows which" : "says why"}`;
-  return [
-    ...found(failedAttempts > 0, needsAttention(failedAttempts) ? "key attention" : "key attempts", attemptsText(row)),
-    ...found(fallback !== null, "key fallback", fallbackText(row), fallbackAt),
-    ...found((ageDays ?? 0) > maxAgeDays + LATE_DAYS_MAX, "key age", late),
-    ...found(keys.orphan > 0, "key orphans", orphans),
-    ...found(keys.dueForRemoval > 0, "key removal", `${counted(keys.dueForRemoval, "key")} ${removal}`),
-  ];
-}
-
-function usageConditions({ notRead, budgets, anomalies }: HealthFacts): readonly Found[] {
-  const unread = `budgets and anomalies: not read, as reading them failed: ${notRead}`;
-  return [
-    ...conditionIf(notRead !== undefined, "unread", "", unread),
-    ...budgets.flatMap(budgetCondition),
-    ...anomalies.map(anomalyCondition),
-  ];
+  const removal =
+    retire === "keep"
+      ? 'can be removed at the service: "keys" shows which'
+      : 'due for removal, and not deleted: "keys" says why';
+  return present([
+    failedAttempts > 0 &&
+      ofRotation(needsAttention(failedAttempts) ? "key attention" : "key attempts", attemptsText(row)),
+    fallback !== null && ofRotation("key fallback", fallbackText(row), fallbackAt),
+    (ageDays ?? 0) > maxAgeDays + LATE_DAYS_MAX && ofRotation("key age", late),
+    keys.orphan > 0 && ofRotation("key orphans", orphans),
+    keys.dueForRemoval > 0 && ofRotation("key removal", `${counted(keys.dueForRemoval, "key")} ${removal}`),
+  ]);
 }
 
 /** The highest threshold reached, or a forecast overrun. Each threshold is a subject, so it is notified once in a period. */
-function budgetCondition(use: BudgetUse): readonly Found[] {
+function budgetCondition(use: BudgetUse): Found | undefined {
   const subject = `${nameWord(use.name)} ${budgetPeriod(use)}`;
   const threshold = use.reached.at(-1);
   if (threshold !== undefined) {
     const text = `budget ${budgetTitle(use)} reached ${threshold}%: ${budgetUseText(use)}`;
     const severity = Number(threshold) >= 100 ? "critical" : "warning";
-    return [condition("budget", `${subject} ${threshold}`, text, { severity, isQuiet: use.isBeforeStored })];
+    return condition("budget", `${subject} ${threshold}`, text, { severity, isQuiet: use.isBeforeStored });
   }
-  if (use.isOver || Number(use.forecastPercent ?? 0) <= 100) return [];
+  if (use.isOver || Number(use.forecastPercent ?? 0) <= 100) return undefined;
   const text = `budget ${budgetTitle(use)} will probably be exceeded: ${budgetUseText(use)}`;
-  return [condition("budget forecast", subject, text)];
+  return condition("budget forecast", subject, text);
 }
 
 /** "unusual usage of production on 2026-03-17: requests: 12,345, usually 3,100 to 4,900" */

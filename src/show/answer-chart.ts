@@ -139,8 +139,8 @@ export function answerChart(answer: Answer, options: ChartOptions): Html {
   };
   const exact = series.filter(({ look }) => look !== "before");
   const rows = bars.map((bar, i) => [
-    html`<time>${bar.title}</time>${bar.isLacking ? html` <b class="flag">not complete</b>` : undefined}${
-      bar.isChanging ? html` <small>may change</small>` : undefined
+    html`<time>${bar.title}</time>${bar.isLacking && html` <b class="flag">not complete</b>`}${
+      bar.isChanging && html` <small>may change</small>`
     }`,
     ...exact.map(({ values }) => exactText(values[i] ?? "–")),
   ]);
@@ -249,7 +249,7 @@ export function groupTable(answer: Answer, { caption, groups, hrefOf, titles, ce
     const title = nameOf(grouping, one, answer.groups);
     const share = Number(one.amount ?? "0") / largest;
     // A credit has no bar.
-    const bar = groups.length > 1 && share >= 0 ? shareBar(share) : undefined;
+    const bar = groups.length > 1 && share >= 0 && shareBar(share);
     return [
       html`${href === undefined ? name : html`<a href="${href}" title="${title}">${name}</a>`}${bar}`,
       ...cells(one),

@@ -1,5 +1,6 @@
 // How much of a budget is used, in words. Pure.
 
+import { present } from "../text.ts";
 import type { BudgetUse } from "../usage/budgets.ts";
 import { counted, estimateText, quantityText, shortText } from "./format.ts";
 
@@ -14,7 +15,14 @@ export function budgetPeriod({ period, start }: Pick<BudgetUse, "period" | "star
 
 /** "$834.50 of $1,000 (83%), heading for $1,120 (112%); 2 days may still change" */
 export function budgetUseText(use: BudgetUse): string {
-  return [budgetShareText(use), ...lackingTexts(use)].join("; ");
+  const { daysMissing, daysNotFinal, hasUnpriced, isNeverSeen, scope, scopeValue } = use;
+  return present([
+    budgetShareText(use),
+    isNeverSeen && `no usage of ${scope} ${JSON.stringify(scopeValue)} was ever read`,
+    daysMissing > 0 && `${counted(daysMissing, "day")} not read and not counted`,
+    daysNotFinal > 0 && `${counted(daysNotFinal, "day")} may still change`,
+    hasUnpriced && "usage without a price, or charges without an amount, are not counted",
+  ]).join("; ");
 }
 
 /** "$834.50 of $1,000 (83%), heading for $1,120 (112%)" */
@@ -32,15 +40,4 @@ export function budgetShareText(use: BudgetUse): string {
 /** Rounds down, so that 100% is never shown of a budget that is not used up. */
 export function wholePercent(percent: string): string {
   return `${Math.floor(Number(percent))}%`;
-}
-
-/** Says what is not in the numbers, and what may still change. */
-function lackingTexts(use: BudgetUse): readonly string[] {
-  const { daysMissing, daysNotFinal, hasUnpriced, isNeverSeen, scope, scopeValue } = use;
-  return [
-    ...(isNeverSeen ? [`no usage of ${scope} ${JSON.stringify(scopeValue)} was ever read`] : []),
-    ...(daysMissing > 0 ? [`${counted(daysMissing, "day")} not read and not counted`] : []),
-    ...(daysNotFinal > 0 ? [`${counted(daysNotFinal, "day")} may still change`] : []),
-    ...(hasUnpriced ? ["usage without a price, or charges without an amount, are not counted"] : []),
-  ];
 }

@@ -17,7 +17,8 @@ export class Html {
   }
 }
 
-export type HtmlValue = Html | string | number | readonly HtmlValue[] | undefined;
+/** `false` and undefined are shown as nothing. */
+export type HtmlValue = Html | string | number | readonly HtmlValue[] | false | undefined;
 
 /** Insert values only as content and as attribute values in double quotes: elsewhere, as in `<style>`, escaping differs. */
 export function html(parts: TemplateStringsArray, ...fillings: readonly HtmlValue[]): Html {
@@ -30,7 +31,7 @@ export function trustedHtml(text: string): Html {
 }
 
 function renderValue(value: HtmlValue): string {
-  if (value === undefined) return "";
+  if (value === undefined || value === false) return "";
   if (value instanceof Html) return value.toString();
   if (typeof value === "object") return value.map(renderValue).join("");
   // HTML can't contain control characters: a browser would drop or change them.
@@ -53,6 +54,7 @@ export function numberColumns(...titles: readonly HtmlValue[]): readonly Column[
 }
 
 type Row = readonly HtmlValue[];
+
 /** The first cell of each row is its heading; `totals` are the last rows. A wide table scrolls in a box of its own. */
 export function table(
   caption: string,
@@ -60,24 +62,16 @@ export function table(
   rows: readonly Row[],
   totals: readonly Row[] = [],
 ): Html {
-  const rowHtml = (row: Row) => html`<tr>${row.map((cell, i) => cellHtml(cell, columns[i]?.numeric, i === 0))}</tr>\n`;
+  const classOf = (column: Column | undefined) => column?.numeric && html` class="n"`;
+  const rowHtml = ([heading, ...cells]: Row) =>
+    html`<tr><th scope="row">${heading}</th>${cells.map((cell, i) => html`<td${classOf(columns[i + 1])}>${cell}</td>`)}</tr>\n`;
   return html`<div class="scroll" role="group" aria-label="${caption}" tabindex="0"><table>
 <caption>${caption}</caption>
-<thead><tr>${columns.map(({ title, numeric }) => html`<th scope="col"${numericClass(numeric)}>${title}</th>`)}</tr></thead>
+<thead><tr>${columns.map((column) => html`<th scope="col"${classOf(column)}>${column.title}</th>`)}</tr></thead>
 <tbody>
-${rows.map(rowHtml)}</tbody>${totals.length > 0 ? html`<tfoot>${totals.map(rowHtml)}</tfoot>` : undefined}
+${rows.map(rowHtml)}</tbody>${totals.length > 0 && html`<tfoot>${totals.map(rowHtml)}</tfoot>`}
 </table></div>
 `;
-}
-
-function cellHtml(cell: HtmlValue, numeric: boolean | undefined, isHeading: boolean): Html {
-  return isHeading
-    ? html`<th scope="row"${numericClass(numeric)}>${cell}</th>`
-    : html`<td${numericClass(numeric)}>${cell}</td>`;
-}
-
-function numericClass(numeric: boolean | undefined): Html | undefined {
-  return numeric ? html` class="n"` : undefined;
 }
 
 /** Shows no zone: the captions say that all times are in UTC. */
@@ -86,15 +80,16 @@ export function instantHtml(moment: Date): Html {
   return html`<time datetime="${text}">${text.slice(0, 16).replace("T", " ")}</time>`;
 }
 
-/** The colour of a state, which is shown by its word too. */
-const STATE_CLASSES: Readonly<Record<string, "good" | "warn" | "bad">> = {
-  ...{ ok: "good", active: "good" },
-  ...{ stopped: "warn", paused: "warn", draining: "warn" },
-  ...{ failed: "bad", interrupted: "bad", orphan: "bad", overdue: "bad" },
+/** The states that have a colour besides their word. */
+const COLOURED_STATES: Readonly<Record<"good" | "warn" | "bad", readonly string[]>> = {
+  good: ["ok", "active"],
+  warn: ["stopped", "paused", "draining"],
+  bad: ["failed", "interrupted", "orphan", "overdue"],
 };
 
 export function stateHtml(name: string): Html {
-  return html`<span class="state ${STATE_CLASSES[name]}">${name}</span>`;
+  const [colour] = Object.entries(COLOURED_STATES).find(([, states]) => states.includes(name)) ?? [];
+  return html`<span class="state ${colour}">${name}</span>`;
 }
 
 const SUMMARY_CHARACTERS = 120;
@@ -128,7 +123,7 @@ export function sqlHtml(statement: string): Html {
 }
 
 export function optionHtml(value: string, title: string, isChosen: boolean): Html {
-  return html`<option value="${value}"${isChosen ? html` selected` : undefined}>${title}</option>`;
+  return html`<option value="${value}"${isChosen && html` selected`}>${title}</option>`;
 }
 
 type Choice = readonly [text: string, href: string, isCurrent: boolean];
@@ -136,8 +131,7 @@ type Choice = readonly [text: string, href: string, isCurrent: boolean];
 /** Links to choose from; the current choice is marked. */
 export function choiceList(label: string, choices: readonly Choice[]): Html {
   const items = choices.map(
-    ([text, href, isCurrent]) =>
-      html`<li><a href="${href}"${isCurrent ? html` aria-current="true"` : undefined}>${text}</a></li>`,
+    ([text, href, isCurrent]) => html`<li><a href="${href}"${isCurrent && html` aria-current="true"`}>${text}</a></li>`,
   );
   return html`<ul class="choices" aria-label="${label}">${items}</ul>
 `;
@@ -167,12 +161,9 @@ export function groupText(grouping: string, group: string | null): string {
 
 /** The values of a group that is a set of values; undefined if the group is one value. */
 function membersOf(grouping: string, group: string | null): readonly (string | null)[] | undefined {
-  return group !== null && isSet(grouping) ? parseSet(group) : undefined;
-}
-
-function parseSet(text: string): readonly (string | null)[] | undefined {
+  if (group === null || !isSet(grouping)) return undefined;
   try {
-    const value: unknown = JSON.parse(text);
+    const value: unknown = JSON.parse(group);
     return Array.isArray(value) ? value.map((tag) => (tag === null ? null : String(tag))) : undefined;
   } catch {
     return undefined;

@@ -2,6 +2,7 @@
 
 import { type Answer, comparedWindow } from "../facts/answer.ts";
 import type { Forecast, Overview } from "../facts/overview.ts";
+import { present } from "../text.ts";
 import type { BudgetUse } from "../usage/budgets.ts";
 import { addDays, dayCount } from "../usage/days.ts";
 import { groupingNoun } from "../usage/dimensions.ts";
@@ -24,7 +25,7 @@ export function sentences(data: Overview, budgets: readonly BudgetUse[], trouble
   if (isNew(data)) return ["There are no numbers yet."];
   const lacking = trouble ?? lackingSentence(data.cost ?? data.total);
   const whole = data.monthSoFar ? monthSentence(data.monthSoFar, budgets) : periodSentence(data);
-  return [lacking, whole, changeSentence(data)].filter((one) => one !== undefined);
+  return present([lacking, whole, changeSentence(data)]);
 }
 
 /** Whether nothing was ever exported. */
@@ -36,14 +37,13 @@ export function isNew({ total }: Overview): boolean {
 export function reportText(data: Overview, budgets: readonly BudgetUse[]): string {
   const { total, cost, figures } = data;
   const used = figures.filter(({ amount }) => !isZero(amount));
-  const numbers = [
-    ...(cost?.total?.amount
-      ? [numberText(cost.total.amount, cost.compared ? cost.total.before : null, cost.question)]
-      : []),
+  const numbers = present([
+    cost?.total?.amount != null &&
+      numberText(cost.total.amount, cost.compared ? cost.total.before : null, cost.question),
     ...used.map(({ metric, amount, before }) =>
       numberText(amount, total.compared ? before : null, { metric, currency: null }),
     ),
-  ];
+  ]);
   if (numbers.length === 0) return `Nothing is known of ${periodText(data.period)}.`;
   return [...sentences(data, budgets, undefined), `${periodText(data.period)}: ${numbers.join("; ")}.`].join(" ");
 }

@@ -4,9 +4,8 @@ import type { StoredWorker } from "../../src/db/jobs/jobs.ts";
 import type { HealthFacts } from "../../src/facts/conditions.ts";
 import type { ProjectHealth } from "../../src/facts/coverage.ts";
 import { type HealthState, healthOf } from "../../src/facts/health.ts";
-import type { FailedRun, JobHealth } from "../../src/facts/jobs.ts";
+import type { FailedRun, JobHealth, StoredRun } from "../../src/facts/jobs.ts";
 import type { RotationHealth } from "../../src/facts/keys.ts";
-import type { StoredRun } from "../../src/facts/jobs.ts";
 import type { BudgetUse } from "../../src/usage/budgets.ts";
 import { DAY_SECONDS } from "../../src/usage/days.ts";
 

@@ -91,7 +91,7 @@ ${footer}
 }
 
 function sectionHtml({ id, title, body, width, more, quiet }: Section): Html {
-  const heading = html`<h2 id="${id}-title"${quiet ? html` class="unseen"` : undefined}>${title}</h2>`;
+  const heading = html`<h2 id="${id}-title"${quiet && html` class="unseen"`}>${title}</h2>`;
   return html`<section id="${id}" aria-labelledby="${id}-title"${width && html` class="${width}"`}>
 ${more ? html`<div class="title">${heading}${more}</div>` : heading}
 ${body}

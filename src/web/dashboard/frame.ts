@@ -4,7 +4,7 @@
 import type { Condition } from "../../facts/conditions.ts";
 import type { HealthState } from "../../facts/health.ts";
 import { capitalized, counted, dayLabel, periodText } from "../../show/format.ts";
-import { choiceList, copyLink, type Html, html, joinHtml, nameHtml, optionHtml } from "../../show/html.ts";
+import { choiceList, copyLink, type Html, html, nameHtml, optionHtml } from "../../show/html.ts";
 import { dayCount, type Window } from "../../usage/days.ts";
 import type { Page, Readiness } from "../page.ts";
 import { fixedView, PERIOD_TITLES, type View, viewQuery } from "../question.ts";
@@ -73,7 +73,7 @@ const OTHER_PAGE = { pageParameters: {} };
 function navigation(page: PageName, view: View, { readAt }: HealthState): Html {
   const links = NAVIGATION.map((name) => {
     const isCurrent = name === page || (name === "health" && page === "run");
-    return html`<li><a href="${pageHref(name, view, OTHER_PAGE)}"${isCurrent ? html` aria-current="page"` : undefined}>${PAGES[name].title}</a></li>`;
+    return html`<li><a href="${pageHref(name, view, OTHER_PAGE)}"${isCurrent && html` aria-current="page"`}>${PAGES[name].title}</a></li>`;
   });
   return html`<div class="bar"><a class="brand" href="${pageHref("overview")}">usage-export</a>
 <nav aria-label="Pages"><ul>${links}</ul></nav>
@@ -137,7 +137,7 @@ function verdictHtml(problems: readonly Problem[], { page, view, health }: Frame
       section === undefined ? capitalized(text) : html`<a href="${href(section)}">${capitalized(text)}</a>`,
     );
     if (kind === "bad" && texts.length === 1) return html`<div class="notice bad">${texts}</div>\n`;
-    return html`<details class="notice ${kind}"${open ? html` open` : undefined}><summary><strong>${title}</strong></summary>
+    return html`<details class="notice ${kind}"${open && html` open`}><summary><strong>${title}</strong></summary>
 <ul>${texts.map((one) => html`<li>${one}</li>`)}</ul></details>
 `;
   };
@@ -151,16 +151,10 @@ function verdictHtml(problems: readonly Problem[], { page, view, health }: Frame
 function subtitle({ view: { period, project }, health, compared }: FrameContent): Html {
   const name = health.projects.find(({ projectId }) => projectId === project)?.project ?? project;
   // A month may have more days than the one before.
-  const days =
-    compared && dayCount(compared) !== dayCount(period) ? ` (${counted(dayCount(compared), "day")})` : undefined;
-  return html`<p class="subtitle">${joinHtml(
-    [
-      html`${periodText(period)} (${counted(dayCount(period), "day")})`,
-      name === undefined ? "all projects" : html`project ${nameHtml(name)}`,
-      ...(compared ? [html`compared with ${periodText(compared)}${days}`] : []),
-    ],
-    " · ",
-  )}</p>`;
+  const days = compared && dayCount(compared) !== dayCount(period) && ` (${counted(dayCount(compared), "day")})`;
+  const scope = name === undefined ? "all projects" : html`project ${nameHtml(name)}`;
+  const comparison = compared && html` · compared with ${periodText(compared)}${days}`;
+  return html`<p class="subtitle">${periodText(period)} (${counted(dayCount(period), "day")}) · ${scope}${comparison}</p>`;
 }
 
 /** The links name the days, so that they lead to the same numbers tomorrow. */

@@ -10,8 +10,8 @@ import {
   type ProjectCoverage,
 } from "../../facts/coverage.ts";
 import type { HealthState } from "../../facts/health.ts";
-import { KEYS_PER_PAGE, type KeyStatus, type KeysData, type RotationKeys } from "../../facts/keys.ts";
 import type { StoredRun } from "../../facts/jobs.ts";
+import { KEYS_PER_PAGE, type KeyStatus, type KeysData, type RotationKeys } from "../../facts/keys.ts";
 import { shortName } from "../../show/answer-chart.ts";
 import { capitalized, counted, instantText, periodText, roundedText, stretchesOf } from "../../show/format.ts";
 import {
@@ -27,6 +27,7 @@ import {
   stateHtml,
   table,
 } from "../../show/html.ts";
+import { present } from "../../text.ts";
 import { dayCount, daysOf, type Window } from "../../usage/days.ts";
 import { groupingNoun } from "../../usage/dimensions.ts";
 import type { View } from "../question.ts";
@@ -42,15 +43,14 @@ export type DataHealth = {
 };
 
 export function healthSections(data: DataHealth, view: View, health: HealthState): readonly Section[] {
-  return [
-    ...causesSection(health),
-    ...(data.coverage.projects.length > 0
-      ? [{ id: "gaps", title: "Projects", body: projectsHtml(data.coverage, view) }]
-      : []),
-    ...jobsSection(health, data.runs),
-    ...runsSection(data.runs, view),
-    ...keysSection(data.keys),
-  ];
+  const { coverage, runs, keys } = data;
+  return present<Section>([
+    health.causes.length > 0 && causesSection(health),
+    coverage.projects.length > 0 && { id: "gaps", title: "Projects", body: projectsHtml(coverage, view) },
+    health.jobs.length > 0 && jobsSection(health, runs),
+    runs.length > 0 && runsSection(runs, view),
+    keys.rotations.length > 0 && keysSection(keys),
+  ]);
 }
 
 // Why days could not be read.
@@ -61,9 +61,8 @@ const CAUSE_COLUMNS = [
   ...columns("Shown for these days", "Next try"),
 ];
 
-/** One row a cause, as an outage affects many days and projects at once. No section if nothing failed. */
-function causesSection({ causes }: HealthState): readonly Section[] {
-  if (causes.length === 0) return [];
+/** One row a cause, as an outage affects many days and projects at once. */
+function causesSection({ causes }: HealthState): Section {
   const rows = causes.map((cause) => [
     html`<span class="state bad">${capitalized(causeTitle(cause))}</span> <small>${foldedText(cause.error)}</small>`,
     instantHtml(cause.since),
@@ -71,7 +70,7 @@ function causesSection({ causes }: HealthState): readonly Section[] {
     shownText(cause),
     cause.isRetried ? "within a day, by the worker" : "not by itself",
   ]);
-  return [{ id: "causes", title: "Why days are incomplete", body: table("Times in UTC", CAUSE_COLUMNS, rows) }];
+  return { id: "causes", title: "Why days are incomplete", body: table("Times in UTC", CAUSE_COLUMNS, rows) };
 }
 
 function shownText({ slices, slicesWithNumbers }: HealthState["causes"][number]): string {
@@ -108,10 +107,8 @@ function projectsHtml({ period, projects, projectCount, undated }: Coverage, vie
   const others = rows.slice(UNFOLDED_MAX);
   const more = projectCount - projects.length;
   return html`${undatedHtml(undated)}${keyHtml(period, projects)}${table(caption, PROJECT_COLUMNS, rows.slice(0, UNFOLDED_MAX))}${
-    others.length > 0
-      ? folded(counted(others.length, "more project"), table("More projects", PROJECT_COLUMNS, others))
-      : undefined
-  }${more > 0 ? html`<p class="note">${counted(more, "project")} not shown, with fewer incomplete days. Choose one above.</p>` : undefined}`;
+    others.length > 0 && folded(counted(others.length, "more project"), table("More projects", PROJECT_COLUMNS, others))
+  }${more > 0 && html`<p class="note">${counted(more, "project")} not shown, with fewer incomplete days. Choose one above.</p>`}`;
 }
 
 /** Explains the colours that occur in the bars. */
@@ -125,7 +122,7 @@ function keyHtml(period: Window, projects: readonly ProjectCoverage[]): Html {
 
 function undatedHtml(undated: Coverage["undated"]): Html | undefined {
   if (undated.length === 0) return undefined;
-  const names = undated.map(({ project, ...series }) => html`${nameHtml(project)}, ${seriesHtml(series)}`);
+  const names = undated.map((one) => html`${nameHtml(one.project)}, ${seriesHtml({ ...one, source: "usage" })}`);
   return html`<p class="note">The service does not say which days its numbers are of for ${joinHtml(names, "; ")}. No figure contains them; the view <code>bi.usage_snapshot</code> has them.</p>
 `;
 }
@@ -151,20 +148,16 @@ function daysLacking(period: Window, days: ProjectCoverage["days"]): number {
 function gapsHtml(period: Window, { gaps, days }: ProjectCoverage): Html {
   const items = gaps.map(
     (gap) =>
-      html`<li>${seriesHtml(gap)}, ${periodText(gap)}: ${QUALITY_WORDS[gap.quality]}${gap.error === null ? undefined : html`. <bdi>${gap.error}</bdi>`}</li>`,
+      html`<li>${seriesHtml(gap)}, ${periodText(gap)}: ${QUALITY_WORDS[gap.quality]}${gap.error !== null && html`. <bdi>${gap.error}</bdi>`}</li>`,
   );
   return html`<details><summary>${counted(daysLacking(period, days), "day")}</summary><ul>${items}</ul></details>`;
 }
 
 /** "usage by model"; another filter than all usage is named. */
-function seriesHtml({
-  source,
-  grouping,
-  filter,
-}: Pick<CoverageGap, "grouping" | "filter"> & { source?: string }): Html {
+function seriesHtml({ source, grouping, filter }: Pick<CoverageGap, "source" | "grouping" | "filter">): Html {
   const what = source === "billing" ? "billed cost" : "usage";
   const by = grouping === "none" ? "in total" : `by ${groupingNoun(grouping)}`;
-  return html`${what} ${by}${filter === "all" ? undefined : html`, ${nameHtml(filter)}`}`;
+  return html`${what} ${by}${filter !== "all" && html`, ${nameHtml(filter)}`}`;
 }
 
 // The API keys that the program renews. No secret is read for it.
@@ -175,24 +168,21 @@ const KEY_COLUMNS = [
   ...columns("Last used", "All keys"),
 ];
 
-/** No section where no rotation is configured and no key was made. */
-function keysSection({ rotations, hasMore, events }: KeysData): readonly Section[] {
-  if (rotations.length === 0) return [];
+function keysSection({ rotations, hasMore, events }: KeysData): Section {
   const byNextRotation = rotations.toSorted((a, b) => daysLeft(a) - daysLeft(b));
-  const note = hasMore
-    ? html`<p class="note">The first ${KEYS_PER_PAGE} API keys: <code>usage-export keys</code> lists all.</p>\n`
-    : undefined;
+  const note =
+    hasMore &&
+    html`<p class="note">The first ${KEYS_PER_PAGE} API keys: <code>usage-export keys</code> lists all.</p>\n`;
   const shown = table("The next rotation first, times in UTC", KEY_COLUMNS, byNextRotation.map(rotationCells));
-  return [{ id: "keys", title: "API keys", body: html`${note}${shown}${eventsHtml(events)}` }];
+  return { id: "keys", title: "API keys", body: html`${note}${shown}${events.length > 0 && eventsHtml(events)}` };
 }
 
 const keyInUse = ({ keys }: RotationKeys) => keys.find(({ state }) => state === "active");
 
-/** The days until the key is due for rotation; no longer configured, a rotation is never due. */
+/** The days until the key is due for rotation. A rotation that is no longer configured is never due. */
 function daysLeft(rotation: RotationKeys): number {
-  return rotation.maxAgeDays === null
-    ? Infinity
-    : rotation.maxAgeDays - (keyInUse(rotation)?.ageDays ?? rotation.maxAgeDays);
+  if (rotation.maxAgeDays === null) return Infinity;
+  return rotation.maxAgeDays - (keyInUse(rotation)?.ageDays ?? rotation.maxAgeDays);
 }
 
 function rotationCells(rotationKeys: RotationKeys) {
@@ -201,7 +191,7 @@ function rotationCells(rotationKeys: RotationKeys) {
   const isOld = inUse !== undefined && maxAgeDays !== null && inUse.ageDays > maxAgeDays;
   const age = inUse && (maxAgeDays === null ? counted(inUse.ageDays, "day") : `${inUse.ageDays} of ${maxAgeDays} days`);
   return [
-    html`${nameHtml(rotation)}${project === undefined ? undefined : html` <small>${nameHtml(project)}</small>`}`,
+    html`${nameHtml(rotation)}${project !== undefined && html` <small>${nameHtml(project)}</small>`}`,
     nextRotationText(maxAgeDays, daysLeft(rotationKeys)),
     inUse?.apiKeyId ? nameHtml(inUse.apiKeyId) : "none",
     isOld ? html`<span class="state warn">${age}</span>` : (age ?? "–"),
@@ -219,7 +209,7 @@ function keysHtml(keys: readonly KeyStatus[]): Html {
   const items = keys.map(
     ({ apiKeyId, intentId, state, ageDays, dueForRemovalAt, comment, note }) =>
       html`<li>${stateHtml(state)} ${apiKeyId === null ? html`unknown, with this in its comment: ${nameHtml(intentId)}` : nameHtml(apiKeyId)}, ${counted(ageDays, "day")} old${
-        dueForRemovalAt ? html`, due for removal since ${instantHtml(dueForRemovalAt)}` : undefined
+        dueForRemovalAt !== null && html`, due for removal since ${instantHtml(dueForRemovalAt)}`
       } ${foldedText(comment)} ${foldedText(note)}</li>`,
   );
   const states = [...Map.groupBy(keys, ({ state }) => state)]
@@ -228,30 +218,14 @@ function keysHtml(keys: readonly KeyStatus[]): Html {
   return html`<details><summary>${states}</summary><ul>${items}</ul></details>`;
 }
 
-/** One row a key with its newest step; all its steps are folded. */
-function eventsHtml(events: KeysData["events"]): Html | undefined {
-  if (events.length === 0) return undefined;
-  const rows = [...Map.groupBy(events, ({ rotation, key }) => JSON.stringify([rotation, key])).values()].flatMap(
-    (steps) => {
-      const [newest] = steps;
-      if (!newest) return [];
-      const items = steps.map(
-        ({ at, event, actor, reason }) =>
-          html`<li>${instantHtml(at)} ${event.replaceAll("_", " ")} by ${nameHtml(actor)}: ${foldedText(reason)}</li>`,
-      );
-      return [
-        [
-          instantHtml(newest.at),
-          nameHtml(newest.rotation),
-          newest.key === null ? "–" : nameHtml(newest.key),
-          html`<details><summary>${newest.event.replaceAll("_", " ")}${steps.length > 1 ? `, ${counted(steps.length, "step")}` : ""}</summary><ul>${items}</ul></details>`,
-        ],
-      ];
-    },
-  );
-  return table(
-    "Changes of keys, the newest first, times in UTC",
-    columns("At", "Rotation", "API key", "Last step"),
-    rows,
-  );
+function eventsHtml(events: KeysData["events"]): Html {
+  const rows = events.map(({ at, rotation, key, event, actor, reason }) => [
+    instantHtml(at),
+    nameHtml(rotation),
+    key === null ? "–" : nameHtml(key),
+    html`${event.replaceAll("_", " ")} by ${nameHtml(actor)}`,
+    foldedText(reason),
+  ]);
+  const titles = columns("At", "Rotation", "API key", "Step", "Why");
+  return folded("Changes of keys", table("Changes of keys, the newest first, times in UTC", titles, rows));
 }

@@ -1,8 +1,7 @@
 // Jobs with how long they take, the newest runs, and the page of one run. Pure.
 
 import type { HealthState } from "../../facts/health.ts";
-import type { JobHealth } from "../../facts/jobs.ts";
-import type { RunDetails, StoredRun } from "../../facts/jobs.ts";
+import type { JobHealth, RunDetails, StoredRun } from "../../facts/jobs.ts";
 import { counted, durationText, exactText } from "../../show/format.ts";
 import {
   columns,
@@ -16,6 +15,7 @@ import {
   stateHtml,
   table,
 } from "../../show/html.ts";
+import { present } from "../../text.ts";
 import type { RunCounts } from "../../usage/counts.ts";
 import type { View } from "../question.ts";
 import type { Section } from "./document.ts";
@@ -23,9 +23,7 @@ import { pageHref } from "./frame.ts";
 
 // Jobs.
 
-/** No section if no job is configured. */
-export function jobsSection({ jobs, workers }: HealthState, runs: readonly StoredRun[]): readonly Section[] {
-  if (jobs.length === 0) return [];
+export function jobsSection({ jobs, workers }: HealthState, runs: readonly StoredRun[]): Section {
   const live = workers.filter(({ state }) => state === "live").length;
   const works =
     live === 0
@@ -39,7 +37,7 @@ export function jobsSection({ jobs, workers }: HealthState, runs: readonly Store
   ]);
   const titles = columns("Job", "Last success", "Last run took", "Next run");
   const body = html`${table("Times in UTC", titles, rows)}<p class="note">${works}.</p>`;
-  return [{ id: "jobs", title: "Jobs", body }];
+  return { id: "jobs", title: "Jobs", body };
 }
 
 /** A backfill does not count as a success of the job, because a person chose its days. */
@@ -92,15 +90,14 @@ const RUNS_SHOWN = 10;
 const READING = "A reading is one day of one project, in total or by one dimension.";
 
 /** The newest runs, and those before them that failed, were stopped or interrupted. */
-export function runsSection(runs: readonly StoredRun[], view: View): readonly Section[] {
-  if (runs.length === 0) return [];
+export function runsSection(runs: readonly StoredRun[], view: View): Section {
   const shown = runs.filter(({ status }, i) => i < RUNS_SHOWN || (status !== "ok" && status !== "running"));
   const rows = shown.map((run) => {
     const href = pageHref("run", view, { pageParameters: { id: run.runId } });
     return runCells(run, html`<a href="${href}">${instantHtml(run.startedAt)}</a>`);
   });
   const caption = `The newest ${RUNS_SHOWN}, and earlier ones that did not end well. Times in UTC. ${READING}`;
-  return [{ id: "runs", title: "Runs", body: table(caption, RUN_COLUMNS, rows) }];
+  return { id: "runs", title: "Runs", body: table(caption, RUN_COLUMNS, rows) };
 }
 
 const TRIGGERS: Readonly<Record<string, string>> = {
@@ -116,7 +113,7 @@ function runCells(run: StoredRun, started: Html): readonly HtmlValue[] {
     started,
     html`${nameHtml(run.job)} <small>${run.kind}, ${TRIGGERS[run.trigger] ?? run.trigger}</small>`,
     html`${stateHtml(run.status)} ${foldedText(run.error)}`,
-    finishedAt ? durationText(secondsBetween(startedAt, finishedAt)) : undefined,
+    finishedAt !== null && durationText(secondsBetween(startedAt, finishedAt)),
     ...(run.kind === "rotation" ? [undefined, undefined, undefined] : readingCells(run)),
   ];
 }
@@ -155,12 +152,10 @@ export function runSections({ run, found, projects }: RunDetails): readonly Sect
   const more = found - projects.length;
   const caption = "Failed ones first, then those that are not done yet. Times in UTC";
   const ofProjects = html`${table(caption, PROJECT_COLUMNS, rows)}${
-    more > 0
-      ? html`<p class="note">${counted(more, "project")} not shown, with the same outcome or a better one.</p>`
-      : undefined
+    more > 0 && html`<p class="note">${counted(more, "project")} not shown, with the same outcome or a better one.</p>`
   }`;
-  return [
+  return present<Section>([
     { id: "outcome", title: "Outcome", body: html`${outcome}${note}` },
-    ...(found > 0 ? [{ id: "projects", title: counted(found, "project"), body: ofProjects }] : []),
-  ];
+    found > 0 && { id: "projects", title: counted(found, "project"), body: ofProjects },
+  ]);
 }

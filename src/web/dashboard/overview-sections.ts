@@ -20,6 +20,7 @@ import {
 } from "../../show/format.ts";
 import { choiceList, type Html, html, nameHtml } from "../../show/html.ts";
 import { forecastText, isNew, monthForecast } from "../../show/sentence.ts";
+import { present } from "../../text.ts";
 import type { BudgetUse } from "../../usage/budgets.ts";
 import { dayCount } from "../../usage/days.ts";
 import { addsUp, groupingNoun } from "../../usage/dimensions.ts";
@@ -47,15 +48,15 @@ export function overviewSections(
   const hasBudgets = budgets.length > 0;
   const splits = data.splits.filter(({ groups }) => groups.some(({ amount }) => !isZero(amount ?? "0")));
   const others = splits.length - (hasBudgets ? 0 : 1);
-  return [
+  return present<Section>([
     { id: "summary", title: "In short", body: summaryHtml(data, budgets, view), quiet: true },
-    ...(chart.groups.length > 0 ? [chartSection(chart, mainSplits, view)] : []),
-    ...(hasBudgets ? [{ id: "budgets", title: "Budgets", width: "third" as const, body: budgetList(budgets) }] : []),
+    chart.groups.length > 0 && chartSection(chart, mainSplits, view),
+    hasBudgets && { id: "budgets", title: "Budgets", width: "third", body: budgetList(budgets) },
     // Beside the chart is the first ranking, if there are no budgets.
     ...splits.map((split, i) =>
       rankingSection(split, data, view, (i === 0 && !hasBudgets) || others <= 3 ? "third" : "quarter"),
     ),
-  ];
+  ]);
 }
 
 // The figures.
@@ -64,35 +65,33 @@ function summaryHtml(data: Overview, budgets: readonly BudgetUse[], view: Linked
   const { figures, total, cost } = data;
   const totalFrom = total.question.grouping;
   const main = cost ?? total;
-  const figure = (measure: Measure, amount: string, earlier: string | null | undefined, days: string | null) => {
+  const figure = (measure: Measure, amount: string, earlier: string | null | undefined, days = "") => {
     const href = usageHref(view, { metric: measure.metric, grouping: "none" });
-    const title = `${metricName(measure.metric)}${days ?? ""}`;
+    const title = `${metricName(measure.metric)}${days}`;
     const name = href === undefined ? title : html`<a href="${href}">${title}</a>`;
-    const change = earlier === undefined ? undefined : html`<span class="change">${changeText(amount, earlier)}</span>`;
+    const change = earlier !== undefined && html`<span class="change">${changeText(amount, earlier)}</span>`;
     return html`<div><dt>${name}</dt><dd><span class="figure">${amountHtml(amount, measure)}</span>
 ${change}</dd></div>
 `;
   };
   // The figure of the month stands beside the cost, so the cost says how many days it is of.
-  const days = data.monthSoFar ? `, ${counted(dayCount(data.period), "day").replace(" ", "\u00a0")}` : null;
+  const days = data.monthSoFar && `, ${counted(dayCount(data.period), "day").replace(" ", "\u00a0")}`;
+  const used = figures.filter(({ amount }) => !isZero(amount));
   const shown = [
-    ...(cost?.total?.amount
-      ? [figure(cost.question, cost.total.amount, cost.compared ? cost.total.before : undefined, days)]
-      : []),
-    ...figures
-      .filter(({ amount }) => !isZero(amount))
-      .map(({ metric, amount, before: earlier }) =>
-        figure({ metric, currency: null }, amount, total.compared ? earlier : undefined, null),
-      ),
+    cost?.total?.amount != null &&
+      figure(cost.question, cost.total.amount, cost.compared ? cost.total.before : undefined, days),
+    ...used.map(({ metric, amount, before }) =>
+      figure({ metric, currency: null }, amount, total.compared ? before : undefined),
+    ),
   ];
-  const notes = [
-    ...(totalFrom === "none" ? [] : [`The total is the sum of the usage by ${groupingNoun(totalFrom)}.`]),
-    ...(main.projectCount === 0 ? ["The total of all usage is not exported."] : []),
+  const notes = present([
+    totalFrom !== "none" && `The total is the sum of the usage by ${groupingNoun(totalFrom)}.`,
+    main.projectCount === 0 && "The total of all usage is not exported.",
     ...lackingSentences(main.lacking),
-    ...(main.total?.amount ? [whyNotCompared(main)] : []),
-  ].filter((note) => note !== undefined);
+    main.total?.amount != null && whyNotCompared(main),
+  ]);
   return html`<div class="summary">${monthSoFarHtml(data, budgets, view)}<dl class="figures">${shown}</dl></div>
-${notes.length > 0 ? html`<p class="note">${notes.join(" ")}</p>` : undefined}`;
+${notes.length > 0 && html`<p class="note">${notes.join(" ")}</p>`}`;
 }
 
 /** The figure of the current month. It is shown whatever days are chosen, because people are asked for it. */
@@ -104,14 +103,10 @@ function monthSoFarHtml({ monthSoFar }: Overview, budgets: readonly BudgetUse[],
   const href = usageHref(view && { ...view, period: { ...view.period, name: "this-month" } }, question);
   const shown = amountHtml(amount, question);
   const isWholeBefore = lacking.incompleteDaysBefore.length + lacking.unreadDaysBefore.length === 0;
-  const expected = forecast
-    ? html`<dd>heading for ${forecastText(forecast, question)}</dd>
-`
-    : undefined;
+  const expected = forecast !== null && html`<dd>heading for ${forecastText(forecast, question)}</dd>\n`;
   const earlier =
     isWholeBefore && total?.before && question.before
-      ? html`<dd class="change">all of ${monthName(question.before.from)}: ${quantityText(total.before, question)}</dd>
-`
+      ? html`<dd class="change">all of ${monthName(question.before.from)}: ${quantityText(total.before, question)}</dd>\n`
       : undefined;
   return html`<dl class="money"><div><dt>${metricName(question.metric)} in ${monthName(monthSoFar.period.start)} so far</dt>
 <dd class="figure">${href === undefined ? shown : html`<a href="${href}">${shown}</a>`}</dd>
@@ -132,7 +127,7 @@ function budgetList(budgets: readonly BudgetUse[]): Html {
   const scale = SCALE_MAX_PERCENT / Math.max(110, ...shown.map(reach));
   const more = budgets.length - shown.length;
   return html`<ul class="budgets">${shown.map((use) => budgetItem(use, scale))}</ul>
-${more > 0 ? html`<p class="note">And ${counted(more, "more budget")} with less of it used.</p>` : undefined}`;
+${more > 0 && html`<p class="note">And ${counted(more, "more budget")} with less of it used.</p>`}`;
 }
 
 /** The widths are attributes, because the page's policy forbids `style` attributes. */
@@ -141,7 +136,7 @@ function budgetItem(use: BudgetUse, scale: number): Html {
   const width = (share: string | null) => `${(Number(share) * scale).toFixed(1)}%`;
   const kind = Number(percent) > 100 ? "over" : Number(forecastPercent) > 100 ? "near" : "within";
   return html`<li title="${budgetUseText(use)}"><span>${nameHtml(name)} <small>${use.period === "month" ? monthName(use.start) : dayLabel(use.start)}${use.costSource === null ? "" : `, ${use.costSource}`}</small></span>
-<span>${budgetShareText(use)}${isNeverSeen ? html` <b class="flag">never used</b>` : undefined}</span>
+<span>${budgetShareText(use)}${isNeverSeen && html` <b class="flag">never used</b>`}</span>
 <svg class="budget ${kind}" aria-hidden="true"><rect class="expected" width="${width(forecastPercent)}" height="100%"/><rect class="used" width="${width(percent)}" height="100%"/><rect class="limit" x="${width("100")}" width="2" height="100%"/></svg></li>
 `;
 }
@@ -169,7 +164,9 @@ function chartSection(answer: Answer, choices: readonly Answer[], view: LinkedVi
     return [groupingNoun(one), href, one === grouping] as const;
   });
   return {
-    ...{ id: "by-day-section", title: chartTitle(answer), width: "two-thirds" },
+    id: "by-day-section",
+    title: chartTitle(answer),
+    width: "two-thirds",
     ...(view && links.length > 1 && { more: choiceList("By", links) }),
     body: answerChart(answer, {
       id: "by-day",
@@ -180,9 +177,6 @@ function chartSection(answer: Answer, choices: readonly Answer[], view: LinkedVi
 }
 
 const ROWS_MAX = 5;
-const TITLES: Readonly<Record<string, string>> = {
-  ...{ project: "Projects", line_item: "Line items", model: "Models", accessor: "API keys", tags: "Tags" },
-};
 
 function rankingSection(answer: Answer, { total }: Overview, view: LinkedView, width: "quarter" | "third"): Section {
   const { question, groups, other, compared, lacking } = answer;
@@ -194,29 +188,26 @@ function rankingSection(answer: Answer, { total }: Overview, view: LinkedView, w
     caption: `The largest ${shown.length} of ${all}, by ${metricName(metric)}`,
     groups: shown,
     hrefOf: (group) => groupHref(view, answer, group),
-    titles: [metricName(metric), ...(compared ? ["Change"] : [])],
-    cells: ({ amount, before }) => [
-      amountHtml(amount, question),
-      ...(compared ? [changeText(amount ?? "0", before ?? "0")] : []),
-    ],
+    titles: present([metricName(metric), compared && "Change"]),
+    cells: ({ amount, before }) =>
+      present([amountHtml(amount, question), compared && changeText(amount ?? "0", before ?? "0")]),
   });
   const days = lacking.unreadDays.length + lacking.incompleteDays.length;
   const hasFewerDays = days > total.lacking.unreadDays.length + total.lacking.incompleteDays.length;
-  const notRead = [
-    ...(hasFewerDays ? [`${counted(days, "day")} of this period`] : []),
-    ...(lacking.projectsLeftOutCount > 0 ? [namesText(lacking.projectsLeftOut, lacking.projectsLeftOutCount)] : []),
-  ];
-  const note =
-    notRead.length > 0
-      ? `Not in this list, as it was not read by ${groupingNoun(grouping)}: ${notRead.join("; ")}.`
-      : addsUp(grouping)
-        ? undefined
-        : "A request may be in several rows: never add them up.";
+  const notRead = present([
+    hasFewerDays && `${counted(days, "day")} of this period`,
+    lacking.projectsLeftOutCount > 0 && namesText(lacking.projectsLeftOut, lacking.projectsLeftOutCount),
+  ]);
+  const noun = groupingNoun(grouping);
+  const overlap = !addsUp(grouping) && "A request may be in several rows: never add them up.";
+  const note = notRead.length > 0 ? `Not in this list, as it was not read by ${noun}: ${notRead.join("; ")}.` : overlap;
   const href = usageHref(view, question);
-  const title = TITLES[grouping] ?? capitalized(grouping);
+  const title = capitalized(noun.endsWith("s") ? noun : `${noun}s`);
   const more = all > shown.length ? `All ${all}` : "More";
   return {
-    ...{ id: `top-${grouping.replaceAll("_", "-")}`, title, width },
+    id: `top-${grouping.replaceAll("_", "-")}`,
+    title,
+    width,
     ...(href !== undefined && { more: html`<a href="${href}" aria-label="${more} ${title}">${more}</a>` }),
     body: html`${ranking}${note && html`<p class="note">${note}</p>`}`,
   };

@@ -3,9 +3,9 @@
 import { comparedWindow } from "../../facts/answer.ts";
 import { causeTitle } from "../../facts/conditions.ts";
 import type { HealthState } from "../../facts/health.ts";
+import type { RunDetails } from "../../facts/jobs.ts";
 import type { Overview } from "../../facts/overview.ts";
 import { InvalidQuestion } from "../../facts/question.ts";
-import type { RunDetails } from "../../facts/jobs.ts";
 import { capitalized, counted, dayLabel, instantText, periodText } from "../../show/format.ts";
 import { type Html, html, nameHtml } from "../../show/html.ts";
 import { isNew, sentences } from "../../show/sentence.ts";
@@ -63,7 +63,7 @@ function budgetsOf(budgets: readonly BudgetUse[], project: string | undefined, h
 /** The sentences of the overview, the first one large. */
 function leadHtml([first, ...others]: readonly string[]): Html | undefined {
   if (first === undefined) return undefined;
-  return html`<div class="lead"><p class="sentence">${first}</p>${others.length > 0 ? html`<p>${others.join(" ")}</p>` : undefined}</div>
+  return html`<div class="lead"><p class="sentence">${first}</p>${others.length > 0 && html`<p>${others.join(" ")}</p>`}</div>
 `;
 }
 

@@ -31,6 +31,7 @@ import {
   optionHtml,
   sqlHtml,
 } from "../../show/html.ts";
+import { present } from "../../text.ts";
 import { addsUp, groupingNoun } from "../../usage/dimensions.ts";
 import { METRICS } from "../../usage/metrics.ts";
 import { fixedView, type View, viewQuery } from "../question.ts";
@@ -43,28 +44,21 @@ export type UsageAnswer = { readonly answer: Answer; readonly change: Change | u
 export function usageContent({ answer, change }: UsageAnswer, view: View): PageContent {
   const { question, projectCount, groups } = answer;
   const isKnown = projectCount > 0 && (!isCost(question.metric) || question.currency !== null);
-  const known = isKnown ? html`${totalHtml(answer)}${lackingHtml(answer, view)}` : undefined;
-  const chart = groups.length > 0 ? chartHtml(answer, view) : undefined;
-  const body = html`<div class="toolbar">${groupingLinks(answer, view)}${groups.length > 0 ? grainLinks(view) : undefined}</div>
-${narrowedHtml(answer, view)}${known}${emptyHtml(answer, view)}${chart}`;
-  const why = change ? whySection(change) : [];
+  const known = isKnown && html`${totalHtml(answer)}${lackingHtml(answer, view)}`;
+  const hasGroups = groups.length > 0;
+  const body = html`<div class="toolbar">${groupingLinks(answer, view)}${hasGroups && grainLinks(view)}</div>
+${narrowedHtml(answer, view)}${known}${emptyHtml(answer, view)}${hasGroups && chartHtml(answer, view)}`;
+  const reasons = change ? reasonSentences(change) : [];
+  const reasonList = html`<ul>${reasons.map((one) => html`<li>${one}</li>`)}</ul>`;
   return {
     controls: controlsOf(answer),
     compared: comparedWindow(answer),
-    sections: [
+    sections: present<Section>([
       { id: "usage", title: `${metricName(question.metric)}${byText(answer)}`, body },
-      ...(groups.length > 0 ? [groupsSection(answer, view, why.length > 0)] : []),
-      ...why,
-    ],
+      hasGroups && groupsSection(answer, view, reasons.length > 0 ? "two-thirds" : undefined),
+      reasons.length > 0 && { id: "why", title: "What changed", width: "third", body: reasonList },
+    ]),
   };
-}
-
-/** No section if nothing is known of the change. */
-function whySection(change: Change): readonly Section[] {
-  const reasons = reasonSentences(change);
-  if (reasons.length === 0) return [];
-  const body = html`<ul>${reasons.map((one) => html`<li>${one}</li>`)}</ul>`;
-  return [{ id: "why", title: "What changed", width: "third", body }];
 }
 
 function byText({ question: { grouping } }: Answer): string {
@@ -93,8 +87,8 @@ function controlsOf({ question, available }: Answer): FrameContent["controls"] {
   const currencies = available.currencies.map((one) => optionHtml(one, one, one === currency));
   return {
     names: ["metric", "filter", "currency"],
-    fields: html`${field("Metric", "metric", metricOptions)}${filters.size > 0 ? field("Filter", "filter", filterOptions) : undefined}${
-      currencies.length > 1 ? field("Currency", "currency", currencies) : undefined
+    fields: html`${field("Metric", "metric", metricOptions)}${filters.size > 0 && field("Filter", "filter", filterOptions)}${
+      currencies.length > 1 && field("Currency", "currency", currencies)
     }`,
   };
 }
@@ -171,25 +165,17 @@ function lackingHtml(answer: Answer, view: View): Html {
     groups.length > 0
       ? ["Too low:", " (hatched), which could not be read in full."]
       : ["No numbers for", ", which could not be read."];
-  const notes = [
-    ...(incompleteDays.length > 0
-      ? [
-          html`<b class="flag">${title} ${daysText(incompleteDays)}</b>${reason} <a href="${pageHref("health", view, { pageParameters: {} })}">Data health</a> says why.`,
-        ]
-      : []),
-    ...(unreadDays.length > 0
-      ? [
-          `Not read: ${daysText(unreadDays)}${groups.length > 0 ? " (hatched)" : ""}, as the export began later or these days are not due yet.`,
-        ]
-      : []),
+  const notes = present<HtmlValue>([
+    incompleteDays.length > 0 &&
+      html`<b class="flag">${title} ${daysText(incompleteDays)}</b>${reason} <a href="${pageHref("health", view, { pageParameters: {} })}">Data health</a> says why.`,
+    unreadDays.length > 0 &&
+      `Not read: ${daysText(unreadDays)}${groups.length > 0 ? " (hatched)" : ""}, as the export began later or these days are not due yet.`,
     ...lackingSentences(lacking),
-    ...(why === undefined ? [] : [why]),
-  ];
+    why,
+  ]);
   const mayChange =
-    settling.length > 0
-      ? html`<p class="note">Lighter days may still change, as usage is sometimes reported late: ${daysText(settling)}.</p>
-`
-      : undefined;
+    settling.length > 0 &&
+    html`<p class="note">Lighter days may still change, as usage is sometimes reported late: ${daysText(settling)}.</p>\n`;
   if (notes.length === 0) return html`${mayChange}`;
   return html`<div class="notice ${complete ? "none" : "bad"}"><ul>${notes.map((note) => html`<li>${note}</li>`)}</ul></div>
 ${mayChange}`;
@@ -219,12 +205,12 @@ function moreGroupsHref({ question: { limit } }: Answer, view: View): string | u
   return more === undefined ? undefined : usageLink(view, { limit: String(more) });
 }
 
-function groupsSection(answer: Answer, view: View, hasNeighbour: boolean): Section {
+function groupsSection(answer: Answer, view: View, width: Section["width"]): Section {
   const { question } = answer;
   return {
     id: "groups",
     title: question.grouping === "none" ? "Total" : capitalized(byText(answer).trim()),
-    width: hasNeighbour ? "two-thirds" : undefined,
+    width,
     body: html`<div class="ranks">${groupsTable(answer, view)}</div>${downloads(view, "groups")}${sqlHtml(answer.sql)}`,
   };
 }
@@ -233,7 +219,7 @@ function groupsTable(answer: Answer, view: View): Html {
   const { question, groups, other, total, compared } = answer;
   const { grouping, metric, sort, group } = question;
   const heading = (title: string, order: typeof sort) =>
-    html`<a href="${usageLink(view, { sort: order === "amount" ? undefined : order })}"${order === sort ? html` aria-current="true"` : undefined}>${title}</a>`;
+    html`<a href="${usageLink(view, { sort: order === "amount" ? undefined : order })}"${order === sort && html` aria-current="true"`}>${title}</a>`;
   const cells = ({ amount, before, change }: GroupAmounts) => [
     amountHtml(amount, question, roundedAmount),
     ...(compared
@@ -279,11 +265,9 @@ function downloads(view: View, rows: "groups" | "days"): Html {
   const fixed = fixedView(view);
   const asked = { ...view.pageParameters, by: undefined };
   const csv = viewQuery(fixed, { pageParameters: { ...asked, rows } });
-  const json =
-    rows === "groups"
-      ? html` · <a href="api/v1/usage${viewQuery(fixed, { pageParameters: asked })}">JSON</a>`
-      : undefined;
-  return html`<p class="links"><a href="api/v1/usage.csv${csv}" download>Download CSV</a>${json}${rows === "groups" ? chargebackLinks(view) : undefined}</p>
+  const json = html` · <a href="api/v1/usage${viewQuery(fixed, { pageParameters: asked })}">JSON</a>`;
+  const more = rows === "groups" && [json, chargebackLinks(view)];
+  return html`<p class="links"><a href="api/v1/usage.csv${csv}" download>Download CSV</a>${more}</p>
 `;
 }
 
