@@ -12,18 +12,12 @@ import { withSeenValues } from "../jobs/fan-outs.ts";
 import { withDatabase } from "../open-database.ts";
 import { counted, durationText } from "../show/format.ts";
 import { firstOf } from "../text.ts";
-import {
-  type BackfillMode,
-  type BackfillPlan,
-  countStatuses,
-  type KnownSlices,
-  planBackfill,
-} from "../usage/backfill.ts";
+import { type BackfillMode, type BackfillPlan, countStatuses, planBackfill } from "../usage/backfill.ts";
 import { dayOf } from "../usage/days.ts";
 import { describeRequest, sliceCount, totalSliceCount, type UsageRequest } from "../usage/plan.ts";
 import { seriesText } from "../usage/series.ts";
 import type { SliceStatus } from "../usage/slice-decision.ts";
-import { exportJson, exportText, type JobResult, progressBar } from "./export.ts";
+import { exportJson, exportText, type JobResult, withProgress } from "./export.ts";
 import { writeAnswer } from "./output.ts";
 import { type BackfillChoice, type BackfillOptions, chooseBackfill } from "./selection.ts";
 
@@ -31,7 +25,7 @@ import { type BackfillChoice, type BackfillOptions, chooseBackfill } from "./sel
 export async function runBackfill(app: App, options: BackfillOptions): Promise<number> {
   const written = await loadConfig(app.configPath);
   const today = dayOf(new Date());
-  // The discovered projects are known only below.
+  // Discovered projects are known only once their lists are read.
   if (written.discovery.length === 0) chooseBackfill(written, options, today);
   if (!options.dryRun) await requireStaticKeys(app, written);
 
@@ -48,7 +42,7 @@ export async function runBackfill(app: App, options: BackfillOptions): Promise<n
       writeAnswer(app, options, json, () => planText(plans, rate));
       return 0;
     }
-    return readNow(app, config, db, { options, choice, statuses, plans });
+    return readPlanned(app, config, db, { options, choice, plans });
   });
 }
 
@@ -60,66 +54,42 @@ function readStatuses(db: Database, { jobs, range }: BackfillChoice) {
 type PlannedBackfill = {
   readonly options: BackfillOptions;
   readonly choice: BackfillChoice;
-  /** The statuses before the backfill. */
-  readonly statuses: KnownSlices;
   readonly plans: readonly BackfillPlan[];
 };
 
-/** Reads in this process, and writes what is complete and what is left, also if a signal stops it. */
-async function readNow(app: App, config: Config, db: Database, planned: PlannedBackfill): Promise<number> {
-  const { options, choice, statuses, plans } = planned;
+/** Makes the planned requests in this process. Then writes what is complete and what is left, also if a signal stopped it. */
+async function readPlanned(app: App, config: Config, db: Database, planned: PlannedBackfill): Promise<number> {
+  const { options, choice, plans } = planned;
+  const { from, to, only } = options;
   const results: JobResult[] = [];
   const writeResult = async () => {
-    const current = plans.length > 0 ? await readStatuses(db, choice) : statuses;
-    const counts = countStatuses(choice.jobs, choice.range, current);
-    const { from, to, only } = options;
-    const json = { from, to, only, stopped: app.signal.aborted, jobs: results.map(exportJson), range: counts };
-    writeAnswer(app, options, json, () => backfillText(options, results, counts, app.signal.aborted));
+    const counts = countStatuses(choice.jobs, choice.range, await readStatuses(db, choice));
+    const stopped = app.signal.aborted;
+    const json = { from, to, only, stopped, jobs: results.map(exportJson), range: counts };
+    writeAnswer(app, options, json, () => backfillText(options, results, counts, stopped));
     return counts;
   };
-  const requests = plans.flatMap(({ plan }) => plan.requests);
-  const progress = progressBar("backfill", totalSliceCount(requests), process.stderr);
+  const slices = totalSliceCount(plans.flatMap(({ plan }) => plan.requests));
   try {
-    if (plans.length > 0) {
+    await withProgress("backfill", slices, async (onCounted) => {
+      if (plans.length === 0) return;
       await using context = await openExportContext(app, config, db);
       for (const { job, plan } of plans) {
-        results.push({ job, result: await runExportJob(context, job, "backfill", plan, progress.add) });
+        results.push({ job, result: await runExportJob(context, job, "backfill", plan, onCounted) });
       }
-    }
+    });
   } catch (error) {
-    progress.stop();
     // If what is stored can't be read, the stop is still reported.
     if (app.signal.aborted) await writeResult().catch(() => {});
     throw error;
   }
-  progress.stop();
   const counts = await writeResult();
   // `--only failed` does not read missing days, so they do not count against it.
-  return counts.failed + counts.suspect === 0 && (options.only === "failed" || counts.missing === 0) ? 0 : 1;
+  return counts.failed + counts.suspect === 0 && (only === "failed" || counts.missing === 0) ? 0 : 1;
 }
 
-/** Only the mode `all` reads again what is suspect. */
+/** The `--only` that reads slices of a status. */
 const MODE_FOR_STATUS = { failed: "failed", suspect: "all", missing: "missing" } as const;
-
-function backfillText(
-  options: BackfillOptions,
-  results: readonly JobResult[],
-  counts: Readonly<Record<SliceStatus, number>>,
-  isStopped: boolean,
-): string {
-  const { complete, suspect, failed, missing } = counts;
-  const left = (["failed", "suspect", "missing"] as const).filter((status) => counts[status] > 0);
-  const slices = complete + suspect + failed + missing;
-  const lines = [
-    ...results.map((one) => exportText(one).trimEnd()),
-    ...(isStopped ? [STOPPED_TEXT] : results.length === 0 ? [NOTHING_TO_DO[options.only]] : []),
-    `${options.from} to ${options.to}: ${slices} slices, ${complete} complete, ${suspect} suspect, ${failed} failed, ${missing} missing`,
-    ...left.map((status) => `  to read what is ${status}: the same command with --only ${MODE_FOR_STATUS[status]}`),
-  ];
-  return `${lines.join("\n")}\n`;
-}
-
-const STOPPED_TEXT = "stopped: what was read is stored, and continuing reads only the rest";
 
 const NOTHING_TO_DO: Readonly<Record<BackfillMode, string>> = {
   missing: "nothing to do: no slice is missing",
@@ -127,17 +97,35 @@ const NOTHING_TO_DO: Readonly<Record<BackfillMode, string>> = {
   all: "nothing to do",
 };
 
+function backfillText(
+  { from, to, only }: BackfillOptions,
+  results: readonly JobResult[],
+  counts: Readonly<Record<SliceStatus, number>>,
+  isStopped: boolean,
+): string {
+  const { complete, suspect, failed, missing } = counts;
+  const lines = results.map((one) => exportText(one).trimEnd());
+  if (isStopped) lines.push("stopped: what was read is stored, and continuing reads only the rest");
+  else if (results.length === 0) lines.push(NOTHING_TO_DO[only]);
+  const slices = complete + suspect + failed + missing;
+  lines.push(
+    `${from} to ${to}: ${slices} slices, ${complete} complete, ${suspect} suspect, ${failed} failed, ${missing} missing`,
+  );
+  for (const status of ["failed", "suspect", "missing"] as const) {
+    if (counts[status] === 0) continue;
+    lines.push(`  to read what is ${status}: the same command with --only ${MODE_FOR_STATUS[status]}`);
+  }
+  return `${lines.join("\n")}\n`;
+}
+
 const REQUESTS_SHOWN_MAX = 20;
 
 function planText(plans: readonly BackfillPlan[], rate: number): string {
   const requests = plans.flatMap(({ plan }) => plan.requests);
   const more = (count: number) => `and ${count} more requests; --json has each`;
-  const seconds = secondsOf(requests, rate);
-  const lines = [
-    ...firstOf(requests.map(requestText), REQUESTS_SHOWN_MAX, more),
-    `would read ${totalSliceCount(requests)} slices in ${requests.length} requests: ${durationText(seconds)} at ${rate} a second`,
-  ];
-  return `${lines.join("\n")}\n`;
+  const time = `${durationText(secondsNeeded(requests, rate))} at ${rate} a second`;
+  const total = `would read ${totalSliceCount(requests)} slices in ${requests.length} requests: ${time}`;
+  return [...firstOf(requests.map(requestText), REQUESTS_SHOWN_MAX, more), total, ""].join("\n");
 }
 
 function requestText(request: UsageRequest): string {
@@ -147,9 +135,11 @@ function requestText(request: UsageRequest): string {
 }
 
 /** A service that answers slowly takes longer. */
-const secondsOf = (requests: readonly UsageRequest[], rate: number) => Math.ceil(requests.length / rate);
+function secondsNeeded(requests: readonly UsageRequest[], rate: number): number {
+  return Math.ceil(requests.length / rate);
+}
 
 function planJson({ job, plan: { requests } }: BackfillPlan, rate: number): object {
-  const [slices, seconds] = [totalSliceCount(requests), secondsOf(requests, rate)];
+  const [slices, seconds] = [totalSliceCount(requests), secondsNeeded(requests, rate)];
   return { job: job.name, slices, seconds, requests: requests.map(describeRequest) };
 }

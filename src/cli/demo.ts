@@ -20,7 +20,7 @@ import { Secret } from "../secret.ts";
 import { addDays, DAY_MS, type Day, dayOf, daysOf } from "../usage/days.ts";
 import type { ExportJob } from "../usage/plan.ts";
 import { openMonitoring } from "../worker/monitoring.ts";
-import { runExportNow } from "./export.ts";
+import { exportWithProgress } from "./export.ts";
 import { writeFileAtomically } from "./output.ts";
 
 const BACKFILL_DAYS = 30;
@@ -80,7 +80,7 @@ async function runScenario(app: App, config: Config, db: Database, emulator: Emu
   const results: ExportResult[] = [];
   const run = async (label: string, job: ExportJob, days?: readonly Day[]) => {
     const selection = days ? { days } : {};
-    const result = await runExportNow(context, job, { trigger: days ? "backfill" : "manual", selection, label });
+    const result = await exportWithProgress(context, job, { trigger: days ? "backfill" : "manual", selection, label });
     const { requests, complete, failed, rowsChanged } = result;
     const slices = `${complete} slices complete, ${failed} failed`;
     app.write(`${label}: ${requests} calls, ${slices}, ${rowsChanged} rows written\n`);

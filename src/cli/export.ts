@@ -1,4 +1,4 @@
-// The command `export`: runs export jobs now, in this process, and prints the result of each.
+// The command `export`: runs export jobs now, in this process, and prints the results.
 
 import { SingleBar } from "cli-progress";
 import type { App } from "../app.ts";
@@ -24,7 +24,7 @@ export type ExportOptions = SelectionOptions & { readonly json?: boolean };
 
 export async function runExport(app: App, options: ExportOptions): Promise<number> {
   const written = await loadConfig(app.configPath);
-  // The discovered projects are known only below.
+  // Discovered projects are known only once their lists are read.
   if (written.discovery.length === 0) chooseJobs(written, options, dayOf(new Date()));
   // A missing variable must not end a run halfway.
   await requireStaticKeys(app, written);
@@ -35,7 +35,7 @@ export async function runExport(app: App, options: ExportOptions): Promise<numbe
     const { jobs, selection } = chooseJobs(config, options, dayOf(new Date()));
     await using context = await openExportContext(app, config, db);
     for (const job of jobs) {
-      results.push({ job, result: await runExportNow(context, job, { trigger: "manual", selection }) });
+      results.push({ job, result: await exportWithProgress(context, job, { trigger: "manual", selection }) });
     }
     // Without a worker, nothing else deletes old runs.
     await deleteOldRuns(db, written.runs.keepDays);
@@ -49,8 +49,8 @@ function spanOf(days: readonly Day[] = []): Window | undefined {
   return start === undefined ? undefined : { start, end: others.at(-1) ?? start };
 }
 
-/** Runs an export job in this process, with a progress bar on a terminal. */
-export async function runExportNow(
+/** Runs a job in this process, with a progress bar called `label`. */
+export async function exportWithProgress(
   context: ExportContext,
   job: ExportJob,
   { trigger, selection, label = job.name }: { trigger: RunTrigger; selection: Selection; label?: string },
@@ -59,9 +59,19 @@ export async function runExportNow(
   // All replicas share the database's clock.
   const today = dayOf(await databaseNow(context.db));
   const plan = planRun(job, today, selection, { toReread: await daysToReread(context, job) });
-  const progress = progressBar(label, totalSliceCount(plan.requests), process.stderr);
+  const slices = totalSliceCount(plan.requests);
+  return withProgress(label, slices, (onCounted) => runExportJob(context, job, trigger, plan, onCounted));
+}
+
+/** Shows a progress bar while `work` makes requests and reports what each adds to the counts. */
+export async function withProgress<T>(
+  label: string,
+  slices: number,
+  work: (onCounted: (added: RunCounts) => void) => Promise<T>,
+): Promise<T> {
+  const progress = progressBar(label, slices, process.stderr);
   try {
-    return await runExportJob(context, job, trigger, plan, progress.add);
+    return await work(progress.add);
   } finally {
     progress.stop();
   }
@@ -76,14 +86,13 @@ export function exportJson({ job, result }: JobResult) {
 }
 
 const REASONS_SHOWN_MAX = 5;
-/** The texts in which the same reason differs from request to request. */
+/** The parts of a reason that differ from request to request. */
 const REQUEST_DETAILS = /^not called again after a refusal: | \(request id [^)]*\)/g;
 
 export function exportText({ job, result }: JobResult): string {
   const { requests, complete, suspect, failed, undated, stale, rowsChanged } = result;
-  const lines = [
-    `${job.name}: ${requests} requests, ${complete} slices complete, ${suspect} suspect, ${failed} failed${stale > 0 ? `, ${stale} stale` : ""}; ${rowsChanged} rows changed`,
-  ];
+  const slices = `${complete} slices complete, ${suspect} suspect, ${failed} failed${stale > 0 ? `, ${stale} stale` : ""}`;
+  const lines = [`${job.name}: ${requests} requests, ${slices}; ${rowsChanged} rows changed`];
   lines.push(...reasonLines("failed", result.failures), ...reasonLines("suspect", result.doubts));
   if (undated > 0) {
     const answers = undated === 1 ? "1 answer carries" : `${undated} answers carry`;
@@ -94,7 +103,7 @@ export function exportText({ job, result }: JobResult): string {
   return `${lines.join("\n")}\n`;
 }
 
-/** A service that is down fails every request for the same reason. */
+/** One line for each reason: a service that is down fails every request for the same one. */
 function reasonLines(what: string, reasons: readonly RequestReason[]): readonly string[] {
   const byReason = Map.groupBy(reasons, ({ reason }) => reason.replaceAll(REQUEST_DETAILS, ""));
   const lines = [...byReason].map(([reason, [first, ...others]]) => {
@@ -125,7 +134,6 @@ export function progressBar(label: string, planned: number, stream: OutputStream
   bar.start(planned, 0, { pace: "" });
   let [done, failed] = [0, 0];
   return {
-    /** Adds what a request has read. */
     add: (counts: RunCounts): void => {
       done += counts.complete + counts.suspect + counts.undated + counts.failed + counts.stale;
       failed += counts.failed;
