@@ -1,4 +1,4 @@
-// The commands with their options and examples. A command's module is loaded when it runs, so that none waits for the modules of another.
+// The commands with their options and examples. A command's module is loaded only when it runs, to start fast.
 
 import { Command, InvalidArgumentError, Option } from "commander";
 import type { App } from "../app.ts";
@@ -19,6 +19,9 @@ Environment:
 /** Returns the exit status. */
 export type CommandRun = (app: App) => Promise<number>;
 
+/** Makes commander's action for a command, from what loads the command's function. Commander's arguments and options go to that function. */
+type Run = (load: () => Promise<(app: App, ...args: never[]) => Promise<number>>) => (...given: unknown[]) => void;
+
 /** Parsing a command line calls `choose` with the command that it names. */
 export function defineCommands(version: string, choose: (configPath: string, run: CommandRun) => void): Command {
   const program = new Command("usage-export")
@@ -33,7 +36,7 @@ export function defineCommands(version: string, choose: (configPath: string, run
   const run: Run =
     (load) =>
     (...given) => {
-      // Commander gives the arguments, the options and the command itself.
+      // The last is the command itself, the one before has the options.
       const args = given.slice(0, -1) as never[];
       const { config } = given.at(-2) as { readonly config: string };
       choose(config, async (app) => (await load())(app, ...args));
@@ -46,14 +49,11 @@ export function defineCommands(version: string, choose: (configPath: string, run
   return program;
 }
 
-/** Makes the action of a command from the function that runs it, with the arguments and the options. */
-type Run = (load: () => Promise<(app: App, ...args: never[]) => Promise<number>>) => (...given: unknown[]) => void;
-
 function add(parent: Command, name: string, summary: string, ...examples: readonly string[]): Command {
   return parent
     .command(name)
     .description(summary)
-    .option("--config <file>", "the configuration", CONFIG_FILE)
+    .option("--config <file>", "the configuration file", CONFIG_FILE)
     .addHelpText("after", ["\nExamples:", ...examples.map((line) => `  usage-export ${line}`)].join("\n"));
 }
 
@@ -76,14 +76,16 @@ function defineSetUp(program: Command, run: Run): void {
     .option("--base-url <address>", "the service's address", "https://api.deepgram.com")
     .option("--key-variable <name>", "the environment variable that holds the API key", "USAGE_EXPORT_KEY")
     .option("--project <id>", "the project's id; default: the only project of the key")
-    .addOption(choice("--grouping <name...>", "what to group by", GROUPINGS, ["none", "accessor", "model", "tags"]))
+    .addOption(
+      choice("--grouping <name...>", "what to read usage by", GROUPINGS, ["none", "accessor", "model", "tags"]),
+    )
     .option("--days <number>", "how many days to read again each night", wholeNumber(1, 366), 7)
     .option("--yes", "asks nothing; uses the options and their defaults")
     .action(run(async () => (await import("./init.ts")).runInit));
 
   const check = "checks the configuration, the database, and each project: its key, window, groupings and filters";
   addWithJson(program, "check", check, "check", "check --offline --config staging.config.json")
-    .option("--offline", "stops after the configuration")
+    .option("--offline", "checks only the configuration")
     .option("--confirm-projects", "accepts the lists of projects as they are, even if more than half are gone")
     .action(run(async () => (await import("./check.ts")).runCheck));
 
@@ -97,7 +99,7 @@ function withSelection(command: Command): Command {
   return command
     .option("--job <name...>", "only these jobs")
     .option("--project <name...>", "only these projects")
-    .option("--grouping <name...>", "only these groupings; of several dimensions: tags,line_item", parseGroupings)
+    .option("--grouping <name...>", "only these groupings; several dimensions as tags,line_item", parseGroupings)
     .option("--filter <name...>", "only these filters");
 }
 
@@ -122,7 +124,7 @@ function defineWork(program: Command, run: Run): void {
     .option("--project <name...>", "only the keys of these projects, by name or id")
     .option("--now", "makes a fresh key, due or not")
     .option("--dry-run", "prints what would be done and why, and calls nothing")
-    .option("--rollback", "rolls back to the previous key")
+    .option("--rollback", "makes the previous key the current one again")
     .action(run(async () => (await import("./rotate.ts")).runRotate));
 
   const ledger = "lists the API keys with state, age and last use; never a secret";
@@ -151,33 +153,33 @@ function defineJobs(program: Command, run: Run): void {
     .argument("<name>", "the job's name")
     .requiredOption("--why <reason>", "the reason, which `jobs` shows", parseReason)
     .action(run(async () => (await import("./jobs.ts")).runJobsPause));
-  addWithJson(jobs, "resume", "lets the workers run a job again, with what was due meanwhile", "jobs resume nightly")
+  addWithJson(jobs, "resume", "lets the workers run a job again; they catch up what was due", "jobs resume nightly")
     .argument("<name>", "the job's name")
     .action(run(async () => (await import("./jobs.ts")).runJobsResume));
 }
 
 function defineAnswers(program: Command, run: Run): void {
-  const status = "says whether all is well, and if not: what, since when, and the next step";
+  const status = "says whether all is well; if not, what is wrong, since when, and the next step";
   addWithJson(program, "status", status, "status", 'status --project "prod-*"')
     .option("--project <name...>", 'only how complete these projects are; "*" stands for any text')
     .action(run(async () => (await import("./status.ts")).runStatus));
 
   const january = "report --from 2026-01-01 --to 2026-01-31 --out january.html";
-  add(program, "report", "writes the overview as one HTML file to send on", "report", january)
+  add(program, "report", "writes usage and cost of a period as one HTML file to send on", "report", january)
     .option("--out <file>", "the file to write; - writes to standard output", "usage-report.html")
     .option("--from <YYYY-MM-DD>", "the first day; default: 28 days up to --to", parseDay)
     .option("--to <YYYY-MM-DD>", "the last day; default: yesterday in UTC", parseDay)
     .option("--project <name>", "only this project")
     .action(run(async () => (await import("./report.ts")).runReport));
 
-  const explain =
-    "says which models, keys, tags and other groups made usage or cost rise or fall. A calendar month is compared with the month before, another period with as many days whole weeks earlier";
+  const explain = "says which models, keys, tags and other groups made usage or cost rise or fall";
   const metric = "what to explain; cost needs an export of billing, or prices in the configuration";
   const march = "explain --from 2026-03-01 --to 2026-03-31 --metric hours --limit 10";
   addWithJson(program, "explain", explain, "explain", "explain --day 2026-03-02 --project production", march)
     .option("--day <YYYY-MM-DD>", "this day, compared with the same weekday a week before", parseDay)
     .option("--from <YYYY-MM-DD>", "the first day; default: 7 days up to --to", parseDay)
     .option("--to <YYYY-MM-DD>", "the last day; default: yesterday in UTC", parseDay)
+    .addHelpText("after", "\nA month is compared with the month before, other periods with the same weekdays before.")
     .option("--project <name...>", "only these projects")
     .addOption(choice("--metric <name...>", metric, [...METRICS, "cost"], ["requests", "cost"]))
     .addOption(choice("--grouping <name...>", "explain it by these groupings only", USAGE_DIMENSIONS))
@@ -189,7 +191,7 @@ function defineTools(program: Command, run: Run): void {
   const changed = "dump --view usage_by_model --changed-since beginning --out usage.jsonl";
   const gaps = "dump --view coverage_gaps --format jsonl";
   const format = "csv for spreadsheets, jsonl for programs; default: by the ending of --out";
-  const since = "only days that changed since this moment, which the dump before printed; the first time: beginning";
+  const since = 'only days that changed since then: "beginning" at first, later the moment that the last dump printed';
   add(program, "dump", "writes a view of schema bi to a file or standard output", gaps, changed)
     .requiredOption("--view <name>", "the view, without the schema")
     .option("--from <YYYY-MM-DD>", "the first day; default: the oldest", parseDay)
