@@ -3,7 +3,6 @@
 import type { App } from "../app.ts";
 import { type Config, loadConfig } from "../config/config.ts";
 import { quoteAll } from "../config/messages.ts";
-import { isPattern } from "../config/projects.ts";
 import type { Database } from "../db/connection/database.ts";
 import { isSchemaError } from "../db/connection/migrate.ts";
 import { queryOn } from "../db/connection/transaction.ts";
@@ -42,19 +41,16 @@ export async function runCheck(app: App, options: CheckOptions): Promise<number>
   return answer.every((one) => one.findings.every(({ state }) => state !== "fail")) ? 0 : 1;
 }
 
-/** If the database can't be reached, that is one finding, and the projects are checked without it. */
+/** If the database can't be used, that is one finding, and the projects are checked without it. */
 async function checkOnline(app: App, config: Config, options: CheckOptions): Promise<SubjectFindings[]> {
   const subject = app.env.DATABASE_URL ? "database at DATABASE_URL" : "embedded database";
   try {
     return await withDatabase(app, async (db) => {
+      const findings: Finding[] = [{ what: "schema", state: "ok", text: "up to date" }];
       // The embedded database has no other users.
-      const problem = databaseUrlOf(app.env) === undefined ? undefined : await readerProblem(db);
-      const schema: Finding = { what: "schema", state: "ok", text: "up to date" };
-      const warnings = [
-        ...warningIf(problem !== undefined, "usage_reader", problem ?? ""),
-        ...(await checkWindows(db)),
-      ];
-      const findings = [schema, ...warnings];
+      const problem = app.env.DATABASE_URL ? await readerProblem(db) : undefined;
+      if (problem !== undefined) findings.push(warning("usage_reader", problem));
+      findings.push(...(await checkWindows(db)));
       return [{ subject, findings }, ...(await checkService(app, config, db, options))];
     });
   } catch (error) {
@@ -66,36 +62,41 @@ async function checkOnline(app: App, config: Config, options: CheckOptions): Pro
   }
 }
 
-async function checkWindows(db: Database): Promise<Finding[]> {
-  return (await shortWindows(queryOn(db))).map(({ windowDays, days }) => ({
-    ...{ what: `window of ${counted(windowDays, "day")}`, state: "warn" },
-    text: `may be too short: ${days} of the last 70 days still changed when they were read for the last time, and later changes are not seen; consider a longer one`,
-  }));
+function warning(what: string, text: string): Finding {
+  return { what, state: "warn", text };
 }
 
-/** A night lasts until the next run. So many runs are compared, because a schedule may rest at weekends. */
+async function checkWindows(db: Database): Promise<Finding[]> {
+  return (await shortWindows(queryOn(db))).map(({ windowDays, days }) => {
+    const text = `may be too short: ${days} of the last 70 days still changed when they were read for the last time, and later changes are not seen; consider a longer one`;
+    return warning(`window of ${counted(windowDays, "day")}`, text);
+  });
+}
+
+/** A night lasts until the next run. This many runs are compared, because a schedule may rest at weekends. */
 const OCCURRENCES = 15;
 
 function checkNights({ exports, service: { requestsPerSecond } }: Config): Finding[] {
   const now = new Date();
-  return exports.flatMap((job): Finding[] => {
+  return exports.flatMap((job) => {
     const moments = nextOccurrences(job, now, OCCURRENCES).map((moment) => moment.getTime() / 1000);
     const secondsBetween = Math.min(...moments.slice(1).map((moment, i) => moment - (moments[i] ?? 0)));
     // Besides the requests, a run reads each project's list of keys.
     const calls = planRun(job, dayOf(now)).requests.length + job.projects.length;
     const seconds = Math.ceil(calls / requestsPerSecond);
+    if (seconds <= secondsBetween) return [];
     const text = `this night has ${counted(calls, "call")}, at ${requestsPerSecond} a second it takes ${durationText(seconds)}, longer than the ${durationText(secondsBetween)} until the next`;
-    return warningIf(seconds > secondsBetween, `export ${job.name}`, text);
+    return [warning(`export ${job.name}`, text)];
   });
 }
 
 /** How many discovered projects are checked: each takes some calls, and they share a key. */
 const DISCOVERED_CHECKED_MAX = 3;
 
-/** Checks the nights, the lists of projects and the projects: those of the file, and the first of those that are listed now. */
+/** Checks the lists of projects, the nights, the projects of the file, and the first of the discovered projects. */
 async function checkService(app: App, written: Config, db: Database | undefined, options: CheckOptions) {
-  // Without a database, only the projects of the file are checked.
   const lists = await readLists(app, written, db, options.confirmProjects);
+  // Without a database, no project is known but those of the file.
   const config = db ? await withKnownProjects(written, db) : written;
   const answer: SubjectFindings[] = lists.map((read) => ({
     subject: `projects that the key in ${read.list} can see`,
@@ -125,33 +126,30 @@ function listFindings(read: ReadList): Finding[] {
   }
   const { listed, leftOut, change } = read;
   const changes = change ? `; ${change.added.length} new, ${change.vanished.length} gone` : "";
-  const waiting = change?.waiting.map(({ name }) => name) ?? [];
-  const missing = `${waiting.length} are missing, more than half (${firstNames(waiting, NAMES_SHOWN_MAX)}): they are read as before until a list an hour or more later lacks them, too; if they are gone, run check --confirm-projects`;
-  return [
-    { what: "list", state: listed.length === 0 ? "warn" : "ok", text: `${listed.length} listed${changes}` },
-    ...warningIf(leftOut.length > 0, "left out", firstNames(leftOut, NAMES_SHOWN_MAX)),
-    ...warningIf(waiting.length > 0, "missing", missing),
-  ];
+  const text = `${listed.length} listed${changes}`;
+  const findings: Finding[] = [{ what: "list", state: listed.length === 0 ? "warn" : "ok", text }];
+  if (leftOut.length > 0) findings.push(warning("left out", firstNames(leftOut, NAMES_SHOWN_MAX)));
+  if (change && change.waiting.length > 0) {
+    const names = change.waiting.map(({ name }) => name);
+    const missing = `${names.length} are missing, more than half (${firstNames(names, NAMES_SHOWN_MAX)}): they are read as before until a list an hour or more later lacks them, too; if they are gone, run check --confirm-projects`;
+    findings.push(warning("missing", missing));
+  }
+  return findings;
 }
 
-function warningIf(isSo: boolean, what: string, text: string): Finding[] {
-  return isSo ? [{ what, state: "warn", text }] : [];
-}
-
-/** Exports that read nothing, as a pattern of them fits no project. */
 function checkPatterns({ exports, discovery, file }: Config): Finding[] {
   if (discovery.length === 0) return [];
   return exports.flatMap(({ name, projects }, i) => {
-    const patterns = (file.exports[i]?.projects ?? []).filter(isPattern);
-    const text = `no project fits ${quoteAll(patterns)}: the export reads nothing`;
-    return warningIf(patterns.length > 0 && projects.length === 0, `export ${name}`, text);
+    if (projects.length > 0) return [];
+    const patterns = file.exports[i]?.projects ?? [];
+    return [warning(`export ${name}`, `no project fits ${quoteAll(patterns)}: the export reads nothing`)];
   });
 }
 
 const MARKS = { ok: "ok  ", warn: "warn", fail: "FAIL" } as const;
 
+/** Findings that differ only in the request id have one cause, and are one line. */
 export function renderFindings({ subject, findings }: SubjectFindings): string {
-  // One cause may affect many checks and is reported once, although request ids differ.
   const causeOf = ({ state, text }: Finding) =>
     state === "ok" ? Symbol() : `${state} ${text.replaceAll(/\(request id [^)]*\)/g, "")}`;
   const lines = [...Map.groupBy(findings, causeOf).values()].flatMap((same) => {
