@@ -22,29 +22,30 @@ import { writeAnswer } from "./output.ts";
 
 export type StatusOptions = { readonly project?: readonly string[]; readonly json?: boolean };
 
-/** Exit status 1 while something is wrong, or a day of the projects that were asked for is not complete: a script need not read the answer. */
+/** Exit status 1 while something is wrong or, with --project, a day of these projects is not complete: a script need not read the answer. */
 export async function runStatus(app: App, options: StatusOptions): Promise<number> {
   const { project: patterns } = options;
   const written = await loadConfig(app.configPath);
   const { health, gaps, undated } = await withDatabase(app, async (db) => {
     const health = await readHealth(db, await withKnownProjects(written, db));
-    const gaps = await newestGaps(queryOn(db), patterns && projectsAsked(health, patterns));
+    const gaps = await newestGaps(queryOn(db), patterns && projectNames(health, patterns));
     return { health, gaps, undated: patterns ? [] : await undatedSeries(queryOn(db)) };
   });
   if (!patterns) {
     writeAnswer(app, options, statusJson(health, gaps, undated), () => renderStatus(health, gaps, undated));
     return isWell(health) ? 0 : 1;
   }
-  const asked = new Set(projectsAsked(health, patterns));
-  const projects = worstProjects(health.projects.filter(({ project }) => asked.has(project)));
+  const names = new Set(projectNames(health, patterns));
+  const projects = worstProjects(health.projects.filter(({ project }) => names.has(project)));
   writeAnswer(app, options, { readAt: health.readAt, projects, ...gaps }, () => {
     const rest = (more: number) => `and ${more} more that have fewer days that are not complete`;
-    return lines([...firstOf(projects.map(projectLine), FOUND_SHOWN_MAX, rest), ...gapLines(gaps)]);
+    return linesText([...firstOf(projects.map(projectLine), ASKED_SHOWN_MAX, rest), ...gapLines(gaps)]);
   });
   return projects.some(isIncomplete) ? 1 : 0;
 }
 
-function projectsAsked({ projects }: HealthState, patterns: readonly string[]): readonly string[] {
+/** The names that match the patterns. Throws `config` for a pattern without any. */
+function projectNames({ projects }: HealthState, patterns: readonly string[]): readonly string[] {
   const names = [...new Set(projects.map(({ project }) => project))];
   const unknown = patterns.filter((pattern) => !names.some((name) => matchesPattern(pattern, name)));
   requireKnown("--project", unknown, names, (name) => `no project that is read or was read is called ${name}`);
@@ -58,16 +59,16 @@ function statusJson({ anomalies: _, ...health }: HealthState, gaps: Gaps, undate
   return { ...health, conditions, jobs, projects: worstProjects(health.projects), ...gaps, undated };
 }
 
+const ASKED_SHOWN_MAX = 50;
 const UNDATED_SHOWN_MAX = 20;
 const WORKERS_SHOWN_MAX = 10;
 const PAUSES_SHOWN_MAX = 5;
 
 function renderStatus(health: HealthState, gaps: Gaps, undated: readonly SeriesName[]): string {
-  const { jobs, workers, slices, rotations, callPauses, budgets, projects, lists } = health;
-  const { wrong = [], reminders = [] } = Object.groupBy(health.conditions, (one) =>
-    one.isWrong ? "wrong" : "reminders",
-  );
-  return lines([
+  const { conditions, jobs, workers, slices, rotations, callPauses, budgets, projects, lists } = health;
+  const wrong = conditions.filter(({ isWrong }) => isWrong);
+  const reminders = conditions.filter(({ isWrong }) => !isWrong);
+  return linesText([
     ...(wrong.length === 0 ? [wellText(health)] : titled("not well:", wrong)),
     ...titled("reminders:", reminders),
     ...jobs.flatMap(jobLines),
@@ -78,40 +79,20 @@ function renderStatus(health: HealthState, gaps: Gaps, undated: readonly SeriesN
     ...worstProjectLines(projects),
     ...gapLines(gaps),
     ...firstOf(undated.map(undatedText), UNDATED_SHOWN_MAX, (more) => `undated: ${more} more series`),
-    // A condition names those that are used up.
-    ...budgets.flatMap((one) => (one.isOver ? [] : `budget ${budgetTitle(one)}: ${budgetUseText(one)}`)),
+    // A condition names the budgets that are used up.
+    ...budgets.filter(({ isOver }) => !isOver).map((one) => `budget ${budgetTitle(one)}: ${budgetUseText(one)}`),
     ...rotations.flatMap(rotationLines),
   ]);
 }
 
-function listText({ list, projects, readAt }: HealthState["lists"][number]): string {
-  return `projects of ${list}: ${projects}, ${readAt ? `listed ${instantText(readAt)}` : "never listed"}`;
-}
-
-function rotationLines({ rotation, projects, apiKeyId, ageDays, keys }: HealthState["rotations"][number]): string[] {
-  const count = `${counted(keys.active, "key")} of ${projects} projects`;
-  if (projects !== undefined && keys.active > 0) return [`rotation ${rotation}: ${count}, ${ageDays} days old at most`];
-  return apiKeyId === null ? [] : [`rotation ${rotation}: key ${apiKeyId}, ${ageDays} days old`];
-}
-
-function undatedText(series: SeriesName): string {
-  return `undated: ${seriesText(series)}: the answers carry no date, see bi.usage_snapshot`;
-}
-
-function lines(texts: readonly string[]): string {
-  return `${texts.join("\n")}\n`;
+function linesText(lines: readonly string[]): string {
+  return `${lines.join("\n")}\n`;
 }
 
 /** Another scheduler may run the jobs if no worker does. If a job has never run, probably nothing runs it. */
 function wellText({ jobs, workers }: HealthState): string {
   const isIdle = workers.length === 0 && jobs.some(({ paused, lastRun }) => !paused && !lastRun);
   return isIdle ? "all is well so far, but nothing will run: no worker was ever started" : "all is well";
-}
-
-/** A pause of all calls has no key. */
-function pauseText({ key, until }: CallPause): string {
-  const calls = key === "" ? "calls to the service" : `calls with the key of ${key}`;
-  return `${calls} are paused until ${instantText(until)}, as the service asked`;
 }
 
 function titled(title: string, conditions: readonly Condition[]): readonly string[] {
@@ -127,17 +108,21 @@ function jobLines({ nextRun, lastRun, paused, overdueSince, ...job }: JobHealth)
   ];
 }
 
+function renderRun({ status, startedAt, trigger, error }: LastRun): string {
+  return `${status}, ${instantText(startedAt)}, ${trigger}${error === null ? "" : `: ${error}`}`;
+}
+
 /** Stopped workers are shown only if no worker runs. */
 function workerLines(workers: readonly StoredWorker[]): readonly string[] {
-  const shown = workers.filter(({ state }) => state !== "stopped");
-  if (shown.length === 0) {
+  const running = workers.filter(({ state }) => state !== "stopped");
+  if (running.length === 0) {
     const [last] = workers;
     const who = last ? `none runs; the last one was ${renderWorker(last)}` : "none was ever seen";
     return [`workers: ${who}; nothing runs by itself until one is started with usage-export start`];
   }
-  const texts = shown.map((worker) => `  ${renderWorker(worker)}`);
+  const texts = running.map((worker) => `  ${renderWorker(worker)}`);
   return [
-    `workers: ${shown.filter(({ state }) => state === "live").length} live`,
+    `workers: ${running.filter(({ state }) => state === "live").length} live`,
     ...firstOf(texts, WORKERS_SHOWN_MAX, (more) => `  and ${more} more`),
   ];
 }
@@ -147,12 +132,17 @@ function renderWorker({ host, pid, version, startedAt, lastSeenAt, state }: Stor
   return `${host} pid ${pid}, version ${version}, started ${instantText(startedAt)}, ${since} ${instantText(lastSeenAt)}`;
 }
 
-function renderRun({ status, startedAt, trigger, error }: LastRun): string {
-  return `${status}, ${instantText(startedAt)}, ${trigger}${error === null ? "" : `: ${error}`}`;
+/** A pause of all calls has no key. */
+function pauseText({ key, until }: CallPause): string {
+  const calls = key === "" ? "calls to the service" : `calls with the key of ${key}`;
+  return `${calls} are paused until ${instantText(until)}, as the service asked`;
 }
 
-const WORST_SHOWN = 10;
-const FOUND_SHOWN_MAX = 50;
+function listText({ list, projects, readAt }: HealthState["lists"][number]): string {
+  return `projects of ${list}: ${projects}, ${readAt ? `listed ${instantText(readAt)}` : "never listed"}`;
+}
+
+const WORST_SHOWN_MAX = 10;
 
 /** Empty if there is only one project: the rest of the answer is about it. */
 function worstProjectLines(projects: readonly ProjectHealth[]): readonly string[] {
@@ -164,7 +154,7 @@ function worstProjectLines(projects: readonly ProjectHealth[]): readonly string[
   const rest = 'status --project NAME shows one of them, and "*" stands for any text';
   return [
     `projects: ${countOf(incomplete)} of ${countOf(projects)} have days that are not complete`,
-    ...firstOf(worst, WORST_SHOWN, (more) => `  and ${more} more: ${rest}`),
+    ...firstOf(worst, WORST_SHOWN_MAX, (more) => `  and ${more} more: ${rest}`),
   ];
 }
 
@@ -189,4 +179,14 @@ function gapLines({ gaps, gapsLeftOut }: Gaps): readonly string[] {
     return `  ${status}: ${names.join(", ")}, ${days}${error === null ? "" : `: ${error}`}`;
   });
   return gapsLeftOut > 0 ? [...texts, `  and ${gapsLeftOut} more: see bi.coverage_gaps`] : texts;
+}
+
+function undatedText(series: SeriesName): string {
+  return `undated: ${seriesText(series)}: the answers carry no date, see bi.usage_snapshot`;
+}
+
+function rotationLines({ rotation, projects, apiKeyId, ageDays, keys }: HealthState["rotations"][number]): string[] {
+  const count = `${counted(keys.active, "key")} of ${projects} projects`;
+  if (projects !== undefined && keys.active > 0) return [`rotation ${rotation}: ${count}, ${ageDays} days old at most`];
+  return apiKeyId === null ? [] : [`rotation ${rotation}: key ${apiKeyId}, ${ageDays} days old`];
 }
