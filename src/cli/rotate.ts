@@ -26,7 +26,7 @@ export type RotateOptions = {
   readonly json?: boolean;
 };
 
-/** `project` is set where the rotation is for many. */
+/** `project` is set if the rotation is for many projects. */
 type RotationAnswer = RotationResult & { readonly rotation: string; readonly project?: string };
 
 export async function runRotate(app: App, options: RotateOptions): Promise<number> {
@@ -36,18 +36,17 @@ export async function runRotate(app: App, options: RotateOptions): Promise<numbe
     throw new AppError("config", "--now and --rollback exclude each other: a fresh key, or the previous one");
   }
   requireKnown("--job", job, namesInFile(written));
-  // Refuses a mistake early. Discovered projects are known only below.
+  // Refuses a mistake early. Discovered projects are known only once their lists are read.
   if (written.discovery.length === 0) chooseRotations(written, options);
   await requireStaticKeys(app, written);
   readMasterKeys(app.env);
   return withDatabase(app, async (db) => {
     // A list is read only if it may add projects to a rotation, and never for a rollback, which is an emergency.
-    const chosen = written.file.rotations.filter(({ name }) => job?.includes(name) ?? true);
-    const isForListed = chosen.some(({ projects }) => projects?.some(isPattern));
-    const readsLists = isForListed && written.discovery.length > 0 && !dryRun && !rollback;
+    const named = written.file.rotations.filter(({ name }) => job?.includes(name) ?? true);
+    const mayGrow = written.discovery.length > 0 && named.some(({ projects }) => projects?.some(isPattern));
+    const readsLists = mayGrow && !dryRun && !rollback;
     const config = readsLists ? await discoverProjects(app, written, db) : await withKnownProjects(written, db);
-    const jobs = chooseRotations(config, options);
-    return rotateAll(app, config, db, jobs, options);
+    return rotateAll(app, config, db, chooseRotations(config, options), options);
   });
 }
 
@@ -55,23 +54,23 @@ function namesInFile(config: Config): readonly string[] {
   return config.file.rotations.map(({ name }) => name);
 }
 
-/** Projects are named by their names or ids. */
-function chooseRotations(config: Config, { job, project, rollback }: RotateOptions): readonly RotationConfig[] {
-  const named = config.rotations.filter((one) => job?.includes(jobNameOf(one)) ?? true);
-  const ids = named.map((one) => one.project.id);
-  const names = project?.filter((one) => !ids.includes(one));
-  const known = [...new Set(named.map((one) => one.project.name))];
-  requireKnown("--project", names, known, (name) => `no chosen rotation is for the project ${name}`);
-  const jobs = named.filter((one) => project?.some((id) => id === one.project.id || id === one.project.name) ?? true);
-  if (jobs.length === 0) {
+/** Throws `config` if nothing is chosen. Projects are given by their names or ids. */
+function chooseRotations(config: Config, { job, project: given, rollback }: RotateOptions): readonly RotationConfig[] {
+  const ofJobs = config.rotations.filter((one) => job?.includes(jobNameOf(one)) ?? true);
+  const ids = ofJobs.map(({ project }) => project.id);
+  const names = [...new Set(ofJobs.map(({ project }) => project.name))];
+  const givenNames = given?.filter((one) => !ids.includes(one));
+  requireKnown("--project", givenNames, names, (name) => `no chosen rotation is for the project ${name}`);
+  const chosen = ofJobs.filter(({ project: { id, name } }) => given?.some((one) => one === id || one === name) ?? true);
+  if (chosen.length === 0) {
     const isConfigured = namesInFile(config).length > 0;
     const reason = isConfigured ? "no chosen rotation has a project that is known" : "no rotation is configured";
     throw new AppError("config", `${reason}: there is nothing to rotate`);
   }
-  if (rollback && new Set(jobs.map(jobNameOf)).size > 1) {
+  if (rollback && new Set(chosen.map(jobNameOf)).size > 1) {
     throw new AppError("config", `--rollback needs --job: the rotations are ${quoteAll(namesInFile(config))}`);
   }
-  return jobs;
+  return chosen;
 }
 
 type Wants = RotationRequest["wants"] | undefined;
@@ -96,10 +95,10 @@ async function rotateAll(
     if (!json) app.write(renderAnswer(answer));
     return result;
   };
-  if (!context) for (const rotation of rotations) await rotate(rotation);
-  else
-    for (const [job, members] of Map.groupBy(rotations, jobNameOf))
-      await recordedRotation(context, job, members, rotate);
+  for (const [job, members] of Map.groupBy(rotations, jobNameOf)) {
+    if (context) await recordedRotation(context, job, members, rotate);
+    else for (const rotation of members) await rotate(rotation);
+  }
   if (json) app.write(`${JSON.stringify(answers)}\n`);
   return answers.every(({ status }) => status === "ok") ? 0 : 1;
 }
@@ -110,7 +109,7 @@ async function rotateOne(context: RotationContext, rotation: RotationConfig, wan
     return await rotateForPerson(context, rotation, wants);
   } catch (error) {
     if (context.app.signal.aborted || !(error instanceof AppError)) throw error;
-    // One of many projects may have no key, and the others must not wait for it.
+    // Of many projects one may have no key: the others must not wait for it.
     if (error.code === "config" && rotation.jobName === undefined) throw error;
     return { status: "failed", did: [], kept: [], idle: undefined, errors: [errorText(error)] };
   }
@@ -120,14 +119,15 @@ async function rotateOne(context: RotationContext, rotation: RotationConfig, wan
 async function resultOfPlan(db: Database, job: RotationConfig, wants: Wants): Promise<RotationResult> {
   const { ledger, now } = await readLedger(db, job);
   const { next, idle, blocked } = planRotation(job, ledger, now, wants && { wants, at: now });
-  const steps = [...(next ? [next] : []), ...cleanupSteps(job, ledger, now)];
-  const did = steps.map((step) => `would ${stepText(step)}`);
+  const steps = cleanupSteps(job, ledger, now);
+  const did = (next ? [next, ...steps] : steps).map((step) => `would ${stepText(step)}`);
   if (blocked !== undefined) return { status: "failed", did, kept: [], idle, errors: [blocked] };
   return { status: "ok", did, kept: [], idle, errors: [] };
 }
 
 function renderAnswer({ rotation, project, did, kept, idle, errors }: RotationAnswer): string {
-  const title = project === undefined ? rotation : `${rotation}, project ${project}`;
-  const notDone = [...kept.map((text) => `kept ${text}`), ...errors.map((text) => `failed: ${text}`)];
-  return `${[title, ...did, ...notDone, ...(idle === undefined ? [] : [idle])].join("\n  ")}\n`;
+  const lines = [project === undefined ? rotation : `${rotation}, project ${project}`, ...did];
+  lines.push(...kept.map((text) => `kept ${text}`), ...errors.map((text) => `failed: ${text}`));
+  if (idle !== undefined) lines.push(idle);
+  return `${lines.join("\n  ")}\n`;
 }
