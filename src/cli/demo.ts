@@ -26,7 +26,7 @@ import { writeFileAtomically } from "./output.ts";
 const BACKFILL_DAYS = 30;
 const PROJECT_ID = "demo";
 
-/** The demo's own variable, so that a real key of the environment is never sent anywhere. */
+/** Not the variable of the packaged example, so that a real key of the environment is never sent anywhere. */
 const KEY_VARIABLE = "USAGE_EXPORT_DEMO_KEY";
 
 type DemoOptions = { /** Keeps the dashboard up. */ readonly serve?: boolean };
@@ -79,8 +79,8 @@ async function runScenario(app: App, config: Config, db: Database, emulator: Emu
   await using context = await openExportContext(app, config, db);
   const results: ExportResult[] = [];
   const run = async (label: string, job: ExportJob, days?: readonly Day[]) => {
-    const selection = days ? { days } : {};
-    const result = await exportWithProgress(context, job, { trigger: days ? "backfill" : "manual", selection, label });
+    const trigger = days ? "backfill" : "manual";
+    const result = await exportWithProgress(context, job, { trigger, selection: { days }, label });
     const { requests, complete, failed, rowsChanged } = result;
     const slices = `${complete} slices complete, ${failed} failed`;
     app.write(`${label}: ${requests} calls, ${slices}, ${rowsChanged} rows written\n`);
@@ -110,7 +110,7 @@ async function runScenario(app: App, config: Config, db: Database, emulator: Emu
   return isRotated && results.every(({ failed, suspect }) => failed + suspect === 0) ? 0 : 1;
 }
 
-/** For each view, the SQL after `select` that makes a line of text from it. */
+/** For each view, the SQL after `select` that reads the line of text shown beside its name. */
 const SAMPLES = {
   usage_total: `concat(usage_date, ': ', requests, ' requests, ', hours, ' hours') as line
     from bi.usage_total order by usage_date desc, project limit 1`,
@@ -138,7 +138,7 @@ function nextText({ configPath }: App): string {
   return `Next: make a configuration for your own project\n  ${COMMAND} init${file}\n`;
 }
 
-/** Writes the report and returns its path. The file of the command `report` has another name: it may exist. */
+/** Returns the path. The name is not that of the command `report`, whose file may exist. */
 async function writeDemoReport(app: App, db: Database): Promise<string> {
   const { readReport } = await import("./report.ts");
   const file = path.resolve("usage-report-demo.html");
@@ -149,7 +149,6 @@ async function writeDemoReport(app: App, db: Database): Promise<string> {
 /** The demo runs no worker that could hang, and its database is in this process. */
 const ALWAYS_LIVE = { isLive: () => true, reasons: () => [] };
 
-/** Serves the dashboard until a signal stops the program. */
 async function serveDashboard(app: App, config: Config, db: Database): Promise<void> {
   const monitor = { host: "127.0.0.1", port: 0 };
   const current = { config: { ...config, monitor }, access: undefined };

@@ -43,13 +43,13 @@ export async function runDump(app: App, options: DumpOptions): Promise<number> {
   }
   if (out !== "-") await checkOutputPath(out, "--out");
   const output = { app, format };
-  const dump = async (tx: Tx) => {
+  const writeView = async (tx: Tx) => {
     const view = chooseView(await listViews(tx), { ...options, changedSince });
-    const daysText = changedSince === undefined ? "" : await dumpDays(tx, output, view, changedSince, out);
+    const daysText = changedSince === undefined ? "" : await writeChangedDays(tx, output, view, changedSince, out);
     const count = await writeRows(output, out, view, readViewRows(tx, view, { from, to, changedSince }));
     if (out !== "-") app.write(`${count} rows of bi.${view.name} written to ${out}\n${daysText}`);
   };
-  await withDatabase(app, (db) => readSnapshot(db, dump, STATEMENT_SECONDS_MAX));
+  await withDatabase(app, (db) => readSnapshot(db, writeView, STATEMENT_SECONDS_MAX));
   return 0;
 }
 
@@ -72,8 +72,8 @@ async function writeRows({ app, format }: Output, file: string, view: DumpedView
   return count;
 }
 
-/** Writes the changed days to a file beside `out`, and returns the text that says so. */
-async function dumpDays(tx: Tx, output: Output, view: DumpedView, changedSince: string, out: string): Promise<string> {
+/** Writes the changed days to a file beside `out`, and returns what to do with them. */
+async function writeChangedDays(tx: Tx, output: Output, view: DumpedView, changedSince: string, out: string) {
   const { dir, name, ext } = path.parse(out);
   const file = path.join(dir, `${name}.days${ext}`);
   let next: string = changedSince;
@@ -88,7 +88,7 @@ async function dumpDays(tx: Tx, output: Output, view: DumpedView, changedSince: 
   return `${count} days written to ${file}: delete them from your copy before you insert the rows\nnext time: --changed-since ${next === BEGINNING ? "beginning" : next}\n`;
 }
 
-/** The value as Postgres writes it. */
+/** Postgres' moment before every other. */
 const BEGINNING = "-infinity";
 
 /** A moment as ISO 8601 with its zone, or "beginning"; returned as Postgres reads it. */

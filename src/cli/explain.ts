@@ -35,15 +35,15 @@ export type ExplainOptions = {
 export async function runExplain(app: App, options: ExplainOptions): Promise<number> {
   // This machine's clock decides here, so that a mistake is reported before the database is opened.
   explainedPeriod(options, dayOf(new Date()));
-  const found = await withDatabase(app, async (db) => {
+  const { period, found } = await withDatabase(app, async (db) => {
     const period = explainedPeriod(options, dayOf(await databaseNow(db)));
     const limit = { secondsMax: STATEMENT_SECONDS_MAX };
     const reading = readByStatements(db, (query) => readChanges(query, options, period), limit);
-    return { period, changes: await namingOption(reading) };
+    return { period, found: await namingOption(reading) };
   });
-  const withSentences = found.changes.map((change) => ({ ...change, sentences: changeSentences(change) }));
-  writeAnswer(app, options, { period: found.period, changes: withSentences }, () =>
-    found.changes.length > 0 ? found.changes.map(renderChange).join("\n") : nothingText(found.period, options),
+  const answer = { period, changes: found.map((change) => ({ ...change, sentences: changeSentences(change) })) };
+  writeAnswer(app, options, answer, ({ changes }) =>
+    changes.length > 0 ? changes.map(renderChange).join("\n") : nothingText(period, options),
   );
   return 0;
 }
@@ -52,7 +52,10 @@ const COST = "cost";
 
 async function readChanges(query: Query, options: ExplainOptions, period: Window): Promise<readonly Change[]> {
   const question = {
-    ...{ period, before: comparedPeriod(period), projects: options.project, limit: options.limit },
+    period,
+    before: comparedPeriod(period),
+    projects: options.project,
+    limit: options.limit,
     groupings: options.grouping && [...options.grouping, ...(["line_item", "project"] as const satisfies Split[])],
   };
   const found: Change[] = [];
@@ -73,36 +76,32 @@ function nothingText(period: Window, { metric }: ExplainOptions): string {
 const EXPLAINED_DAYS = 7;
 
 function explainedPeriod({ day, from, to }: ExplainOptions, today: Day): Window {
-  if (day !== undefined && (from !== undefined || to !== undefined))
-    throw new AppError("config", "--day: expected without --from and --to, which name the days as well");
   if (day !== undefined) {
-    if (day <= today) return { start: day, end: day };
-    throw notBegunError(day, today);
+    if (from !== undefined || to !== undefined)
+      throw new AppError("config", "--day: expected without --from and --to, which name the days as well");
+    if (day > today) throw notBegunError(day, today);
+    return { start: day, end: day };
   }
   const end = to ?? addDays(today, -1);
   return choosePeriod({ from: from ?? addDays(end, 1 - EXPLAINED_DAYS), to: end }, today);
 }
 
-function renderChange(change: Change): string {
-  const tables = change.splits
-    .filter(({ parts }) => parts.length > 0)
-    .map((split) => `\n${renderTable(change.answer, split)}`);
-  return `${changeSentences(change).join("\n")}\n${tables.join("")}`;
+function renderChange({ answer, splits, sentences }: Change & { readonly sentences: readonly string[] }): string {
+  const tables = splits.filter(({ parts }) => parts.length > 0).map((split) => `\n${renderTable(answer, split)}`);
+  return `${sentences.join("\n")}\n${tables.join("")}`;
 }
 
 function renderTable({ question, total }: Answer, { grouping, parts }: ChangeSplit): string {
   const { metric, currency } = question;
-  const names = groupNames(parts);
+  const amounts = `${metricName(metric)}${currency === null ? "" : ` in ${currency}`}`;
+  const names = partNames(parts);
+  const rows = parts.map((part, i) => {
+    const numbers = [exactText(part.before), exactText(part.after), signed(part.change)];
+    return [names[i] ?? "", ...numbers, part.status ?? ""];
+  });
   return textTable([
-    [
-      `${metricName(metric)}${currency === null ? "" : ` in ${currency}`} by ${groupingNoun(grouping)}`,
-      ...["before", "after", "change", ""],
-    ],
-    ...parts.map((part, i) => [
-      part.part === "group" ? (names[i] ?? "") : part.part === "others" ? partText(part) : `(${partText(part)})`,
-      ...[exactText(part.before), exactText(part.after), signed(part.change)],
-      part.status ?? "",
-    ]),
+    [`${amounts} by ${groupingNoun(grouping)}`, "before", "after", "change", ""],
+    ...rows,
     ["total", exactText(total?.before ?? "–"), exactText(total?.amount ?? "–"), signed(total?.change), ""],
   ]);
 }
@@ -111,8 +110,8 @@ const NAME_COLUMNS = 40;
 /** Only for names that have the same beginning. */
 const LONG_NAME_COLUMNS = 200;
 
-/** The names of the parts that are groups, each as short as it can be without being that of another. */
-function groupNames(parts: readonly ChangePart[]): readonly string[] {
+/** The name of each part. Groups whose shortened names are equal get longer names. */
+function partNames(parts: readonly ChangePart[]): readonly string[] {
   const names = parts.map(({ group, label }) => {
     if (group === null) return "(no value)";
     // Two keys may have the same comment.
@@ -120,7 +119,10 @@ function groupNames(parts: readonly ChangePart[]): readonly string[] {
     return label === null || isShared ? group : label;
   });
   const short = names.map((name) => truncatedName(name, NAME_COLUMNS));
-  return short.map((name, i) => {
+  return parts.map((part, i) => {
+    if (part.part === "others") return partText(part);
+    if (part.part !== "group") return `(${partText(part)})`;
+    const name = short[i] ?? "";
     const isUnique = short.indexOf(name) === short.lastIndexOf(name);
     return (isUnique ? name : truncatedName(names[i] ?? "", LONG_NAME_COLUMNS)) || "(blank)";
   });
@@ -132,8 +134,7 @@ function textTable(rows: readonly (readonly string[])[]): string {
   const lines = rows.map((row) => {
     const cells = row.map((cell, column) => {
       const space = " ".repeat((widths[column] ?? 0) - characterCount(cell));
-      const isLast = column === row.length - 1;
-      return column === 0 ? cell + space : isLast ? cell : space + cell;
+      return column === 0 || column === row.length - 1 ? cell + space : space + cell;
     });
     return `${cells.join("  ").trimEnd()}\n`;
   });

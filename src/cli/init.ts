@@ -31,23 +31,24 @@ type InitOptions = {
   readonly yes?: boolean;
 };
 
-/** The answers so far, with the options' values or placeholders for those that are not given yet. */
-type Draft = Omit<InitOptions, "project"> & { readonly project: Project };
+/** What the file is made of: the answers so far, the options, and placeholders for what was not asked yet. */
+type Draft = Omit<InitOptions, "project" | "yes"> & { project: Project };
 
 /** Writes nothing if the file exists, with --yes if an answer does not work, or without --yes if there is no terminal. */
 export async function runInit(app: App, options: InitOptions): Promise<number> {
   if (existsSync(app.configPath)) throw configExists(app);
   const isEmbedded = databaseUrlOf(app.env) === undefined;
   using prompt = openPrompt(app, options.yes === true);
-  const draft: Draft = { ...options, keyVariable: "UNKNOWN", project: { id: "unknown", name: "unknown" } };
+  const { baseUrl, grouping, days } = options;
+  const draft: Draft = { baseUrl, grouping, days, keyVariable: "UNKNOWN", project: { id: "unknown", name: "unknown" } };
   await askForService(app, options, prompt, draft);
-  Object.assign(draft, { project: await askForProject(app, options, prompt, draft) });
-  await prompt.ask(`Groupings, of ${GROUPINGS.join(", ")}`, draft.grouping.join(","), async (answer) => {
-    applyAnswers(app, draft, { grouping: answer.split(/[\s,]+/) });
-  });
-  await prompt.ask("How many days to read again each night", String(draft.days), async (answer) => {
-    applyAnswers(app, draft, { days: Number(answer) });
-  });
+  draft.project = await askForProject(app, options, prompt, draft);
+  await prompt.ask(`Groupings, of ${GROUPINGS.join(", ")}`, grouping.join(","), async (answer) =>
+    applyAnswers(app, draft, { grouping: answer.split(/[\s,]+/) }),
+  );
+  await prompt.ask("How many days to read again each night", String(days), async (answer) =>
+    applyAnswers(app, draft, { days: Number(answer) }),
+  );
   const isGood = await checkDraft(app, draft);
   if (!isGood && options.yes) throw new AppError("rejected", "nothing was written, because a check failed; see above");
   // A file that appeared while this command asked is not replaced.
@@ -68,7 +69,7 @@ function configExists({ configPath }: App): AppError {
   return new AppError("config", `${configPath} exists: edit it, or write a new one with --config FILE`);
 }
 
-/** Throws an AppError if the configuration would have a mistake with the answers. */
+/** Throws `config` if the configuration would have a mistake with the answers. */
 function applyAnswers(app: App, draft: Draft, answers: Partial<Draft>): void {
   parseDraft(app, { ...draft, ...answers });
   Object.assign(draft, answers);
@@ -88,7 +89,7 @@ function openPrompt(app: App, takesDefaults: boolean) {
   lines?.once("close", () => ended.abort(new AppError("stopped", "the input ended before the last answer")));
   const signal = AbortSignal.any([app.signal, ended.signal]);
   return {
-    /** Asks until `accept` returns. An AppError that it throws is shown, and the question is asked again; with --yes it is thrown. */
+    /** Asks until `accept` throws no AppError; with --yes, such an error is thrown. */
     async ask<T>(text: string, defaultAnswer: string, accept: (answer: string) => Promise<T>): Promise<T> {
       for (;;) {
         try {
@@ -105,7 +106,7 @@ function openPrompt(app: App, takesDefaults: boolean) {
   };
 }
 
-/** Neither the address nor the key can be checked without the other, so a call with both checks them. */
+/** One call checks the address and the key: neither can be checked without the other. */
 async function askForService(app: App, options: InitOptions, prompt: Prompt, draft: Draft): Promise<void> {
   await prompt.ask("The service's address", draft.baseUrl, async (baseUrl) => applyAnswers(app, draft, { baseUrl }));
   await prompt.ask("The environment variable that holds the API key", options.keyVariable, async (keyVariable) => {
@@ -153,7 +154,7 @@ async function askForProject(app: App, options: InitOptions, prompt: Prompt, dra
   });
 }
 
-/** Whether all checks of the project succeed. */
+/** Prints the checks of the project, and returns whether none failed. */
 async function checkDraft(app: App, draft: Draft): Promise<boolean> {
   const config = parseDraft(app, draft);
   await using context = await openServiceContext(app, config, undefined);

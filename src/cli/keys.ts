@@ -24,11 +24,11 @@ function keysText(keys: readonly KeyStatus[], rotations: readonly RotationRow[])
   const lines = [...Map.groupBy(rotations, ({ rotation }) => rotation)].flatMap(([name, members]) => [
     members.some(({ project }) => project !== null) ? `${name}, ${counted(members.length, "project")}` : name,
     ...members.flatMap((member) => {
-      const start = member.project === null ? "  " : `  ${member.project}: `;
+      const indent = member.project === null ? "  " : `  ${member.project}: `;
       const texts = (keysOf.get(member.ledgerName) ?? []).map(keyText);
       if (member.failedAttempts > 0) texts.push(attemptsText(member));
       if (member.fallback !== null) texts.push(fallbackText(member));
-      return texts.map((text) => `${start}${text}`);
+      return texts.map((text) => `${indent}${text}`);
     }),
   ]);
   return lines.length === 0 ? "no key was made yet\n" : `${lines.join("\n")}\n`;
@@ -46,7 +46,7 @@ function keyText(key: KeyStatus): string {
   ].join(", ");
 }
 
-/** Seals every key with the current master key. Safe to repeat and to interrupt: each key opens with its old master key or with the current one. */
+/** Seals every key with the current master key. Safe to interrupt and repeat: each key still opens with the previous master key or the current one. */
 export async function runRewrap(app: App): Promise<number> {
   const rewrapped = await withDatabase(app, async (db) => {
     await raiseSequences(db, app.log);

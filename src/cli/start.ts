@@ -21,7 +21,7 @@ import { listJobs, renderJob } from "./jobs.ts";
 /** Closing waits at most this long for a database that does not answer. */
 const CLOSE_MS_MAX = 300;
 
-type StartOptions = { /** Works on the embedded database. */ readonly embedded?: boolean };
+type StartOptions = { readonly embedded?: boolean };
 
 /** Runs until a signal stops it, which is no failure. */
 export async function runStart(app: App, { embedded = false }: StartOptions): Promise<number> {
@@ -60,15 +60,18 @@ async function work(app: App, first: Loaded, db: Database, liveness: Liveness): 
     log: app.log,
     load: async () => withProjects(await loadForWorker(app)),
     requireStartable: (config) => requireStartable(app, config, db),
-    // `status` reads it. If the database is away, the next tick stores it.
+    // `status` shows the refusal. If the database is away, the next tick stores it.
     onRefusalChange: (refusal) => void heartbeatWorker(db, worker, refusal).catch(() => {}),
   });
   reloader = opened;
   // The actor includes the process id, so that the process can be looked up while it lives.
   const workerApp = { ...app, actor: `${app.actor} worker, pid ${process.pid}` };
   const deps = {
-    ...{ worker, liveness, metrics: monitoring.metrics },
-    ...{ refusal: opened.refusal, onProjectsChanged: opened.request },
+    worker,
+    liveness,
+    metrics: monitoring.metrics,
+    refusal: opened.refusal,
+    onProjectsChanged: opened.request,
     async onReady(config: Config) {
       writeToTerminal((await listJobs(db, config)).map(renderJob).join(""));
       writeToTerminal("one line for each run follows; Ctrl-C stops the worker when its claimed jobs are finished\n");
@@ -77,7 +80,7 @@ async function work(app: App, first: Loaded, db: Database, liveness: Liveness): 
   while (!app.signal.aborted) await runWorker(workerApp, opened.current(), db, deps);
 }
 
-/** SIGHUP has the configuration read again. It also comes when the terminal of the worker is closed: then the worker stops. */
+/** SIGHUP has the configuration read again, unless it comes because the worker's terminal was closed: then the worker stops. */
 function onHangup(app: App, reload: () => void): Disposable {
   const isTerminalClosed = () => app.terminal && !isatty(process.stderr.fd);
   const stop = () => process.kill(process.pid, "SIGTERM");
