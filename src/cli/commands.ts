@@ -25,7 +25,7 @@ type Run = (load: () => Promise<(app: App, ...args: never[]) => Promise<number>>
 /** Parsing a command line calls `choose` with the command that it names. */
 export function defineCommands(version: string, choose: (configPath: string, run: CommandRun) => void): Command {
   const program = new Command("usage-export")
-    .description("Stores what a speech service reports about usage in Postgres every night, and rotates API keys.")
+    .description("Every night, stores in Postgres what a speech service reports about usage, and rotates its API keys.")
     .version(version, "--version", "prints the version")
     .exitOverride()
     .showHelpAfterError("(--help lists commands and options)")
