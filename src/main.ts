@@ -50,7 +50,7 @@ void main();
 // A function, because the bundle is CommonJS, which has no await outside of one.
 async function main(): Promise<void> {
   process.exitCode = UNFINISHED;
-  const { runCommandLine } = await import("./cli/command-line.ts");
+  const { runCommandLine } = await import("./cli/commands.ts");
   const status = await runCommandLine(process.argv.slice(2), process.env, abortOnSignals("SIGINT", "SIGTERM"));
   process.exitCode = status || (isAnswerLost ? 1 : 0);
   // Everything is closed by now. A connection whose other end does not answer must not keep the process running.

@@ -53,7 +53,7 @@ const ONLY_IN: Readonly<Record<string, readonly string[]>> = {
   undici: ["proxy-agent.ts", "service/client.ts", "worker/webhook.ts"],
   "prom-client": ["show/prometheus.ts"],
   jose: ["keys/seal.ts"],
-  commander: ["cli/command-line.ts", "cli/commands.ts"],
+  commander: ["cli/commands.ts"],
   "cli-progress": ["cli/export.ts"],
   croner: ["schedule/cron.ts", "config/fields.ts"],
   "node-cron": ["schedule/cron.ts", "config/fields.ts"],

@@ -1,13 +1,51 @@
-// The commands with their options and examples. A command's module is loaded only when it runs, to start fast.
+// Runs the command that the command line names. A command's module is loaded only when it runs, to start fast.
 
-import { Command, InvalidArgumentError, Option } from "commander";
+import { Command, CommanderError, InvalidArgumentError, Option } from "commander";
 import type { App } from "../app.ts";
-import { CONFIG_FILE } from "../package-files.ts";
+import { AppError, errorText } from "../errors.ts";
+import { CONFIG_FILE, programVersion } from "../package-files.ts";
+import type { Environment } from "../proxy.ts";
+import { escapeControlCharacters } from "../text.ts";
 import { BACKFILL_MODES } from "../usage/backfill.ts";
 import { isDay } from "../usage/days.ts";
 import { DIALECTS, USAGE_DIMENSIONS } from "../usage/dimensions.ts";
 import { METRICS } from "../usage/metrics.ts";
 import { GROUPINGS, type Grouping, groupingBy } from "../usage/series.ts";
+
+/** Returns 0 if all is done; 1 if something failed, and what succeeded is stored; 2 if the command line or the configuration is wrong. */
+export async function runCommandLine(args: readonly string[], env: Environment, signal: AbortSignal): Promise<number> {
+  let chosen: { readonly configPath: string; readonly run: CommandRun } | undefined;
+  const program = defineCommands(await programVersion(), (configPath, run) => {
+    chosen = { configPath, run };
+  });
+  try {
+    program.parse([...args], { from: "user" });
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+    throw error;
+  }
+  if (!chosen) return 2;
+  let app: App | undefined;
+  try {
+    // --help does not need it.
+    const { openApp } = await import("../app.ts");
+    app = await openApp(env, chosen.configPath, signal);
+    return await chosen.run(app);
+  } catch (error) {
+    const text = `usage-export: ${failureText(error, signal)}\n`;
+    process.stderr.write(escapeControlCharacters(app ? app.scrubber.scrub(text) : text));
+    return error instanceof AppError && error.code === "config" ? 2 : 1;
+  }
+}
+
+/** One line for a failure that somebody can act on; the stack for a bug of this program. */
+function failureText(error: unknown, signal: AbortSignal): string {
+  if (signal.aborted) return errorText(signal.reason);
+  // Errors of the operating system and of the database have a code. Node's TypeErrors have one, too, and are bugs.
+  const isSystemError = error instanceof Error && "code" in error && !(error instanceof TypeError);
+  if (error instanceof AppError || isSystemError || !(error instanceof Error)) return errorText(error);
+  return error.stack ?? error.message;
+}
 
 const ENVIRONMENT = `
 Environment:
@@ -17,7 +55,7 @@ Environment:
   and the variables that the configuration names for API keys, such as USAGE_EXPORT_KEY`;
 
 /** Returns the exit status. */
-export type CommandRun = (app: App) => Promise<number>;
+type CommandRun = (app: App) => Promise<number>;
 
 /** Makes commander's action for a command, from what loads the command's function. Commander's arguments and options go to that function. */
 type Run = (load: () => Promise<(app: App, ...args: never[]) => Promise<number>>) => (...given: unknown[]) => void;

@@ -3,7 +3,7 @@
 
 import { AsyncLocalStorage } from "node:async_hooks";
 import { createRequire } from "node:module";
-import type { runCommandLine } from "../../src/cli/command-line.ts";
+import type { runCommandLine } from "../../src/cli/commands.ts";
 import { AppError } from "../../src/errors.ts";
 import { MAIN, openOutput, type Program, type ProgramOptions } from "./program.ts";
 
@@ -54,8 +54,8 @@ export function startCommand(
 
 async function loadCommandLine(): Promise<CommandLine> {
   for (const name of ["stdout", "stderr"] as const) collectWrites(name);
-  if (MAIN.endsWith(".ts")) return import("../../src/cli/command-line.ts");
-  return createRequire(MAIN)("./command-line.cjs");
+  if (MAIN.endsWith(".ts")) return import("../../src/cli/commands.ts");
+  return createRequire(MAIN)("./commands.cjs");
 }
 
 function collectWrites(name: keyof Output["texts"]): void {

@@ -104,6 +104,6 @@ async function buildPackage(folder: string): Promise<string> {
     await symlink(path.join(ROOT, file), link);
   }
   const bundle = path.join(folder, BUNDLE);
-  await promisify(execFile)(process.execPath, [path.join(ROOT, "tools/build.ts"), bundle, "src/cli/command-line.ts"]);
+  await promisify(execFile)(process.execPath, [path.join(ROOT, "tools/build.ts"), bundle, "src/cli/commands.ts"]);
   return path.join(bundle, "usage-export.cjs");
 }
