@@ -15,7 +15,7 @@ import type { ConfigIssue, Path } from "./json.ts";
 import { describeReceived, describeValue, didYouMean, formatPath, oneOf, quoteAll } from "./messages.ts";
 import { isPattern, matchesPattern } from "./projects.ts";
 import type { WrittenRotation } from "./rotations.ts";
-import type { ConfigFile, FilterOfEach } from "./schema.ts";
+import type { ConfigFile } from "./schema.ts";
 
 type Export = ConfigFile["exports"][number];
 type Report = (path: Path, message: string) => void;
@@ -85,58 +85,26 @@ function checkExport(config: Checked, job: Export, at: Path): void {
 
 function checkConditions({ report, service }: Checked, job: Export, filter: Filter, at: Path): void {
   const { source, checkFeatures } = job;
-  const { dimensions, features } = filter;
-  for (const one of DIMENSIONS.filter((name) => Object.hasOwn(dimensions, name))) {
-    const path = [...at, "dimensions", one];
-    if (!DIMENSIONS_OF[source].includes(one)) report(path, `is a dimension ${OTHER_SOURCE[source]}`);
-    if (service.dialect !== "2026" || dimension(one).in2026?.filter !== null) continue;
-    report(path, 'the dialect "2026" has no such filter, only the grouping: remove it, or use the dialect "interface"');
-  }
-  if (source !== "usage" && Object.keys(features).length > 0) {
-    report([...at, "features"], `is a condition ${OTHER_SOURCE[source]}`);
-  }
-  if (checkFeatures !== "error") return;
-  // The service answers a value it does not know with no usage, which looks like a day without usage.
-  for (const one of DIMENSIONS) {
-    const [value, listed] = [dimensions[one], documentedValues(one, source)];
-    if (value === undefined || !listed || listed.includes(value)) continue;
+  for (const name of DIMENSIONS) {
+    const value = filter.dimensions[name];
+    if (value === undefined) continue;
+    const path = [...at, "dimensions", name];
+    if (!DIMENSIONS_OF[source].includes(name)) report(path, `is a dimension ${OTHER_SOURCE[source]}`);
+    if (service.dialect === "2026" && dimension(name).in2026?.filter === null) {
+      report(
+        path,
+        'the dialect "2026" has no such filter, only the grouping: remove it, or use the dialect "interface"',
+      );
+    }
+    // The service answers a value it does not know with no usage, which looks like a day without usage.
+    const listed = documentedValues(name, source);
+    if (checkFeatures !== "error" || !listed || listed.includes(value)) continue;
     const hint =
       didYouMean(value, listed) || '; "checkFeatures": "warn" allows values that the interface does not name';
-    report([...at, "dimensions", one], `expected ${oneOf(listed)}; got ${describeValue(value)}${hint}`);
+    report(path, `expected ${oneOf(listed)}; got ${describeValue(value)}${hint}`);
   }
-}
-
-type GoodFilter = { readonly name: string; readonly conditions: string; readonly at: Path };
-
-/** What each filter is compared with. There may be thousands of filters. */
-type KnownFilters = {
-  /** The filters before it that are right. */
-  readonly byName: Map<string, GoodFilter>;
-  readonly byConditions: Map<string, GoodFilter>;
-  /** The dimensions that filters fan out by. */
-  readonly fannedOut: ReadonlySet<EachDimension>;
-};
-
-function checkFilters(report: Report, exports: readonly Export[]): void {
-  const fannedOut = exports.flatMap(({ filters }) => filters.flatMap((one) => ("each" in one ? one.each : [])));
-  const known: KnownFilters = { byName: new Map(), byConditions: new Map(), fannedOut: new Set(fannedOut) };
-  const grouped = new Map([...known.fannedOut].map((by) => [by, projectsGroupedBy(exports, by)]));
-  for (const [i, job] of exports.entries()) {
-    const names: NameAt[] = [];
-    for (const [n, filter] of job.filters.entries()) {
-      const at = ["exports", i, "filters", n];
-      const [field, value] = "each" in filter ? ["each", `${filter.each}=*`] : ["name", filter.name];
-      names.push({ value, path: [...at, field] });
-      const problem =
-        "each" in filter ? fanOutProblem(job, filter, grouped.get(filter.each)) : nameProblem(filter, known);
-      if (problem !== undefined) report([...at, field], problem);
-      else if ("name" in filter) {
-        const good = { name: filter.name, conditions: filterKey(filter), at };
-        if (!known.byName.has(good.name)) known.byName.set(good.name, good);
-        if (!known.byConditions.has(good.conditions)) known.byConditions.set(good.conditions, good);
-      }
-    }
-    reportDuplicates(report, names, "each filter of an export once");
+  if (source !== "usage" && Object.keys(filter.features).length > 0) {
+    report([...at, "features"], `is a condition ${OTHER_SOURCE[source]}`);
   }
 }
 
@@ -144,25 +112,56 @@ function checkFilters(report: Report, exports: readonly Export[]): void {
  * The views identify a filter by its name, the database by its conditions. So over all exports two names for the same conditions would show
  * the same usage twice, and two conditions with one name would show different usage as one.
  */
-function nameProblem(filter: Filter, { byName, byConditions, fannedOut }: KnownFilters): string | undefined {
-  const { name } = filter;
-  const conditions = filterKey(filter);
-  if (name === "all" && conditions !== NO_CONDITIONS) {
-    return '"all" is all usage, without conditions: give this filter another name';
+function checkFilters(report: Report, exports: readonly Export[]): void {
+  const fannedOut = new Set(
+    exports.flatMap(({ filters }) => filters.flatMap((one) => ("each" in one ? one.each : []))),
+  );
+  const grouped = new Map([...fannedOut].map((by) => [by, projectsGroupedBy(exports, by)]));
+  // The first filter without a problem of each name and of each conditions. Maps, because there may be thousands of filters.
+  const byName = new Map<string, { readonly conditions: string; readonly at: Path }>();
+  const byConditions = new Map<string, { readonly name: string; readonly at: Path }>();
+  const nameProblem = (name: string, conditions: string): string | undefined => {
+    if (name === "all" && conditions !== NO_CONDITIONS) {
+      return '"all" is all usage, without conditions: give this filter another name';
+    }
+    if ([...fannedOut].some((each) => name.startsWith(`${each}=`))) {
+      return 'a name that begins like "accessor=" is that of a value of "each": give this filter another name';
+    }
+    const [sameName, sameConditions] = [byName.get(name), byConditions.get(conditions)];
+    if (sameName && sameName.conditions !== conditions) {
+      return `has other conditions than the filter of this name at ${formatPath(sameName.at)}: rename one of them`;
+    }
+    if (!sameConditions || sameConditions.name === name) return undefined;
+    return `has the same conditions as ${formatPath(sameConditions.at)}, which is called ${JSON.stringify(sameConditions.name)}: use one name, or the same usage is shown twice`;
+  };
+  for (const [i, job] of exports.entries()) {
+    const names: NameAt[] = [];
+    for (const [n, filter] of job.filters.entries()) {
+      const at = ["exports", i, "filters", n];
+      if ("each" in filter) {
+        const path = [...at, "each"];
+        names.push({ value: `${filter.each}=*`, path });
+        const problem = fanOutProblem(job, filter.each, grouped.get(filter.each));
+        if (problem !== undefined) report(path, problem);
+        continue;
+      }
+      const { name } = filter;
+      const path = [...at, "name"];
+      names.push({ value: name, path });
+      const conditions = filterKey(filter);
+      const problem = nameProblem(name, conditions);
+      if (problem !== undefined) report(path, problem);
+      else {
+        if (!byName.has(name)) byName.set(name, { conditions, at });
+        if (!byConditions.has(conditions)) byConditions.set(conditions, { name, at });
+      }
+    }
+    reportDuplicates(report, names, "each filter of an export once");
   }
-  if ([...fannedOut].some((each) => name.startsWith(`${each}=`))) {
-    return 'a name that begins like "accessor=" is that of a value of "each": give this filter another name';
-  }
-  const [sameName, sameConditions] = [byName.get(name), byConditions.get(conditions)];
-  if (sameName && sameName.conditions !== conditions) {
-    return `has other conditions than the filter of this name at ${formatPath(sameName.at)}: rename one of them`;
-  }
-  if (!sameConditions || sameConditions.name === name) return undefined;
-  return `has the same conditions as ${formatPath(sameConditions.at)}, which is called ${JSON.stringify(sameConditions.name)}: use one name, or the same usage is shown twice`;
 }
 
 /** `grouped` has the projects whose values of the dimension are stored. */
-function fanOutProblem(job: Export, { each }: FilterOfEach, grouped?: ReadonlySet<string>): string | undefined {
+function fanOutProblem(job: Export, each: string, grouped?: ReadonlySet<string>): string | undefined {
   if (job.source === "billing") return 'expected no "each" beside "source": "billing": only usage is fanned out';
   if (job.window === undefined) return 'expected a "window" in this export: the values are those of its days';
   const unread = job.projects.filter((name) => !grouped?.has(name));
@@ -170,7 +169,7 @@ function fanOutProblem(job: Export, { each }: FilterOfEach, grouped?: ReadonlySe
   return `expected an export that groups ${quoteAll(unread)} by ${JSON.stringify(each)} without conditions: what it stored says which values there are`;
 }
 
-/** The projects of the exports that group all usage by it. */
+/** The projects of the exports that group all usage by the dimension. */
 function projectsGroupedBy(exports: readonly Export[], grouping: EachDimension): ReadonlySet<string> {
   // If a filter called "all" has conditions, that is an issue of its own.
   const isUnfiltered = (filter: Export["filters"][number]) =>

@@ -11,15 +11,7 @@ import { withRules } from "./fields.ts";
 import { parseJson } from "./json.ts";
 import { configError, defaultExpectation, fileReadProblem, toConfigIssues } from "./messages.ts";
 import { type Budget, resolveBudgets, unreadIssues } from "./money.ts";
-import {
-  type Discovery,
-  keyName,
-  keyOf,
-  matchesPattern,
-  projectsNamed,
-  type StaticKeyReference,
-  type WrittenProject,
-} from "./projects.ts";
+import { type Discovery, keyName, matchesPattern, projectsNamed, type WrittenProject, withId } from "./projects.ts";
 import { deliveryIssues, jobNameOf, keyOfProject, type RotationConfig, rotationsOf } from "./rotations.ts";
 import { ConfigFile } from "./schema.ts";
 
@@ -39,11 +31,21 @@ export type Config = Omit<ConfigFile, "$schema" | "projects" | "exports" | "rota
 };
 
 type ConfiguredProject = WrittenProject & {
-  /** Discovered projects of one entry share one object as their key, unless each has its own. */
   readonly isDiscovered?: true;
   /** How many days before the first reading of a discovered project are read, too. */
   readonly backfill?: number;
 };
+
+/** Relative paths in the file start at the file's folder. Throws an AppError that names every issue. */
+export async function loadConfig(file: string): Promise<Config> {
+  const bytes = await readRegularFile(file).catch((cause: unknown) => {
+    const init = systemCode(cause) === "ENOENT" ? "make one with: usage-export init, or " : "";
+    const problem = `the configuration ${fileReadProblem(file, cause)}; ${init}name another with --config FILE`;
+    throw new AppError("config", problem);
+  });
+  if (!isUtf8(bytes)) throw new AppError("config", `${file} is not UTF-8 text: save it as UTF-8`);
+  return parseConfig(bytes.toString("utf8"), { source: file, baseDir: path.dirname(path.resolve(file)) });
+}
 
 /** `source` is the text's name in messages. Throws one AppError that names every issue with its path. */
 export function parseConfig(text: string, { source, baseDir }: { source: string; baseDir: string }): Config {
@@ -65,26 +67,37 @@ export function parseConfig(text: string, { source, baseDir }: { source: string;
   return config;
 }
 
-export type ConfiguredJob = ReturnType<typeof jobsOf>[number];
-
-/** The jobs as they are in the file, the exports first: a rotation of many projects is one. */
-export function jobsOf(config: Pick<Config, "exports" | "rotations" | "file">) {
-  const rotationsByJob = Map.groupBy(config.rotations, jobNameOf);
-  return [
-    ...config.exports.map((job) => ({ ...job, kind: "export" as const })),
-    ...config.file.rotations.map(({ name, schedule, timezone, projects }) => ({
-      ...{ kind: "rotation" as const, name, schedule, timezone },
-      /** One for each project that is known. */
-      ...{ rotations: rotationsByJob.get(name) ?? [], isForMany: projects !== undefined },
-    })),
-  ];
-}
-
 /** Changes each `{ file }` at any depth in place. Not for exports: a feature may have any name. */
 function makePathsAbsolute(value: unknown, baseDir: string): void {
   if (typeof value !== "object" || value === null) return;
   if ("file" in value) value.file = path.resolve(baseDir, String(value.file));
   for (const part of Object.values(value)) makePathsAbsolute(part, baseDir);
+}
+
+export type ConfiguredJob = ReturnType<typeof jobsOf>[number];
+
+/** The jobs as they are in the file, the exports first: a rotation for many projects is one job. */
+export function jobsOf(config: Pick<Config, "exports" | "rotations" | "file">) {
+  const rotationsByJob = Map.groupBy(config.rotations, jobNameOf);
+  return [
+    ...config.exports.map((job) => ({ ...job, kind: "export" as const })),
+    ...config.file.rotations.map(({ name, schedule, timezone, projects }) => ({
+      kind: "rotation" as const,
+      name,
+      schedule,
+      timezone,
+      rotations: rotationsByJob.get(name) ?? [],
+      isForMany: projects !== undefined,
+    })),
+  ];
+}
+
+/**
+ * The configuration with these discovered projects in place of those it had. A project that has vanished is left out, like one that was
+ * removed from the file; only budgets go on counting what it used.
+ */
+export function withDiscovered(config: Config, known: readonly KnownProject[], version = "not stored"): Config {
+  return config.discovery.length === 0 ? config : { ...resolved(config.file, known), projectsVersion: version };
 }
 
 function resolved(file: ConfigFile, known: readonly KnownProject[]): Config {
@@ -97,7 +110,10 @@ function resolved(file: ConfigFile, known: readonly KnownProject[]): Config {
   const projects = [...written, ...found.flatMap(({ project, hasVanished }) => (hasVanished ? [] : project))];
   const everSeen = [...written, ...found.map(({ project }) => project)];
   return {
-    ...{ ...rest, file, discovery, projects },
+    ...rest,
+    file,
+    discovery,
+    projects,
     exports: exportsOf(file, projects),
     rotations: rotationsOf(file.rotations, projects),
     budgets: resolveBudgets(file.budgets, { projects: everSeen, exports: exportsOf(file, everSeen) }),
@@ -114,36 +130,6 @@ function exportsOf({ exports }: ConfigFile, projects: readonly ConfiguredProject
   }));
 }
 
-/** Relative paths in the file start at the file's folder. Throws an AppError that names every issue. */
-export async function loadConfig(file: string): Promise<Config> {
-  const bytes = await readRegularFile(file).catch((cause: unknown) => {
-    const init = systemCode(cause) === "ENOENT" ? "make one with: usage-export init, or " : "";
-    const problem = `the configuration ${fileReadProblem(file, cause)}; ${init}name another with --config FILE`;
-    throw new AppError("config", problem);
-  });
-  if (!isUtf8(bytes)) throw new AppError("config", `${file} is not UTF-8 text: save it as UTF-8`);
-  return parseConfig(bytes.toString("utf8"), { source: file, baseDir: path.dirname(path.resolve(file)) });
-}
-
-/** What the list of projects that a key sees is called in the database and in messages. */
-export function listOf({ key }: { readonly key: StaticKeyReference }): string {
-  return keyName(key);
-}
-
-/** Whether the entry is for the project, if the service lists it. */
-function includes({ include, exclude }: Discovery, { id, name }: { id: string; name: string }): boolean {
-  const fits = (pattern: string) => matchesPattern(pattern, name) || matchesPattern(pattern, id);
-  return include.some(fits) && !exclude.some(fits);
-}
-
-/**
- * The configuration with these discovered projects in place of those it had. A project that has vanished is left out, like one that was
- * removed from the file; only budgets go on counting what it used.
- */
-export function withDiscovered(config: Config, known: readonly KnownProject[], version = "not stored"): Config {
-  return config.discovery.length === 0 ? config : { ...resolved(config.file, known), projectsVersion: version };
-}
-
 /** Each project once, by the first entry that includes it. A project that is written in the file, too, is not discovered. */
 function discoveredProjects(
   entries: readonly Discovery[],
@@ -154,7 +140,7 @@ function discoveredProjects(
   const writtenIds = new Set(written.map(({ id }) => id));
   const chosen = new Map<string, { readonly entry: Discovery; readonly found: KnownProject }>();
   for (const entry of entries) {
-    for (const found of byList.get(listOf(entry)) ?? []) {
+    for (const found of byList.get(keyName(entry.key)) ?? []) {
       const other = chosen.get(found.id);
       const isBetter = !other || (other.found.vanishedAt !== null && found.vanishedAt === null);
       if (isBetter && !writtenIds.has(found.id) && includes(entry, found)) chosen.set(found.id, { entry, found });
@@ -170,8 +156,13 @@ function discoveredProjects(
       while (taken.has(name)) name = `${name} (${found.id})`;
       taken.add(name);
       const { backfill } = entry;
-      const key = keyOf(entry.projectKey ?? entry.key, found.id);
+      const key = withId(entry.projectKey ?? entry.key, found.id);
       const project = { id: found.id, name, key, isDiscovered: true as const, ...(backfill > 0 && { backfill }) };
       return { project, hasVanished: found.vanishedAt !== null };
     });
+}
+
+function includes({ include, exclude }: Discovery, { id, name }: KnownProject): boolean {
+  const fits = (pattern: string) => matchesPattern(pattern, name) || matchesPattern(pattern, id);
+  return include.some(fits) && !exclude.some(fits);
 }

@@ -1,5 +1,5 @@
-// The messages about the configuration: path, line, what was expected, what was found, and what a misspelt word was meant to be. A value is
-// shown only where it can't be a secret. Pure.
+// Messages about the configuration: path, line, what was expected, what was found, and what a misspelt word was meant to be. A value is shown
+// only where it can't be a secret. Pure.
 
 import leven from "leven";
 import type { z } from "zod";
@@ -42,7 +42,7 @@ function isKeyPath([list, , field]: Path): boolean {
   return (list === "projects" && field === "key") || (list === "rotations" && field === "createWith");
 }
 
-/** Shortened, and without text that looks like a key. */
+/** The value, shortened. Text that looks like a key is not shown. */
 export function describeValue(value: unknown): string {
   if (typeof value === "string") return quoteText(value);
   if (typeof value === "number" || typeof value === "boolean") return String(value);
@@ -129,8 +129,8 @@ function unionIssues(issue: z.core.$ZodIssueInvalidUnion, path: Path): ConfigIss
 const FOREIGN = 1_000;
 
 /**
- * How badly an alternative fits: its number of issues, and far more if it was hardly meant. That is so if the type is another one, if it lacks
- * a field that was given, or if its fixed value, such as "discover": true, was not given.
+ * How badly an alternative fits: its number of issues, plus FOREIGN if it was hardly meant. It was hardly meant if it has another type, if it
+ * does not know a field that was given, or if its fixed value, such as "discover": true, was not given.
  */
 function misfit(issues: readonly ZodIssue[], input: unknown): number {
   const isForeign = (issue: ZodIssue) => {
@@ -169,7 +169,7 @@ export function oneOf(names: readonly string[]): string {
 
 const NAMES_SHOWN_MAX = 30;
 
-/** Quotes the names. Of a long list, such as thousands of projects, only the first are named. */
+/** Quotes the names; of a long list only the first, as there may be thousands of projects. */
 export function quoteAll(names: readonly string[]): string {
   const quoted = names.map((name) => JSON.stringify(name));
   return firstNames(quoted, NAMES_SHOWN_MAX);

@@ -60,17 +60,16 @@ function priceProblems({ metric, per, price, from, until, tiers }: Price): Confi
   return issues;
 }
 
-function risingIssues(amounts: readonly { amount: string; path: Path }[], each: string): ConfigIssue[] {
+function risingIssues(amounts: readonly { amount: string; path: Path }[], what: string): ConfigIssue[] {
   return amounts.flatMap(({ amount, path }, i) => {
     const before = amounts[i - 1]?.amount ?? "0";
     if (Number(amount) > Number(before)) return [];
-    return [{ path, message: `expected more than ${before}, each ${each} above the one before; got ${amount}` }];
+    return [{ path, message: `expected more than ${before}, each ${what} above the one before; got ${amount}` }];
   });
 }
 
 export const PriceList = z.array(withRules(WrittenPrice, priceProblems));
 
-/** The currency of billing. */
 const BILLED = "USD";
 
 const SCOPED = BUDGET_SCOPES.filter((scope) => scope !== "all");
@@ -138,24 +137,27 @@ export function resolveBudgets(
   });
 }
 
-type Readers = { budgets: readonly Budget[]; exports: readonly ExportJob[]; prices: readonly Price[] };
+type BudgetSetting = {
+  readonly budgets: readonly Budget[];
+  readonly exports: readonly ExportJob[];
+  readonly prices: readonly Price[];
+  readonly discovery: readonly object[];
+};
 
-/** A budget whose usage no export reads would never be used up, whatever happens. */
-export function unreadIssues({ budgets, exports, prices, discovery }: Readers & { discovery: readonly object[] }) {
+/** A budget whose usage no export reads would never be used up. */
+export function unreadIssues({ budgets, exports, prices, discovery }: BudgetSetting) {
   return budgets.flatMap(({ project, scope, metric, currency, projects }, i): ConfigIssue[] => {
-    // Before they are discovered, nobody knows which projects a budget for all of them counts.
+    // Which projects a budget without `project` counts is not known before they are discovered.
     if (project === undefined && discovery.length > 0) return [];
     const grouping = SCOPE_GROUPINGS[scope];
-    const isBilled = metric === "cost" && currency === BILLED && scope !== "model";
-    const isPriced = metric === "cost" && prices.length > 0 && (scope === "all" || scope === "model");
-    const sources: readonly (readonly [Source, Grouping])[] = [
-      ...(metric === "cost" ? [] : [["usage", grouping] as const]),
-      ...(isBilled ? [["billing", grouping] as const] : []),
-      ...(isPriced ? [["usage", "model"] as const] : []),
-    ];
+    const isPriced = prices.length > 0 && (scope === "all" || scope === "model");
+    const sources: [Source, Grouping][] = [];
+    if (metric !== "cost") sources.push(["usage", grouping]);
+    else if (currency === BILLED && scope !== "model") sources.push(["billing", grouping]);
+    if (metric === "cost" && isPriced) sources.push(["usage", "model"]);
     const readers = exports.filter(({ source, groupings, filters }) => {
       const isUnfiltered = filters.some((filter) => filterKey(filter) === NO_CONDITIONS);
-      return isUnfiltered && sources.some(([kind, by]) => source === kind && groupings.includes(by));
+      return isUnfiltered && sources.some(([needed, by]) => source === needed && groupings.includes(by));
     });
     const read = new Set(readers.flatMap((job) => job.projects.map(({ id }) => id)));
     const unread = projects.filter(({ id }) => !read.has(id)).map(({ name }) => name);

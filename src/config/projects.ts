@@ -9,8 +9,18 @@ import { isKeyLike } from "./messages.ts";
 /** Stands for the id of a project in the path of a file or in an argument. */
 const ID = "{id}";
 
-export function hasId(text: string): boolean {
-  return text.includes(ID);
+/** Whether a key or a delivery is another one in each project. */
+export function hasId(place: { file: string } | { command: readonly string[] } | { env: string }): boolean {
+  if ("file" in place) return place.file.includes(ID);
+  return "command" in place && place.command.some((text) => text.includes(ID));
+}
+
+/** Puts the id of the project into the path or the arguments of a key or a delivery. */
+export function withId<T extends object>(place: T, id: string): T {
+  if ("first" in place) return { ...place, first: withId(Object(place.first), id) };
+  if ("file" in place) return { ...place, file: putId(String(place.file), id) };
+  if (!("command" in place) || !Array.isArray(place.command)) return place;
+  return { ...place, command: place.command.map((text) => putId(String(text), id)) };
 }
 
 export function putId(text: string, id: string): string {
@@ -45,7 +55,7 @@ const StaticKey = z.union([Env, KeyFile, Command], {
 });
 
 function commandProblem([program = "", ...args]: readonly string[]): string | undefined {
-  if (hasId(program)) return "expected a program without {id}: it is for the arguments";
+  if (program.includes(ID)) return "expected a program without {id}: it is for the arguments";
   return args.some(isKeyLike) && /^(.*\/)?(echo|printf)$/.test(program) ? secretMessage : undefined;
 }
 
@@ -63,8 +73,8 @@ export const KeySource = z
 const NO_PLACEHOLDER =
   'expected no placeholder: this key lists the projects, before any is known; "projectKey" may have "{id}"';
 
-/** The key that lists projects. It can't be that of a rotation, which belongs to one project. */
-const ListKey = StaticKey.refine((key) => !isPatternKey(key), NO_PLACEHOLDER);
+/** The key that lists projects. A rotation can't make it, as each of its keys belongs to one project. */
+const ListKey = StaticKey.refine((key) => !hasId(key), NO_PLACEHOLDER);
 
 /** The project id in the packaged example: the service would answer it with 404 or with the usage of somebody else. */
 const PLACEHOLDER_ID = "PROJECT_ID";
@@ -105,7 +115,7 @@ export type KeyReference = z.output<typeof KeySource>;
 export type StaticKeyReference = z.output<typeof StaticKey>;
 export type CommandReference = z.output<typeof Command>;
 
-/** What a key is called in logs and in the database. Entries that find it in the same place have the same key. */
+/** What a key, and the list of the projects that it can see, is called in logs and in the database. Keys found in one place have one name. */
 export function keyName(key: KeyReference): string {
   if ("env" in key) return `env ${key.env}`;
   if ("file" in key) return `file ${key.file}`;
@@ -116,26 +126,6 @@ export function keyName(key: KeyReference): string {
 
 export function rotationKeyName(rotation: string): string {
   return `rotation ${rotation}`;
-}
-
-/** Whether it stands for another key in each project. */
-export function isPatternKey(reference: KeyReference): boolean {
-  const source = "rotation" in reference ? reference.first : reference;
-  if ("file" in source) return hasId(source.file);
-  return "command" in source && source.command.some(hasId);
-}
-
-/** The source of this project's key. A source without `{id}` is returned itself, so that projects that share a key share one object. */
-export function keyOf(reference: KeyReference, id: string): KeyReference {
-  if (!isPatternKey(reference)) return reference;
-  return "rotation" in reference ? { ...reference, first: withId(reference.first, id) } : withId(reference, id);
-}
-
-/** Puts the id of the project into a path, or into the arguments of a command. */
-export function withId<T extends object>(reference: T, id: string): T {
-  if ("file" in reference) return { ...reference, file: putId(String(reference.file), id) };
-  if (!("command" in reference) || !Array.isArray(reference.command)) return reference;
-  return { ...reference, command: reference.command.map((one) => putId(String(one), id)) };
 }
 
 /** In a pattern of names, * is any text. */
@@ -158,13 +148,14 @@ export function matchesPattern(pattern: string, text: string): boolean {
   return at + last.length <= text.length && text.endsWith(last);
 }
 
-type NamedProject = Project & { readonly isDiscovered?: true };
-
 /**
- * The projects that have one of these names or match a pattern among them, each once. Discovered projects are found only by patterns: if one is
- * called "prod-*" at the service, this pattern must still find the others.
+ * The projects that have one of these names or match one of these patterns, each once. Discovered projects are found only by patterns: if one
+ * is called "prod-*" at the service, this pattern must still find the others.
  */
-export function projectsNamed(projects: readonly NamedProject[], names: readonly string[]): Project[] {
+export function projectsNamed(
+  projects: readonly (Project & { readonly isDiscovered?: true })[],
+  names: readonly string[],
+): Project[] {
   const written = projects.filter(({ isDiscovered }) => !isDiscovered);
   const byName = new Map(written.map((project) => [project.name, project]));
   const named = names.flatMap((name) => {

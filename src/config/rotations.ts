@@ -5,7 +5,7 @@ import type { Project } from "../usage/series.ts";
 import { FilePath, Name, object, Schedule, Timezone, text, wholeNumber, withRules } from "./fields.ts";
 import type { ConfigIssue } from "./json.ts";
 import { formatPath } from "./messages.ts";
-import { hasId, type KeyReference, KeySource, keyOf, projectsNamed, putId, withId } from "./projects.ts";
+import { hasId, type KeyReference, KeySource, projectsNamed, putId, withId } from "./projects.ts";
 
 const WrittenSink = z.union(
   [
@@ -56,7 +56,6 @@ export const Rotation = withRules(RotationOfFile, problemsOf);
 
 export type WrittenRotation = z.output<typeof Rotation>;
 
-/** Fields of a rotation that contradict each other. */
 function problemsOf({ project, projects, deliver }: z.output<typeof RotationOfFile>): ConfigIssue[] {
   if (projects === undefined) {
     return project === undefined ? [{ path: ["project"], message: 'missing; expected "project" or "projects"' }] : [];
@@ -66,13 +65,12 @@ function problemsOf({ project, projects, deliver }: z.output<typeof RotationOfFi
   }
   const message =
     'expected "{id}", the id of the project, in it: otherwise each project would overwrite the key of the one before';
-  return deliver.flatMap((sink, i) => {
-    const [field, hasIdMark] = "file" in sink ? ["file", hasId(sink.file)] : ["command", sink.command.some(hasId)];
-    return hasIdMark ? [] : [{ path: ["deliver", i, String(field)], message }];
-  });
+  return deliver.flatMap((sink, i) =>
+    hasId(sink) ? [] : [{ path: ["deliver", i, "file" in sink ? "file" : "command"], message }],
+  );
 }
 
-/** Where a new key is delivered, besides the sealed store. A file has an absolute path. */
+/** Where a new key is delivered, besides the sealed store. */
 export type Sink = z.output<typeof WrittenSink>;
 
 /** A rotation for one project. `name` is its name in the ledger. */
@@ -84,25 +82,24 @@ export type RotationConfig = Readonly<Omit<WrittenRotation, "project" | "project
   readonly createWith?: KeyReference;
 };
 
-/** The rotation's name in the configuration. */
 export function jobNameOf({ jobName, name }: Pick<RotationConfig, "jobName" | "name">): string {
   return jobName ?? name;
 }
 
 /** The name of a project's rotation in the ledger. It has the id, so that a project that is renamed keeps its keys. */
-function rotationName(jobName: string, { id }: Project): string {
+function ledgerName(jobName: string, { id }: Project): string {
   return `${jobName}/${id}`;
 }
 
-/** If the key belongs to a rotation for many projects, returns this project's own one; any other key as it is. */
+/** The key that the reference leads to in this project. */
 export function keyOfProject(reference: KeyReference, written: readonly WrittenRotation[], project: Project) {
-  const key = keyOf(reference, project.id);
+  const key = withId(reference, project.id);
   if (!("rotation" in key)) return key;
   const isForMany = written.some(({ name, projects }) => name === key.rotation && projects !== undefined);
-  return isForMany ? { ...key, rotation: rotationName(key.rotation, project) } : key;
+  return isForMany ? { ...key, rotation: ledgerName(key.rotation, project) } : key;
 }
 
-/** The rotations of these projects, each of which gets deliveries of its own. */
+/** One rotation for each project of each rotation in the file. */
 export function rotationsOf(written: readonly WrittenRotation[], projects: readonly Project[]) {
   return written.flatMap(({ project: name, projects: names, createWith, ...job }) =>
     projectsNamed(projects, names ?? [name ?? ""]).map((project): RotationConfig => {
@@ -110,7 +107,7 @@ export function rotationsOf(written: readonly WrittenRotation[], projects: reado
       const single = { ...job, project, ...creator };
       if (names === undefined) return single;
       const deliver = job.deliver.map((sink) => withId(sink, project.id));
-      return { ...single, name: rotationName(job.name, project), jobName: job.name, deliver };
+      return { ...single, name: ledgerName(job.name, project), jobName: job.name, deliver };
     }),
   );
 }

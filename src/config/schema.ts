@@ -82,8 +82,6 @@ const FilterOfEach = object({
   atMost: wholeNumber(1, 500).default(50).describe("How many values a project: those with the most requests."),
 });
 
-export type FilterOfEach = z.output<typeof FilterOfEach>;
-
 const Window = object({
   days: wholeNumber(1, 366).describe("How many complete days to read again at every run."),
   today: z.boolean().default(false).describe("Whether to add today, whose numbers still grow."),

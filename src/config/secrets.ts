@@ -9,7 +9,7 @@ import type { Config } from "./config.ts";
 import { isLoopback, type SecretReference } from "./fields.ts";
 import type { Path } from "./json.ts";
 import { fileReadProblem, formatPath } from "./messages.ts";
-import { isPatternKey, type KeyReference, type StaticKeyReference } from "./projects.ts";
+import { hasId, type KeyReference, type StaticKeyReference } from "./projects.ts";
 import { jobNameOf, keyOfProject } from "./rotations.ts";
 
 /** The API key of a project; the monitor's token and password; the address of a notification. */
@@ -17,6 +17,15 @@ export type SecretKind = "key" | "token" | "password" | "address";
 
 /** A secret that the configuration refers to, and the path of the reference. */
 type NeededSecret = { readonly path: Path; readonly kind: SecretKind; readonly reference: StaticKeyReference };
+
+/** A secret must fit into a header. A longer value is probably the content of a wrong file. */
+const SECRET_LENGTH_MAX = 4096;
+/** The monitor may be attacked with as many guesses as the network carries. */
+const ACCESS_SECRET_LENGTH_MIN = 16;
+
+const IS_PASSWORD = /^[^\p{Cc}\p{Cs}]+$/u;
+/** Visible ASCII: it is sent in a header without any encoding. */
+const IS_HEADER_VALUE = /^(?!["'`])[\x21-\x7e]+(?<!["'`])$/;
 
 /** Throws an AppError that says where the secret was looked for and how to fix it: `config`, or `unavailable` if a later try may succeed. */
 export async function readSecret(kind: SecretKind, reference: SecretReference, env: Environment): Promise<Secret> {
@@ -41,7 +50,7 @@ function valueProblem(kind: SecretKind, value: string): string | undefined {
   const { length } = [...value];
   if (value.trim() === "") return `is empty: expected ${nameOf(kind)}`;
   if (length > SECRET_LENGTH_MAX) return `holds ${length} characters: expected at most ${SECRET_LENGTH_MAX}`;
-  if (kind === "address") return receiverProblem(value);
+  if (kind === "address") return addressProblem(value);
   if (!(kind === "password" ? IS_PASSWORD : IS_HEADER_VALUE).test(value)) {
     const without = kind === "password" ? "" : `, without spaces, quotes and a word such as "Bearer" before it`;
     return `does not hold ${nameOf(kind)} alone: expected it on one line${without}`;
@@ -50,9 +59,18 @@ function valueProblem(kind: SecretKind, value: string): string | undefined {
   return `is too short to be safe: expected at least ${ACCESS_SECRET_LENGTH_MIN} characters, such as \`openssl rand -hex 32\` makes`;
 }
 
+function addressProblem(text: string): string | undefined {
+  if (!/^https?:\/\/[^\s\\"]+$/i.test(text) || !URL.canParse(text)) {
+    return "does not hold an address: expected an https address alone, on one line";
+  }
+  const { protocol, hostname } = new URL(text);
+  if (protocol === "https:" || isLoopback(hostname)) return undefined;
+  return "begins with http://: expected https, since the address is a secret (http is for this machine only)";
+}
+
 const nameOf = (kind: SecretKind) => (kind === "key" ? "the API key" : `the ${kind}`);
 
-/** The configuration or the rights are wrong. After any other error what the path leads to is broken, such as a share, and may come back. */
+/** The path or the rights are wrong. After any other error the file system, such as a share, is broken and may come back. */
 const IS_WRONG_PATH = /^(ENOENT|ENOTDIR|EISDIR|ENAMETOOLONG|ELOOP|EACCES|EPERM)$/;
 
 async function readSecretFile(kind: SecretKind, path: string): Promise<string> {
@@ -67,9 +85,9 @@ async function readSecretFile(kind: SecretKind, path: string): Promise<string> {
   }
 }
 
-/** Throws `config` with every API key that can't be read, as far as that is known without the database. */
+/** Throws `config` with every API key that is needed, whatever the database holds, and can't be read. */
 export async function requireStaticKeys({ env }: { readonly env: Environment }, config: Config): Promise<void> {
-  // The ledger may already have a key of any rotation, and then its `first` key is not needed.
+  // Any rotation may have made a key already, and then its `first` key is not needed.
   await requireReadable(neededKeys(config, new Set(config.rotations.map(({ name }) => name))), env);
 }
 
@@ -123,31 +141,13 @@ export function neededKeys(
     }
     const { key, projectKey } = entry;
     add(key, "projects", i, "key");
-    // A path with {id} is another file for each project. A command has one program for all of them.
-    const isPatternPath = projectKey && "file" in projectKey && isPatternKey(projectKey);
-    if (!isPatternPath) add(projectKey, "projects", i, "projectKey");
+    // Which files a path with {id} leads to is not known. A command is the same program for all projects.
+    if (projectKey && "file" in projectKey && hasId(projectKey)) continue;
+    add(projectKey, "projects", i, "projectKey");
   }
   for (const { createWith, ...rotation } of rotations) {
     const index = file.rotations.findIndex((one) => one.name === jobNameOf(rotation));
     add(createWith, "rotations", index, "createWith");
   }
   return needed;
-}
-
-/** A secret must fit into a header. A longer value is probably the content of a wrong file. */
-const SECRET_LENGTH_MAX = 4096;
-/** The monitor may be attacked with as many guesses as the network carries. */
-const ACCESS_SECRET_LENGTH_MIN = 16;
-
-const IS_PASSWORD = /^[^\p{Cc}\p{Cs}]+$/u;
-/** Visible ASCII: it is sent in a header without any encoding. */
-const IS_HEADER_VALUE = /^(?!["'`])[\x21-\x7e]+(?<!["'`])$/;
-
-function receiverProblem(text: string): string | undefined {
-  if (!/^https?:\/\/[^\s\\"]+$/i.test(text) || !URL.canParse(text)) {
-    return "does not hold an address: expected an https address alone, on one line";
-  }
-  const { protocol, hostname } = new URL(text);
-  if (protocol === "https:" || isLoopback(hostname)) return undefined;
-  return "begins with http://: expected https, since the address is a secret (http is for this machine only)";
 }

@@ -1,7 +1,8 @@
 // The health of the program at one moment: jobs, workers, coverage, rotations, budgets and unusual days, read in one snapshot. `status`, the
 // pages, /metrics, the notifications and the dead man's switch show parts of it.
 
-import { type Config, listOf } from "../config/config.ts";
+import type { Config } from "../config/config.ts";
+import { keyName } from "../config/projects.ts";
 import { openAnomalies } from "../db/anomalies.ts";
 import { storedPauses } from "../db/calling-processes.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
@@ -55,7 +56,7 @@ async function healthFacts(db: Database, tx: Tx, config: Config): Promise<Health
 /** A list whose entry was removed from the configuration is of no interest any more. */
 async function configuredLists(tx: Tx, { discovery }: Config): Promise<readonly StoredList[]> {
   if (discovery.length === 0) return [];
-  const configured = new Set(discovery.map(listOf));
+  const configured = new Set(discovery.map(({ key }) => keyName(key)));
   return (await storedLists(tx)).filter(({ list }) => configured.has(list));
 }
 

@@ -2,7 +2,7 @@
 
 import type { Logger } from "pino";
 import type { App } from "../app.ts";
-import { type Config, listOf, withDiscovered } from "../config/config.ts";
+import { type Config, withDiscovered } from "../config/config.ts";
 import { type Discovery, keyName } from "../config/projects.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
 import { inTransaction } from "../db/connection/transaction.ts";
@@ -78,7 +78,7 @@ export async function readLists(
   db: Database | undefined,
   isConfirmed = false,
 ): Promise<readonly ReadList[]> {
-  const entries = new Map(config.discovery.map((entry) => [listOf(entry), entry]));
+  const entries = new Map(config.discovery.map((entry) => [keyName(entry.key), entry]));
   if (entries.size === 0) return [];
   const readAt = db ? await databaseNow(db) : new Date();
   const service = await openServiceFor(app, config, db);

@@ -44,7 +44,7 @@ export type Project = { readonly id: string; readonly name: string };
 
 /** A project that the service has listed at some time, as it is stored. */
 export type KnownProject = Project & {
-  /** The list that it is in: that of a key (`listOf` in config/config.ts). */
+  /** The list that it is in: the name of the key that lists it (`keyName` in config/projects.ts). */
   readonly list: string;
   /** Since when it has this name. */
   readonly namedAt: Date;

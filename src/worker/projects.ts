@@ -1,7 +1,8 @@
 // Keeps the projects of a worker as the service lists them: reads the lists every hour, and notices when any worker has read a changed one.
 
 import type { App } from "../app.ts";
-import { type Config, listOf } from "../config/config.ts";
+import type { Config } from "../config/config.ts";
+import { keyName } from "../config/projects.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
 import { projectsVersion, storedLists } from "../db/projects.ts";
 import { errorCode, errorText } from "../errors.ts";
@@ -61,7 +62,7 @@ export class ProjectWatch {
     // A list from the future was read before the database's clock was set back.
     const isFresh = (readAt: Date | null) => readAt !== null && Math.abs(now.getTime() - readAt.getTime()) < HOUR_MS;
     const fresh = new Set(lists.filter(({ readAt }) => isFresh(readAt)).map(({ list }) => list));
-    return config.discovery.every((entry) => fresh.has(listOf(entry)));
+    return config.discovery.every(({ key }) => fresh.has(keyName(key)));
   }
 
   async #read(): Promise<void> {

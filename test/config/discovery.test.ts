@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { listOf, withDiscovered } from "../../src/config/config.ts";
+import { withDiscovered } from "../../src/config/config.ts";
+import { keyName } from "../../src/config/projects.ts";
 import { neededKeys } from "../../src/config/secrets.ts";
 import type { KnownProject } from "../../src/usage/series.ts";
 import { errorsFor, parse } from "./sample-config.ts";
@@ -171,7 +172,7 @@ test("each discovered project can have a key of its own, in a file or from a com
     [{ ...DISCOVERY, key: { command: ["vault", "account"] }, projectKey: { file: "keys/{id}" } }],
     ["*"],
   );
-  const list = config.discovery.map(listOf)[0] ?? "";
+  const list = config.discovery.map(({ key }) => keyName(key))[0] ?? "";
   expect(list).toMatch(/^command vault [0-9a-f]{16}$/);
 
   const { projects } = withDiscovered(config, [
