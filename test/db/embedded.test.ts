@@ -7,6 +7,7 @@ import { sql } from "kysely";
 import { afterAll, describe, expect, test } from "vitest";
 import { openEmbedded } from "../../src/db/connection/database.ts";
 import { migrateToLatest } from "../../src/db/connection/migrate.ts";
+import { readerProblem } from "../../src/db/connection/view-creation.ts";
 import { testBehaviour } from "./behaviour.ts";
 import { newSeries, shown } from "./stored-usage.ts";
 
@@ -32,6 +33,11 @@ test("stored usage is there when the embedded database is opened again", async (
 
 test("migrating a restored database whose reader's role is missing creates the role with its rights", async () => {
   await sql`drop owned by usage_reader; drop role usage_reader`.execute(db);
+  expect(await readerProblem(db)).toMatch(/^the role that BI tools read with does not exist; run migrate/);
+  // A user who may create no roles migrates all the same.
+  await sql`create role limited nosuperuser in role postgres; set role limited`.execute(db);
+  expect(await migrateToLatest(db)).toEqual({ migrations: [], views: 0, hasReader: false });
+  await sql`reset role; drop role limited`.execute(db);
   expect(await migrateToLatest(db)).toEqual({ migrations: [], views: 0, hasReader: true });
   await db.transaction().execute(async (tx) => {
     await sql`set local role usage_reader`.execute(tx);
