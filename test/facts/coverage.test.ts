@@ -171,5 +171,9 @@ test("the CSV has quantities and cost in columns of their own, and says whether 
   expect(of("requests")).toEqual(Array(2).fill(["3", "", "", "", "0.500000", "false"]));
   expect(of("billed_cost")).toEqual([["", "", "3.255", "USD", "1.000000", "true"]]);
   expect(new Set(rows.map((row) => row[1]))).toEqual(new Set([one?.id, other?.id]));
-  expect((await api.request("/api/v1/chargeback.csv?month=2026-13")).status).toBe(400);
+  const ofOne = await api.request(`/api/v1/chargeback.csv?month=2026-10&project=${other?.id}`);
+  const rowsOfOne = readCsv(await ofOne.text()).slice(1);
+  expect(new Set(rowsOfOne.map((row) => row[1]?.text))).toEqual(new Set([other?.id]));
+  for (const month of ["2026-13", "2999-01"])
+    expect((await api.request(`/api/v1/chargeback.csv?month=${month}`)).status).toBe(400);
 });
