@@ -12,19 +12,25 @@ export type TcpProxy = AsyncDisposable & {
   readonly silence: () => void;
   /** Accepts connections again after `cut`. */
   readonly restore: () => void;
+  /** How many connections were refused. */
+  readonly refused: () => number;
 };
 
 export async function tcpProxy(databaseUrl: string): Promise<TcpProxy> {
   const target = new URL(databaseUrl);
   const sockets = new Set<net.Socket>();
   let whole = true;
+  let refused = 0;
   let swallows = false;
   const keep = (socket: net.Socket): net.Socket => {
     sockets.add(socket);
     return socket.on("error", () => socket.destroy()).on("close", () => sockets.delete(socket));
   };
   const server = net.createServer((client) => {
-    if (!whole) return void client.destroy();
+    if (!whole) {
+      refused++;
+      return void client.destroy();
+    }
     if (swallows) return void keep(client).pause();
     const upstream = keep(net.connect(Number(target.port), target.hostname));
     keep(client)
@@ -50,6 +56,7 @@ export async function tcpProxy(databaseUrl: string): Promise<TcpProxy> {
     restore: () => {
       whole = true;
     },
+    refused: () => refused,
     async [Symbol.asyncDispose]() {
       cut();
       await listening[Symbol.asyncDispose]();

@@ -14,7 +14,6 @@ const { test, db } = await databaseTest();
 
 /** In CI every fourth, because each takes two rotations. */
 const ECHOED = everyNth(TAKES_ALL ? 1 : 4, Object.entries(ENCODINGS));
-const POLL = { timeout: 20_000, interval: 50 };
 /** Makes Node write a diagnostic report on SIGUSR2. A report contains the environment, unless Node is told otherwise. */
 const DIAGNOSTICS = "--report-on-signal --report-signal=SIGUSR2 --report-directory=.";
 
@@ -43,7 +42,7 @@ test("keys that the service repeats are in no log, page, notification, file, rep
   await waitForRuns(db, 1);
   context.start(["start"], env);
   // The second worker tries what failed once more, and looks for notifications again a minute later.
-  await expect.poll(() => notifications.length, { timeout: 100_000, interval: 50 }).toBeGreaterThan(0);
+  await expect.poll(() => notifications.length).toBeGreaterThan(0);
 
   const texts: Record<string, string> = { notifications: notifications.join("\n") };
   const pages = ["/", "/usage", "/data-health", "/api/v1/usage", "/api/v1/chargeback.csv"];
@@ -51,7 +50,7 @@ test("keys that the service repeats are in no log, page, notification, file, rep
     texts[path] = await (await fetch(`${url}${path}`)).text();
   }
   worker.kill("SIGUSR2");
-  await expect.poll(() => diagnosticsIn(context.folder), POLL).toHaveLength(1);
+  await expect.poll(() => diagnosticsIn(context.folder)).toHaveLength(1);
   for (const args of SHOWING) texts[args.join(" ")] = JSON.stringify(await context.run(args));
 
   const requests = emulator.requests.map(({ path }) => ({ target: path, headers: {}, body: "" }));

@@ -14,9 +14,7 @@ export default defineConfig({
     pool: "forks",
     maxWorkers: 3,
     maxConcurrency: 2,
-    testTimeout: 120_000,
-    hookTimeout: 60_000,
     teardownTimeout: 20_000,
-    expect: LIMITS.expect,
+    ...LIMITS,
   },
 });

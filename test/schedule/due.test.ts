@@ -1,4 +1,4 @@
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import type { StoredJob } from "../../src/db/jobs/jobs.ts";
 import { latestOccurrence, nextOccurrence, nextOccurrences, setTimers } from "../../src/schedule/cron.ts";
 import { overdueSince, planTick, waitingSince } from "../../src/schedule/due.ts";
@@ -82,31 +82,25 @@ test.each([
   expect(planTick(job, stored(part), isRunning, after(30))).toBeUndefined();
 });
 
-function setTestTimers(intervalMs: number, ...schedules: readonly string[]) {
-  const fired: number[] = [];
+/** Returns how often timers fire in two seconds, and in two more after they were stopped. */
+function firings(intervalMs: number, ...schedules: readonly string[]): readonly number[] {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  let fired = 0;
   const zoned = schedules.map((schedule) => ({ schedule, timezone: "Europe/Vienna" }));
-  const stop = setTimers(zoned, intervalMs, () => fired.push(Date.now()));
-  onTestFinished(stop);
-  return { fired, stop };
+  const stop = setTimers(zoned, intervalMs, () => fired++);
+  vi.advanceTimersByTime(2_000);
+  const before = fired;
+  stop();
+  vi.advanceTimersByTime(2_000);
+  return [before, fired - before];
 }
 
-test("timers fire at the times of a schedule even if another schedule never occurs", async () => {
-  const { fired } = setTestTimers(60_000, "0 0 L * 1#1", "* * * * * *");
-  await expect.poll(() => fired.length).toBeGreaterThan(1);
-});
-
-test("timers also fire at every interval", async () => {
-  const { fired } = setTestTimers(50, "0 0 1 1 *");
-  await expect.poll(() => fired.length).toBeGreaterThan(1);
-});
-
-test("stopped timers fire no more", async () => {
-  const { fired, stop } = setTestTimers(50, "* * * * * *");
-  await expect.poll(() => fired.length).toBeGreaterThan(1);
-  stop();
-  const before = fired.length;
-  await new Promise((resolve) => setTimeout(resolve, 1_200));
-  expect(fired).toHaveLength(before);
+test.each([
+  ["the times of a schedule, even if another schedule never occurs", 60_000, ["0 0 L * 1#1", "* * * * * *"], 2],
+  ["every interval", 500, ["0 0 1 1 *"], 4],
+])("timers fire at %s, and no more once they are stopped", (_, intervalMs, schedules, count) => {
+  expect(firings(intervalMs, ...schedules)).toEqual([count, 0]);
 });
 
 /** All occurrences from `from` until `until`, written like "2026-03-29T01:00Z". */

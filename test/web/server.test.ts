@@ -8,6 +8,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { scriptPath } from "../../src/web/assets.ts";
 import { textPage } from "../../src/web/page.ts";
 import { openMonitor } from "../../src/web/server.ts";
+import { BUSY_MS } from "../support/limits.ts";
 import { testMonitor, WELL } from "./test-monitor.ts";
 
 const STARTING = { live: true, reasons: ["the database does not answer", "no tick for 5 minutes"] };
@@ -176,7 +177,7 @@ async function connectAndSend(port: number, count: number, bytes: string): Promi
 /** The statuses of this many health checks, each on a connection of its own; 0 for one that got no answer. */
 async function healthChecks(url: string, count: number): Promise<readonly number[]> {
   const check = async () => {
-    const signal = AbortSignal.timeout(3_000);
+    const signal = AbortSignal.timeout(BUSY_MS);
     const response = await once(get(`${url}/livez`, { agent: false, signal }), "response").catch(() => []);
     response[0]?.resume();
     return response[0]?.statusCode ?? 0;

@@ -1,7 +1,6 @@
 // Workers that are told to stop or lose their database. A stopping worker finishes or releases its claimed jobs, marks no slice wrongly, and
 // stops within `drainSeconds`.
 
-import { setTimeout as sleep } from "node:timers/promises";
 import { sql } from "kysely";
 import { expect } from "vitest";
 import { BUSY_MS } from "../../support/limits.ts";
@@ -10,7 +9,7 @@ import { breakdowns, coverage, holdAnswersFrom, runs, waitForRuns } from "../evi
 import { databaseTest } from "../program-context.ts";
 import { tcpProxy } from "../tcp-proxy.ts";
 
-const { test, db, url } = await databaseTest();
+const { test, db, url, read } = await databaseTest();
 
 const GROUPINGS = ["none", "endpoint", "method"];
 const DRAIN_SECONDS = 3;
@@ -89,7 +88,12 @@ test("a stopping worker waits for a busy database for as long as drainSeconds al
     emulator.fault = undefined;
     releaseAnswers();
     // Other programs give up after 10 s.
-    await sleep(12_000);
+    const waitingLong = () =>
+      read(sql`
+        select from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock' and clock_timestamp() - query_start > interval '11 s'
+      `);
+    await expect.poll(waitingLong).toHaveLength(1);
   });
   expect(await worker.ended).toMatchObject({ status: 0 });
   expect(await coverage(db)).toEqual({ complete: 2 });

@@ -86,7 +86,8 @@ test("an export waits for a database that can't be reached for some seconds", as
   proxy.cut();
   releaseAnswers();
   await program.waitFor("database connection lost");
-  setTimeout(proxy.restore, 3_000);
+  await expect.poll(proxy.refused).toBeGreaterThan(2);
+  proxy.restore();
   expect(await program.ended).toMatchObject({ status: 0 });
   expect(await storedNumbers(db, READING)).toEqual(await servedNumbers(emulator, context.key, READING));
 });

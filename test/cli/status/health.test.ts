@@ -6,6 +6,7 @@ import path from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { type App, openApp } from "../../../src/app.ts";
 import { runHealth } from "../../../src/cli/health.ts";
+import { WAIT_MS_MAX } from "../../support/limits.ts";
 import { testMonitor } from "../../web/test-monitor.ts";
 import { smallConfig } from "../small-config.ts";
 
@@ -41,7 +42,7 @@ async function ask(port: number, options: Parameters<typeof runHealth>[1] = {}) 
   await writeFile(config, JSON.stringify({ ...smallConfig("http://127.0.0.1:1"), monitor: { port } }));
   let output = "";
   const app: App = {
-    ...(await openApp({ LOG_LEVEL: "silent" }, config, AbortSignal.timeout(10_000))),
+    ...(await openApp({ LOG_LEVEL: "silent" }, config, AbortSignal.timeout(WAIT_MS_MAX))),
     write(text) {
       output += text;
     },

@@ -65,7 +65,8 @@ test("the pool waits for a database that was reached before", async () => {
   await one(db);
   proxy.cut();
   const answer = one(db).catch(() => one(db));
-  setTimeout(proxy.restore, 700);
+  await expect.poll(proxy.refused).toBeGreaterThan(1);
+  proxy.restore();
   expect(await answer).toBe(1);
 });
 
@@ -87,8 +88,10 @@ test("the wait for a minute ends with the signal, and a database that was never 
   const { db, proxy } = await open({ ms: 60_000, signal: stop.signal });
   await one(db);
   proxy.cut();
-  setTimeout(() => stop.abort(), 700);
-  await expect(one(db).catch(() => one(db))).rejects.toThrow();
+  const waits = expect(one(db).catch(() => one(db))).rejects.toThrow();
+  await expect.poll(proxy.refused).toBeGreaterThan(1);
+  stop.abort();
+  await waits;
   expect(performance.now() - startedMs).toBeLessThan(30_000);
 });
 

@@ -139,10 +139,14 @@ test("a single statement that is safe to repeat is repeated", async () => {
 
 test("a program that gives the database up gets an error for the statement in flight, and for each further one at once", async () => {
   const giveUp = new AbortController();
-  const db = await open(dropAt("select 1", "back"), () => 60_000, giveUp.signal);
-  const answer = sql`select 1`.execute(db);
-  setTimeout(() => giveUp.abort(), 100);
-  await expect(answer).rejects.toThrow("has not answered");
+  const drop = dropAt("select 1", "back");
+  const dropAndGiveUp: DecideFault = (event) => {
+    const fault = drop(event);
+    if (fault !== PASS) giveUp.abort();
+    return fault;
+  };
+  const db = await open(dropAndGiveUp, () => 60_000, giveUp.signal);
+  await expect(sql`select 1`.execute(db)).rejects.toThrow("has not answered");
   await expect(sql`select 2`.execute(db)).rejects.toThrow("has not answered");
 });
 

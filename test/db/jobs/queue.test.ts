@@ -92,7 +92,8 @@ test("a job that fails is tried again after 1 to 4 seconds, and seven times in a
   expect(waits?.seconds).toBeLessThanOrEqual(4);
   await sql`update usage_export_queue.job set start_after = now(), retry_count = 6`.execute(db);
   await expect.poll(states).toEqual(["failed"]);
-  expect(attempts).toEqual([0, 7]);
+  // On a busy machine the second attempt may come before the number of attempts is changed.
+  expect([attempts[0], attempts.at(-1)]).toEqual([0, 7]);
 });
 
 test("a worker on a database without the queue's tables names the command that creates them", async () => {

@@ -106,7 +106,7 @@ test("after each of 100 nights with restatements, vanished groups, failures and 
     since = (await load(since)).next;
     await expectEqual();
   }
-}, 120_000);
+});
 
 test("a change that is committed after a newer one was loaded comes with the next load", async () => {
   const wanted = [newProject(), newProject()].map((project) => configured(project));
