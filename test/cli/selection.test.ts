@@ -100,10 +100,7 @@ test.each(PERIODS)("a report can cover %s", (_, options, start, end) => {
   expect(choosePeriod(options, TODAY)).toEqual({ start, end });
 });
 
-test.each<[PeriodOptions, string]>([
-  [{ to: "2026-03-19" }, "--to: expected 2026-03-18 or before, which is today in UTC; got 2026-03-19"],
-  [{ from: "2026-03-02", to: "2026-03-01" }, "--from: expected 2026-03-01 or before, which is the last day"],
-  [{ from: "2024-01-01", to: "2026-01-01" }, "at most 366 days"],
-])("the period %j is refused, with the options to change", (options, message) => {
-  expect(() => choosePeriod(options, TODAY)).toThrow(message);
+test("a period that is refused names the option to change", () => {
+  expect(() => choosePeriod({ to: "2026-03-19" }, TODAY)).toThrow("--to: expected 2026-03-18 or before");
+  expect(() => choosePeriod({ from: "2024-01-01", to: "2026-01-01" }, TODAY)).toThrow(/^--from: .*at most 366 days/);
 });

@@ -95,7 +95,7 @@ export const SABOTAGES: readonly Sabotage[] = [
     replace:
       "return case\n  when seen_from < (usage_date + 1)::timestamp at time zone 'UTC' then 'open'\n  when closed_at is null or closed_at > seen_from then 'open'\n  when usage_date + window_days >= (seen_from at time zone 'UTC')::date then 'settling'\n  else 'final'\nend;",
     by: "as $$ select case\n  when seen_from < (usage_date + 1)::timestamp at time zone 'UTC' then 'open'\n  when closed_at is null or closed_at > seen_from then 'open'\n  when usage_date + window_days >= (seen_from at time zone 'UTC')::date then 'settling'\n  else 'final'\nend $$;",
-    noticedBy: ["test/db/views/hostile-reader.test.ts", "shadowed operators change nothing"],
+    noticedBy: ["test/db/views/hostile-reader.test.ts", "change nothing that bi shows"],
   },
   {
     name: "a failed day is shown as complete",
@@ -123,14 +123,14 @@ export const SABOTAGES: readonly Sabotage[] = [
     file: "migrations/views/cost_estimated.sql",
     replace: "least(u.through, t.below) - greatest(u.through - u.quantity, t.above)",
     by: "u.quantity",
-    noticedBy: ["test/db/views/cost-views.test.ts", "the tiers of a month count all projects together"],
+    noticedBy: ["test/db/views/cost-views.test.ts", "every row of the view is the calculated one"],
   },
   {
     name: "usage without a price costs nothing",
     file: "migrations/views/cost_estimated.sql",
     replace: "null, m.quantity, null, null, null, 'model', r.finality",
     by: "null, m.quantity, 0, null, null, 'model', r.finality",
-    noticedBy: ["test/db/views/cost-views.test.ts", "what a price with conditions leaves of a group has no amount"],
+    noticedBy: ["test/db/views/cost-views.test.ts", "every row of the view is the calculated one"],
   },
   {
     name: "a created key is committed without waiting for the disk",
@@ -165,7 +165,10 @@ export const SABOTAGES: readonly Sabotage[] = [
     file: "migrations/views/budget_use.sql",
     replace: "case when max(d.fetched_at) is not null then coalesce(sum(d.amount), 0) end as used",
     by: "coalesce(sum(d.amount), 0) as used",
-    noticedBy: ["test/db/views/budgets.test.ts", "days that were not read are counted and not taken for zero"],
+    noticedBy: [
+      "test/db/views/budgets.test.ts",
+      "days that were not read are counted, and keep the period from being final",
+    ],
   },
   {
     name: "an unusual day is over before anybody could be notified",

@@ -54,10 +54,12 @@ test.each<[name: string, part: Part, lastSent: Sent, sent: readonly string[]]>([
   expect(notified(part, lastSent).map(({ subject, state }) => `${subject}: ${state}`)).toEqual(sent);
 });
 
-test("more than five jobs that fail at once are one notification, which covers each of them", () => {
+test("more than five jobs of one kind that fail at once are one notification, which covers each of them", () => {
   const jobs = ["a", "b", "c", "d", "e", "f"].map((name) => failed(name));
   const covers = jobs.map(({ job }) => `export ${job}`);
   expect(notified({ jobs: jobs.slice(1) })).toHaveLength(5);
+  const ofTwoKinds = jobs.map((job, i) => (i % 2 === 0 ? job : { ...job, kind: "rotation" as const }));
+  expect(notified({ jobs: ofTwoKinds })).toHaveLength(6);
   expect(notified({ jobs })).toEqual([
     {
       ...{ subject: "many export", state: "wrong", covers },
@@ -90,35 +92,14 @@ test("no name calls everybody in a chat, and a text begins with a capital", () =
   expect(sanitizeText("abcdef", (text) => text, 4)).toBe("Abc…");
 });
 
-test("six changes of two kinds are six notifications", () => {
-  const jobs = ["a", "b", "c"].flatMap((job) => [
-    failed(job),
-    jobLine({ kind: "rotation", job, failedRun: FAILED_RUN }),
-  ]);
-  expect(notified({ jobs })).toHaveLength(6);
-});
-
-test("of several causes with one code, one that is not tried again soon is enough", () => {
+test("several causes with one code are one notification, for which one that is not tried again soon is enough", () => {
   const cause = { project: null, isBillingRefused: false, slices: 1, slicesWithNumbers: 0, days: 1, projects: 1 };
-  const causes = [true, false].map((isRetried) => ({
-    ...cause,
-    code: "unavailable",
-    error: "no",
-    since: NOW,
-    isRetried,
-  }));
+  const failure = { code: "unavailable", error: "no", since: NOW };
+  const causes = [true, false].map((isRetried) => ({ ...cause, ...failure, isRetried }));
   const slices = { ...MISSING.slices, missing: 0, failed: 2 };
-  expect(notified({ causes, slices })).toMatchObject([{ subject: "failed unavailable" }]);
+  const text = expect.stringMatching(/^The service is not reachable since .*; the service is not reachable since /);
+  expect(notified({ causes, slices })).toMatchObject([{ subject: "failed unavailable", text }]);
   expect(notified({ causes: causes.slice(0, 1), slices: { ...slices, failed: 1 } })).toEqual([]);
-});
-
-test("several causes with one code are one notification", () => {
-  const cause = { code: null, project: null, isBillingRefused: false, since: new Date(0), isRetried: false };
-  const counts = { slices: 1, slicesWithNumbers: 0, days: 1, projects: 1 };
-  const causes = ["one", "two"].map((error) => ({ ...cause, ...counts, error }));
-  expect(notified({ causes, slices: { ...MISSING.slices, missing: 0, failed: 2 } })).toMatchObject([
-    { subject: "failed other", text: expect.stringMatching(/error: one; readings fail .* error: two$/) },
-  ]);
 });
 
 test("the end of a condition is sent with its name", () => {

@@ -61,12 +61,6 @@ test("a deletion whose answer was lost is sent again, and finds the key gone", a
   expect(await remove()).toBe(false);
 });
 
-test.each(["..", "k1/..", "", "k1?x=1"])("the key id %j is refused before anything is sent", async (id) => {
-  const { remove, asked } = await open(answeringJson(200));
-  await expect(remove(id)).rejects.toMatchObject({ code: "config" });
-  expect(asked()).toEqual([]);
-});
-
 const ID_OF = (i: number) => `api_keys.${i}.api_key.api_key_id: `;
 
 test.each([

@@ -29,21 +29,6 @@ function planned(
   );
 }
 
-const STATES = known({
-  none: {
-    ...{ "2026-03-11": "complete", "2026-03-12": "failed", "2026-03-13": "failed" },
-    ...{ "2026-03-15": "suspect", "2026-03-17": "failed" },
-  },
-});
-
-test.each<[BackfillMode, readonly string[]]>([
-  ["missing", ["2026-03-16 to 2026-03-16", "2026-03-14 to 2026-03-14"]],
-  ["failed", ["2026-03-17 to 2026-03-17", "2026-03-12 to 2026-03-13"]],
-  ["all", ["2026-03-11 to 2026-03-17"]],
-])("in the mode %s a backfill reads %j", (only, windows) => {
-  expect(planned([sampleJob()], WEEK, only, STATES)).toEqual(windows.map((window) => `nightly: none ${window}`));
-});
-
 test("the newest days of all series come first, in requests of at most 31 days", () => {
   const job = sampleJob({ groupings: ["none", "model"] });
   expect(planned([job], { start: "2026-02-01", end: "2026-03-17" })).toEqual([

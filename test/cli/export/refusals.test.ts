@@ -51,14 +51,6 @@ test("a doubtful answer changes no number, and coverage says what is wrong with 
   expect(await lastCoverage(db)).toEqual(Object.fromEntries(expected));
 });
 
-test("a service that ignores windows is detected", async ({ context }) => {
-  await context.setUp({}, { window: "ignored" });
-  expect(await context.run(["export"])).toMatchObject(FAILED);
-  expect(await rowsAsWritten(db)).toEqual([]);
-  const error = expect.stringMatching(/asked for .* names .* as its window.*export without "window"/);
-  expect(await lastCoverage(db)).toEqual({ all: { status: "failed", error } });
-});
-
 test("if the key of one project is refused, the other project is still exported", async ({ context }) => {
   const second = context.newSecret();
   const projects = [

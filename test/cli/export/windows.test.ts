@@ -80,18 +80,6 @@ test("an export without a window sends no dates and stores the days that the ans
   await expectServed(context, emulator, { groupings: ["none", "tags"], window: lastDays(DAYS) });
 });
 
-test("two exports that read the same series keep one set of numbers", async ({ context }) => {
-  const exports = [
-    { name: "nightly", groupings: ["none", "endpoint"] },
-    { name: "weekly", groupings: ["endpoint", "tags"], window: { days: 5 } },
-  ];
-  const emulator = await context.setUp({ exports });
-  const { status, stdout } = await context.run(["export"]);
-  expect({ status, jobs: stdout.match(/^\w+(?=:)/gm) }).toEqual({ status: 0, jobs: ["nightly", "weekly"] });
-  await expectServed(context, emulator, { groupings: ["none"], window: lastDays(2) });
-  await expectServed(context, emulator, { groupings: ["endpoint", "tags"], window: lastDays(5) });
-});
-
 /** Exports one row for each of these days, without a window. From then on, the emulator has no usage. */
 async function exportThenEmpty(context: ProgramContext, fault?: Fault) {
   let isEmpty = false;

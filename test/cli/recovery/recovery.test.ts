@@ -21,22 +21,6 @@ const { test, db, url } = await databaseTest();
 /** Eight series of two days each. */
 const READING = { groupings: ALL_GROUPINGS, window: lastDays(2) };
 
-// The fault harness kills at every event.
-test("killed at its sixth request, an export loses nothing", async ({ context }) => {
-  const emulator = await serveMany(context);
-  const program = context.start(["export"]);
-  await holdAnswersFrom(emulator, 6);
-  program.kill("SIGKILL");
-  expect(await program.ended).toMatchObject({ status: null });
-
-  // For each series, either the whole answer is stored or nothing.
-  emulator.fault = undefined;
-  const served = await servedNumbers(emulator, context.key, READING);
-  const stored = await storedNumbers(db, READING);
-  for (const [series, rows] of Object.entries(stored)) expect([[], served[series]]).toContainEqual(rows);
-  await expectRecovery(context, emulator);
-});
-
 test("on a signal an export stops soon, and keeps what it has stored", async ({ context }) => {
   const emulator = await serveMany(context);
   const program = context.start(["export"]);

@@ -92,12 +92,12 @@ test("if the previous key is refused as well, the next key is created with the `
 });
 
 test("a key is verified by a call that its scopes allow", async ({ context }) => {
-  await context.prepare();
   // The scopes allow reading usage, so the program need not list projects if the service can't describe the key.
   context.emulator.fault = ({ path }) => {
     if (path === "/v1/auth/token") return { kind: "answer", status: 404 };
     return path === "/v1/projects" ? { kind: "answer", status: 401 } : undefined;
   };
+  await context.prepare();
   expect(await context.run(["rotate"])).toMatchObject({ status: 0 });
   expect(context.proxy.creates).toHaveLength(1);
 });

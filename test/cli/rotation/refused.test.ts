@@ -108,11 +108,6 @@ test("a key with fewer scopes than requested stays unused, and rotate --now make
   expect(await context.states()).toEqual(["draining", "draining", "active"]);
 });
 
-test("a rotation works with a service that does not have /v1/auth/token", async ({ context }) => {
-  context.emulator.fault = ({ path }) => (path === "/v1/auth/token" ? { kind: "answer", status: 404 } : undefined);
-  expect(await context.run(["rotate"])).toMatchObject({ status: 0 });
-});
-
 test("another master key than the ledger's is refused before the service is called", async ({ context }) => {
   await context.prepare();
   const before = context.emulator.requests.length;

@@ -50,7 +50,7 @@ test("an answer that Postgres refuses, or that a mistake of the program can't st
   const [broken, later] = [await newSeries(db), await newSeries(db)];
   const answers = await Promise.all([
     answerOf(db, good.seriesId, { [DAY]: { listen: "1" } }),
-    answerOf(db, bad.seriesId, { [DAY]: { listen: "-1" } }),
+    answerOf(db, bad.seriesId, { [DAY]: { listen: "1" }, "2026-03-17": { listen: "-1" } }),
     answerOf(db, broken.seriesId, [{ ...total(DAY, { requests: "1" }), columns: undefined as never }]),
     answerOf(db, later.seriesId, { [DAY]: { speak: "2" } }),
   ]);
@@ -90,7 +90,7 @@ test("more fetches than there are spare numbers each get a number of their own",
   expect(new Set(numbers).size).toBe(200);
 });
 
-test("a spare number is used for 50 ms: after that a fetch has a higher number than those that other processes took before", async () => {
+test("a spare number is used for 50 ms, and then a higher one than those of other processes", async () => {
   let nowMs = 1_000;
   const next = openFetchNumbers(db, () => nowMs);
   await next();

@@ -159,7 +159,7 @@ test("a tag counts with every set that holds it, a model too, and a key with all
   ]);
 });
 
-test("a day waits for a series with conditions only while it is exported, and only if a price for it is valid on the day", async () => {
+test("a day waits for a series with conditions while a price needs it and it is exported", async () => {
   const filters = [{ name: "all" }, { name: "listened", dimensions: { endpoint: "listen" } }];
   const id = await configure({
     budgets: [COST],
@@ -217,12 +217,13 @@ test("a cost is the billed one where billing is read as the budget needs it, and
   await billBy("accessor", ["1.5", { accessor: "k1" }], ["2", { accessor: "k2" }], [null, { accessor: "exporter" }]);
   await billBy("tags", ["1", { tags: ["a"] }], ["-0.25", { tags: ["a", "n\0ul"] }], ["4", { tags: ["b"] }]);
   await billBy("line_item,tags", ["100", { line_item: "x", tags: ["a"] }]);
-  expect(await ofMonth("budget", "cost_source", "used")).toEqual([
-    ["both", "billed and estimated", "10.0000000000000000000000000001"],
-    ["estimated", "estimated", "3.0"],
-    ["key", "billed", "1.5"],
-    ["model", "estimated", "3.0"],
-    ["tag", "billed", "0.75"],
+  expect(await ofMonth("budget", "cost_source", "used", "has_unpriced")).toEqual([
+    ["both", "billed and estimated", "10.0000000000000000000000000001", false],
+    ["estimated", "estimated", "3.0", false],
+    // One of its charges has no amount.
+    ["key", "billed", "1.5", true],
+    ["model", "estimated", "3.0", false],
+    ["tag", "billed", "0.75", false],
   ]);
 });
 
@@ -251,13 +252,7 @@ test("a day without billing is estimated, also while billing is configured", asy
   expect(await use()).toEqual([["billed", "4.5", null, 2, 0]]);
 });
 
-test("a charge without an amount is said to be missing in what was used", async () => {
-  const id = await configure({ budgets: [COST], exports: [BILLS] });
-  await bill(id("one", "none"), MONTH, [[null]]);
-  expect(await ofMonth("cost_source", "used", "has_unpriced")).toEqual([["billed", "0", true]]);
-});
-
-test("days that were not read are counted and not taken for zero; a period is final once each day is", async () => {
+test("days that were not read are counted, and keep the period from being final", async () => {
   const windowed = (days: number) => ({
     budgets: [{}],
     exports: [{ ...EXPORT, window: { days }, groupings: ["none"] }],
@@ -273,7 +268,7 @@ test("days that were not read are counted and not taken for zero; a period is fi
   expect(await use()).toEqual([[String(days), days, 0, 0, true]]);
 });
 
-test("a project that joins later is missing on no day before its first due one, unless nothing else was read of that day", async () => {
+test("a project that joins later is missing only from its first due day on, if others were read before", async () => {
   const id = await configure({ budgets: [{}], exports: [{ ...BOTH, groupings: ["none"] }] });
   await store(db, id("one", "none"), everyDay(monthDays.slice(2, 20), { hours: "1" }));
   await store(db, id("two", "none"), everyDay(monthDays.slice(10, 20), { hours: "1" }));

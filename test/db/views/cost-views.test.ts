@@ -11,7 +11,7 @@ import { usedKeys } from "../keys/written-ledger.ts";
 import { forgetAll } from "../reported-usage.ts";
 import { type Bill, type BillingGrouping, billsOf, type Charge, inOrder, storeBills } from "../stored-charges.ts";
 import { parsedPrices, storedCosts, storePriceBook } from "../stored-costs.ts";
-import { configured, daysBack, inShort, newProject, register, store, type Usage, view } from "../stored-usage.ts";
+import { configured, daysBack, newProject, register, store, type Usage, view } from "../stored-usage.ts";
 
 const { db, read } = await testDatabase();
 
@@ -38,34 +38,14 @@ async function use(used: readonly Used[]): Promise<void> {
 }
 
 const NOVA = { metric: "hours", model: "nova-3", currency: "USD", price: "1", from: "2026-01-01" };
+const TIERS = [
+  { above: "10", price: "0.5" },
+  { above: "100", price: "0.25" },
+];
 const hours = (day: string, quantity: string, part: Partial<Used> = {}): Used => ({
   ...{ project: "p1", day: `2026-${day}`, grouping: "model", models: ["nova-3"], metric: "hours", quantity },
   ...part,
 });
-const shownCosts = async () => inShort(await storedCosts(db), "day endpoint status quantity price amount").toSorted();
-
-test("what a price with conditions leaves of a group has no amount", async () => {
-  await storePriceBook(db, { ...NOVA, endpoint: "listen" });
-  await use([hours("03-10", "5"), hours("03-10", "2", { endpoint: "listen" })]);
-  expect(await shownCosts()).toEqual(["2026-03-10 listen priced 2 1 2", "2026-03-10 null unpriced 3 null null"]);
-});
-
-test("the tiers of a month count all projects together, and begin again with the month", async () => {
-  const [first, second] = [
-    { above: 10, price: "0.5" },
-    { above: 100, price: "0.25" },
-  ];
-  await storePriceBook(db, { ...NOVA, tiers: [first, second] });
-  await use([hours("03-01", "15"), hours("03-02", "90", { project: "p2" }), hours("04-01", "3")]);
-  expect(await shownCosts()).toEqual([
-    "2026-03-01 null priced 10 1 10",
-    "2026-03-01 null priced 5 0.5 2.5",
-    "2026-03-02 null priced 5 0.25 1.25",
-    "2026-03-02 null priced 85 0.5 42.5",
-    "2026-04-01 null priced 3 1 3",
-  ]);
-});
-
 const quantity = fc
   .tuple(fc.bigInt({ min: 0n, max: 10n ** 28n }), fc.integer({ min: 0, max: 28 }))
   .map(([digits, places]) => decimal(digits, places));
@@ -133,6 +113,15 @@ function accepted(all: readonly ConfiguredPrice[]): readonly ConfiguredPrice[] {
   return kept;
 }
 
+const EXAMPLES: [Used[], ConfiguredPrice[]][] = [
+  // Without prices the view is empty.
+  [[hours("03-10", "1"), hours("03-10", "1", { grouping: "none", models: null })], []],
+  // What a price with conditions leaves of a group has no amount.
+  [[hours("03-10", "5"), hours("03-10", "2", { endpoint: "listen" })], [{ ...NOVA, endpoint: "listen" }]],
+  // The tiers of a month count all projects together, and begin again with the month.
+  [[hours("03-01", "15"), hours("03-02", "90", { project: "p2" }), hours("04-01", "3")], [{ ...NOVA, tiers: TIERS }]],
+];
+
 test("for any usage and any prices, every row of the view is the calculated one, and no quantity is in two rows", async () => {
   await fc.assert(
     fc.asyncProperty(usage, prices, async (used, all) => {
@@ -143,11 +132,7 @@ test("for any usage and any prices, every row of the view is the calculated one,
       const found = inOrder(await storedCosts(db));
       expect(found).toEqual(inOrder(expectedCosts(used, book)));
     }),
-    // Without prices the view is empty.
-    {
-      numRuns: 40,
-      examples: [[[hours("03-10", "1"), hours("03-10", "1", { grouping: "none", models: null })], []]],
-    },
+    { numRuns: 40, examples: EXAMPLES },
   );
 });
 
@@ -205,16 +190,6 @@ test("whatever is charged and restated, every amount of every grouping is the ex
     }),
     { numRuns: 12 },
   );
-});
-
-test("costs under a filter are in cost_filtered alone", async () => {
-  const project = newProject();
-  const filter = { name: "of prod", features: {}, dimensions: { tags: "prod" } };
-  const charges = [{ day: DAY, line_item: "sync::aura-2", dollars: "2" }];
-  await storeBills(db, project, ["line_item"], WINDOW, charges, { filter });
-  expect(await shown(project, "cost_filtered", sql`filter = 'of prod'`)).toEqual(billsOf(charges, "line_item"));
-  expect(await shown(project, "cost_by_group")).toEqual([]);
-  expect(await shown(project, "cost_by_line_item")).toEqual([]);
 });
 
 test("the keys of a rotation have one lineage", async () => {

@@ -51,7 +51,7 @@ test("the keys of a rotation have one lineage, and the numbers of a day are thos
   expect(without).toEqual(expect.arrayContaining([...(await view(db, "usage_by_accessor", project))]));
 });
 
-test("a key that is deleted keeps its comment and tags, and is no longer gone once it is listed again; an empty list is ignored", async () => {
+test("a key that is deleted keeps its comment and tags until it is listed again", async () => {
   const project = newProject();
   await use(project, { [DAY]: { k1: "3" } });
   await storeListedKeys(db, project.id, [listed("k1"), listed("k2")]);
@@ -110,22 +110,23 @@ test("a list that names a key twice, with a hostile comment and tags, is stored"
   expect(JSON.parse(String(row?.key_tags))).toEqual(['"},{', stored]);
 });
 
-test("bi.api_keys shows the order of a rotation's keys, when each was used, and what the service lists for it", async () => {
+test("bi.api_keys shows a rotation's keys in order, with their state, use and listing, and without a secret", async () => {
   const project = newProject();
   const { keys } = await usedKeys(db, project, 3);
   const [first = "", second = "", third = ""] = keys;
   await use(project, { "2026-03-15": { [first]: "10" }, "2026-03-16": { [first]: "4", [second]: "0" } });
   await storeListedKeys(db, project.id, [listed(first), listed(third)]);
   await storeListedKeys(db, project.id, [listed(third)]);
-  const columns = "lineage_order api_key_id accessor first_seen_in_use last_seen_in_use key_tags unlisted_since".split(
-    " ",
-  );
-  const shown = (await view(db, "api_keys", project)).map((row) => columns.map((column) => row[column]));
+  const columns = ["lineage_order", "api_key_id", "state", "accessor", "first_seen_in_use", "last_seen_in_use"];
+  const rows = await view(db, "api_keys", project);
+  const shown = rows.map((row) => [...columns, "key_tags", "unlisted_since"].map((column) => row[column]));
   expect(shown.sort()).toEqual([
-    [1, first, first, "2026-03-15", "2026-03-16", '["a","b"]', expect.any(Date)],
-    [2, second, null, null, null, null, null],
-    [3, third, null, null, null, '["a","b"]', null],
+    [1, first, "draining", first, "2026-03-15", "2026-03-16", '["a","b"]', expect.any(Date)],
+    [2, second, "draining", null, null, null, null, null],
+    [3, third, "active", null, null, null, '["a","b"]', null],
   ]);
+  // A sealed key begins like this.
+  expect(JSON.stringify(rows)).not.toContain("eyJ");
 });
 
 // bi.top_groups and bi.unused_keys.

@@ -49,13 +49,20 @@ test("the total has one row for each project and day", async () => {
   ]);
 });
 
-test("each view of one dimension shows that series only, usage by group all of them, and neither shows the total or filtered usage", async () => {
+test("each view of one dimension shows its series alone, without the total and filtered usage", async () => {
   const project = newProject();
   await storeSeries(db, [
     ...USAGE_DIMENSIONS.map((grouping) => ({ project, grouping, usage: { [DAY]: { [`a ${grouping}`]: "1" } } })),
-    { project, grouping: "none", usage: { [DAY]: { requests: "7" } } },
+    // A filter without conditions is all usage, whatever its name.
+    {
+      project,
+      grouping: "none",
+      filter: { ...DIARIZED, name: "every", features: {} },
+      usage: { [DAY]: { requests: "7" } },
+    },
     { project, grouping: "endpoint", filter: DIARIZED, usage: { [DAY]: { listen: "4" } } },
   ]);
+  expect(await view(db, "usage_total", project)).toMatchObject([{ requests: "7" }]);
   const shownBy = (dimension: string) => (dimension === "tags" ? '["a tags"]' : `a ${dimension}`);
   for (const dimension of USAGE_DIMENSIONS) {
     const rows = await view(db, `usage_by_${dimension}`, project);
@@ -94,13 +101,6 @@ test("a series is shown by its filter's value and its group, and no other filter
     "endpoint listen accessor k1 3",
     "tags prod model nova-3 2",
   ]);
-});
-
-test("a filter without conditions is all usage, whatever its name", async () => {
-  const filter = { name: "everything", features: {}, dimensions: {} };
-  const { project } = await newSeries(db, "none", { filter, usage: { [DAY]: { requests: "4" } } });
-  expect(await view(db, "usage_total", project)).toHaveLength(1);
-  expect(await view(db, "usage_filtered", project)).toEqual([]);
 });
 
 test("a reading while the day lasts leaves it open, and undated numbers are final when the day ends", async () => {
