@@ -67,7 +67,7 @@ test("each threshold is notified once by one worker, also if corrected numbers a
   expect(fixture.texts).toHaveLength(2);
 });
 
-test("days that are caught up give one alert a budget, threshold and day, also long after, and none when a backfill reads them again", async () => {
+test("days that are caught up give one alert a budget, threshold and day, and none when they are read again", async () => {
   await using fixture = await openNotifierFixture(db);
   await setBudget(fixture, { period: "day", thresholds: ["100"], from: addDays(today, -60) });
   await sql`update usage_export.budget set recorded_at = now() - interval '60 days'`.execute(db);

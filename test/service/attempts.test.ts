@@ -49,7 +49,7 @@ function recordedAttempts(events: string[], invalid = 0) {
   });
 }
 
-test("a call whose permit became invalid during `prepare` takes another permit, and is prepared again before it is sent", async () => {
+test("a call whose permit became invalid during `prepare` is prepared again with another one", async () => {
   const events: string[] = [];
   const attempts = recordedAttempts(events, 2);
   const prepare = async () => void events.push("prepare");

@@ -142,7 +142,7 @@ async function behindProxy(script: Script, options: ProxyOptions = {}, { env = {
   return { server, front, proxy, service };
 }
 
-test("a call goes through the proxy, which learns the host and port of the service, and the service nothing of the proxy", async () => {
+test("a call goes through the proxy, of which the service learns nothing", async () => {
   const { server, front, proxy, service } = await behindProxy(FINE, { credentials: "me:p@ss word" });
   expect((await service.call(READ, KEY, limit())).value).toEqual({ fine: true });
   expect(proxy.tunnels).toEqual([`127.0.0.1:${front.port}`]);

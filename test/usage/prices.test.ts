@@ -36,7 +36,7 @@ test("prices do not overlap if no model, no condition, no metric or no day fits 
   expect(overlap({ from: "2026-04-01" }, { model: "*", until: "2026-03-31" })).toBe(false);
 });
 
-test("a price without an end ends before the next of the same usage; two that begin on one day overlap, and so does an end that is too late", () => {
+test("a price ends before the next of the same usage, unless it has an end that is too late or both begin on one day", () => {
   expect(overlap({}, { from: "2026-06-01" })).toBe(false);
   expect(overlap({ from: "2026-06-01" }, {})).toBe(false);
   expect(overlap({}, {})).toBe(true);

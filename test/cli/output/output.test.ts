@@ -100,7 +100,7 @@ test.each<[string, readonly Partial<RunCounts>[], string]>([
   expect(draw(states)).toContain(shown);
 });
 
-test("at the end the bar's line is cleared, and no saved cursor position is restored, so that lines logged meanwhile stay", () => {
+test("at the end the bar's line is cleared, and lines that were logged meanwhile stay", () => {
   const written = draw([{ complete: 12 }]);
   expect(written.endsWith("\x1b[1G\x1b[2K")).toBe(true);
   for (const jump of ["\x1b7", "\x1b8"]) expect(written).not.toContain(jump);

@@ -208,7 +208,7 @@ test("an orphan is not given up because of a list that lacks the key in use", as
   expect(await context.ledgerRows()).toMatchObject([{}, { state: "orphan" }, {}]);
 });
 
-/** By more than an hour. */
+/** Makes every orphan more than an hour older. */
 async function ageOrphans({ db }: RotationContext): Promise<void> {
   await sql`update usage_export.api_key set requested_at = requested_at - interval '61 minutes' where state = 'orphan'`.execute(
     db,

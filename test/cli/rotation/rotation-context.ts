@@ -115,7 +115,7 @@ export async function openRotationContext(
     ledgerRows: () => ledgerRows(db),
     states: async () => (await ledgerRows(db)).map(({ state }) => state),
     events: async () => (await keyEvents(db)).map(({ event }) => event),
-    /** As a person does in the service's console. */
+    /** Deletes a key as a person does in the service's console. */
     async deleteKey(apiKeyId = "") {
       const url = `${emulator.url}/v1/projects/${PROJECT_ID}/keys/${apiKeyId}`;
       const { status } = await fetch(url, { method: "DELETE", headers: { authorization: `Token ${program.key}` } });
@@ -125,7 +125,7 @@ export async function openRotationContext(
   };
 }
 
-/** Which the program calls as fast as it may: there is no real service to be spared. */
+/** A configuration that calls the service as fast as the program can: there is no real service to be spared. */
 function rotationConfig(baseUrl: string, rotation: Fields, rest: Fields): Fields {
   const key = { rotation: ROTATION, first: { env: "USAGE_EXPORT_KEY" } };
   const common = { schedule: "0 4 * * *", project: "production", comment: "usage exporter" };

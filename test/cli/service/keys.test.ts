@@ -1,5 +1,5 @@
-// Keys from files with the project's id in their path, or from commands. A key that the service refuses is read again once, and is not called with until then. If it works since, what it failed to read is read
-// again, and nobody is told any longer that it is refused.
+// Keys from files with the project's id in their path, or from commands. A key that the service refuses is not sent again until it was read
+// anew. Once it works, the days that it failed to read are read, and no page says any longer that it is refused.
 
 import { mkdir, rename, writeFile } from "node:fs/promises";
 import path from "node:path";

@@ -10,7 +10,7 @@ const lines: string[] = [];
 const db = openPostgres(url, ({ message }) => lines.push(message));
 afterAll(() => db.destroy());
 
-test("days, large numbers and exact numbers are read as text, and times as Date objects, under every DateStyle of the database", async () => {
+test("days and numbers are read as text, and times as Date objects, under every DateStyle", async () => {
   const name = new URL(directUrl).pathname.slice(1);
   for (const style of ["German", "SQL, DMY", "Postgres, MDY", "ISO"]) {
     await runStatement(directUrl, `alter database ${name} set datestyle = ${style}`);

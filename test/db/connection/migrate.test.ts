@@ -117,7 +117,7 @@ async function blockedDatabase() {
   };
 }
 
-test("a migration behind a reader's open transaction lets other readers pass, says what it waits for, and goes on after it", async () => {
+test("a migration behind a reader's open transaction lets other readers pass, and says what it waits for", async () => {
   await using blocked = await blockedDatabase();
   const waits: string[] = [];
   const migrated = migrateToLatest(blocked.db, { onWait: (text) => waits.push(text), lockMs: 400, pauseMs: 200 });

@@ -131,7 +131,7 @@ test("a connection that is lost in the queue's background work fails the install
   await installQueue(db);
 });
 
-test("a text from BEGIN to COMMIT is one transaction: if a statement fails, nothing is stored, and no connection is left in it", async () => {
+test("a text from BEGIN to COMMIT is one transaction, of which nothing is stored if a statement fails", async () => {
   await sql`create table public.note (text text)`.execute(db);
   const notes = async () => (await read(sql<{ text: string }>`select text from public.note`)).map(({ text }) => text);
   const queue = onPool(db);

@@ -40,7 +40,7 @@ async function silentFor(runId: string, seconds: number): Promise<void> {
   `.execute(db);
 }
 
-test("a run that has started is running, and starting it twice, as after a COMMIT whose answer was lost, is the same as once", async () => {
+test("a run that is started twice, as after a COMMIT whose answer was lost, runs once", async () => {
   const runId = await startExport();
   const running = { ...MANUAL, status: "running", scheduled_for: null, finished_at: null, error: null };
   expect(await run(runId)).toMatchObject(running);

@@ -33,7 +33,7 @@ async function takenLease(rotation = newName(), by = "someone") {
   return lease;
 }
 
-test("a taken lease can't be taken again; it has its owner and its end", async () => {
+test("a taken lease has its owner and its end, and can't be taken again", async () => {
   const rotation = newName();
   const sinceMs = performance.now();
   await takenLease(rotation, "first");
@@ -83,7 +83,7 @@ test("after the clock was set back by a day, a lease from before expires as soon
   expect(await take(alive)).toBeUndefined();
 });
 
-test("a renewed lease lasts its full time from now on, even if it had expired and nobody took it; after its release it is not renewed", async () => {
+test("a lease that nobody took can be renewed until its release, even after it has expired", async () => {
   const lease = await takenLease();
   const { rotation } = lease;
   await runOut(rotation);

@@ -7,7 +7,7 @@ import { coverageOf, fail, newSeries, store, total, view } from "../stored-usage
 
 const FIRST = "2026-03-16";
 const SECOND = "2026-03-17";
-/** Of an answer to a request without a window. */
+/** The period of an answer to a request without a window. */
 const OWN = { serviceChoosesDays: true } as const;
 
 export function testFailures(db: Database): void {

@@ -36,7 +36,7 @@ async function readDays(part: { readonly windowDays?: number } = { windowDays: 2
 
 const dueOf = (seriesId: number) => inTransaction(db, (tx) => dueSlices(tx, [seriesId]));
 
-test("a suspect day before the window is due until it is confirmed; one in the window, or because the service ignores the filter, is not", async () => {
+test("a suspect day before the window is due until it is confirmed, unless the service ignores the filter", async () => {
   const { seriesId } = await readDays();
   const doubt: FilterDoubt = { kind: "filter-ignored", reason: "ignored", isConfirmable: false };
   await store(db, seriesId, { [back(3)]: { listen: "9" } }, { doubt });

@@ -76,7 +76,7 @@ test("a charge is new, vanished or changed, a credit is below zero, and the keys
   );
 });
 
-test("more at the same price is a volume effect, the same at another price is a price effect, and what has no price has no amount", async () => {
+test("more at the same price is a volume effect, and the same at another price a price effect", async () => {
   await storePriceBook(
     db,
     { ...NOVA, until: back(2) },
@@ -141,7 +141,7 @@ test("a day that was read, failed later and kept its rows is compared, and is no
   expect(new Set(await finality())).toEqual(new Set(["1 false"]));
 });
 
-test("each function can be asked for projects, and for metrics and groupings where it has some; usage under a filter is in none", async () => {
+test("each function can be asked for projects, metrics and groupings, and has no usage under a filter", async () => {
   await storePriceBook(db, NOVA);
   const [one, other] = [newProject(), newProject()];
   const groupings = ["none", "model", "endpoint"] as const;

@@ -161,7 +161,7 @@ async function readAll(reader: Session): Promise<ReadonlyMap<string, string>> {
   return results;
 }
 
-test.each(ATTACKS)("shadowed %s change nothing that bi shows, and run as no other role", async (what, statements) => {
+test.each(ATTACKS)("a reader's own %s change nothing that bi shows", async (what, statements) => {
   // In another session, because a session may keep the plans that it made before the attack.
   await using other = await session();
   await other.query("begin");

@@ -103,7 +103,7 @@ test("navigation and alerts keep the chosen days and the project", () => {
   expect(body).toContain('href="./data-health?from=2026-03-01&amp;to=2026-03-02&amp;project=a%26b#gaps"');
 });
 
-test("a ranked group leads to the usage of that group alone, of the same days; sets are chips, and a group that is zero is left out", () => {
+test("a ranked group leads to its usage on the same days, and a group that is zero is left out", () => {
   const period = { start: "2026-03-01", end: "2026-03-02", name: undefined };
   const groups = [{ group: "key 1" }, { group: null }, { group: "" }, { group: "idle", amount: "0" }];
   const splits = [

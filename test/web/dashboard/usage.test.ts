@@ -44,7 +44,7 @@ function rowsOf(page: string): readonly (readonly string[])[] {
 }
 
 const DAYS = `from=${back(2)}&to=${back(1)}`;
-/** They are compared with the same weekdays, a week earlier. */
+/** The two days, and the week before them, with whose same weekdays the page compares them. */
 const DUE = { start: back(9), end: back(1) };
 
 async function storeModels(models: Readonly<Record<string, readonly [today: string, before: string]>>) {
@@ -87,7 +87,7 @@ test("a group that was not used on days that were all read has 0", async () => {
   expect(page).toMatch(/Not compared .* this period 1 day is not complete .* period before 1 day was not read/);
 });
 
-test("last month is compared with the whole month before it, on the page, in the chart, as JSON, as CSV and in the SQL", async () => {
+test("last month is compared with the whole month before it, in every form of the answer", async () => {
   await forgetAll(db);
   const last = comparedMonth(back(0));
   const before = comparedMonth(last.start);
@@ -234,7 +234,7 @@ test("API keys are shown by their comments, also in the chart, while links, SQL 
   expect(narrowed).toContain("Only API key <bdi>billing &lt;b&gt;</bdi> (<bdi>key-1</bdi>)");
 });
 
-test("API keys with one comment are told apart by their projects, whose long names are shortened, and nothing else in brackets", async () => {
+test("API keys with one comment are told apart by their projects, whose long names are shortened", async () => {
   const names = async () => rowsOf(await open(`${DAYS}&grouping=accessor&compare=none`)).map(([name]) => name);
   for (const [name, shown] of [
     ["(production", "(production"],
