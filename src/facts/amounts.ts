@@ -45,7 +45,10 @@ export async function amounts(
         ? totalRows(question, sums)
         : await query<UsageRow>(usageSql(question, scope, basis.isCompared));
   return answerOf({
-    ...{ question, ...basis, rows, sql: dayAmountSql(question, scope) },
+    ...basis,
+    question,
+    rows,
+    sql: dayAmountSql(question, scope),
     labels: await readLabels(query, question, rows),
     unpriced: isChecked ? await readUnpriced(query, question, scope) : { unpricedModels: 0, unpricedMetrics: [] },
   });

@@ -112,7 +112,6 @@ export const Answer = z.object({
 });
 export type Answer = z.output<typeof Answer>;
 
-/** The days that were asked for, and those that they were to be compared with. */
 export function askedPeriods({ question: { from, to, before } }: Pick<Answer, "question">) {
   return { period: { start: from, end: to }, before: before ? { start: before.from, end: before.to } : undefined };
 }
@@ -208,7 +207,10 @@ export function answerOf(known: Known): Answer {
     complete: isWhole(known) && unpriced.unpricedModels === 0 && !isUnpriced,
     compared: isCompared,
     lacking: { ...lacking, ...unpriced, otherCurrencies },
-    ...{ projects: scope.projects, projectCount: scope.projectCount, available: scope.available, days },
+    projects: scope.projects,
+    projectCount: scope.projectCount,
+    available: scope.available,
+    days,
     groups: groups.map((row) => {
       const named = { rank: Number(row.rank), group: row.group, label: null, ...labels.get(row.group) };
       const drawnDays = named.rank <= DRAWN_MAX && { byDay: amountsByDay(drawn.get(row.rank), days) };
@@ -230,7 +232,9 @@ export function answerOf(known: Known): Answer {
 function understood({ period, before, group, projects: _, ...question }: Question, { projectIds, currency }: Scope) {
   return {
     ...question,
-    ...{ from: period.start, to: period.end, before: before ? { from: before.start, to: before.end } : null },
+    from: period.start,
+    to: period.end,
+    before: before ? { from: before.start, to: before.end } : null,
     // A page and the read API ask for one project at most; costChanges asks for several.
     project: projectIds?.join(" ") ?? null,
     filter: question.filter ?? null,

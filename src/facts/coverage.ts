@@ -10,7 +10,6 @@ import type { Question } from "./question.ts";
 import { findProjects, type Query } from "./scope.ts";
 import { literal, projectConditions, within } from "./sql.ts";
 
-/** Numbers of slices. */
 export type SliceCounts = Readonly<Record<SliceStatus, number>>;
 
 /** All series of a project and source. Slices that are not complete count only if their series is configured. */
@@ -96,7 +95,6 @@ export async function coverage(
   return { period, projects, projectCount: worst[0]?.count ?? 0, undated: await undatedSeries(query, ofProjects) };
 }
 
-/** The series whose answers carry no date. */
 export function undatedSeries(query: Query, ofProjects: readonly string[] = []): Promise<readonly SeriesName[]> {
   return query<SeriesName>(`
 select project, "grouping", filter from bi.coverage

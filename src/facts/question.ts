@@ -5,7 +5,6 @@ import { METRICS } from "../usage/metrics.ts";
 import { GROUPINGS } from "../usage/series.ts";
 
 export const COSTS = ["estimated_cost", "billed_cost"] as const;
-/** What can be added up. */
 export const ASKED_METRICS = [...METRICS, ...COSTS] as const;
 export type AskedMetric = (typeof ASKED_METRICS)[number];
 

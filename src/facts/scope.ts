@@ -55,7 +55,13 @@ export async function readBasis(query: Query, question: Question, since?: Day): 
   if (!row) throw new Error("expected one row with the facts about the series");
   const { retired, activeCount, leftOut, leftOutCount, groupings, filters, ...found } = row;
   const { ended, unused } = await sortRetired(query, question, scope, retired);
-  const states = await readDayStates(query, question, scope, activeCount, since ?? firstDay(question));
+  const states = await readDayStates(
+    query,
+    question,
+    scope,
+    activeCount,
+    since ?? question.before?.start ?? question.period.start,
+  );
   const days = withStates(question.period, states);
   const daysBefore = question.before && withStates(question.before, states);
   const lacking = lackingDays(days, daysBefore);
@@ -117,7 +123,7 @@ from (select distinct model, metric from bi.cost_estimated where ${conditions.jo
  */
 async function sortRetired(query: Query, question: Question, scope: Scope, retired: readonly FoundProject[]) {
   if (retired.length === 0) return { ended: [], unused: [] };
-  const windows = windowsOf(question);
+  const windows = question.before ? [question.period, question.before] : [question.period];
   const isRetired = `project_id in (${retired.map(({ id }) => literal(id)).join(", ")})`;
   const { view, conditions } = sourceOf({ ...question, group: undefined }, scope);
   // bi.coverage leaves out the days of a retired series whose newest reading failed, but their rows are in the amounts.
@@ -138,14 +144,6 @@ group by project_id`);
     ended: retired.filter(({ id }) => (daysKnown.get(id) ?? dayCount) < dayCount).map(({ name }) => name),
     unused: retired.filter(({ id, active }) => active && !daysKnown.has(id)).map(({ name }) => name),
   };
-}
-
-function firstDay({ period, before }: Question): Day {
-  return before?.start ?? period.start;
-}
-
-function windowsOf({ period, before }: Question): readonly Window[] {
-  return before ? [period, before] : [period];
 }
 
 /** The identifiers of these projects. If several projects have had a name, the one that is still exported has it. */

@@ -152,8 +152,7 @@ export function answerChart(answer: Answer, options: ChartOptions): Html {
   const shown = table(`Exact ${caption}${question.currency === null ? "" : `, in ${question.currency}`}`, titles, rows);
   return html`<figure id="${id}-chart"><script type="application/json">${scriptJson(description)}</script>
 <figcaption><h3 id="${id}">${title}</h3></figcaption>
-${folded(`Table: ${caption}`, html`${shown}${below}`)}</figure>
-`;
+${folded(`Table: ${caption}`, html`${shown}${below}`)}</figure>\n`;
 }
 
 function seriesOf(answer: Answer, bars: readonly Bar[], { hrefOf, othersHref }: ChartOptions): readonly ChartSeries[] {

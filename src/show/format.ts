@@ -70,7 +70,12 @@ export function quantityText(amount: string, measure: Measure): string {
 
 /** "+$90", "-46 hours". */
 export function signedText(amount: string, measure: Measure): string {
-  return amount.startsWith("-") || isZero(amount) ? quantityText(amount, measure) : `+${quantityText(amount, measure)}`;
+  return withSign(quantityText(amount, measure), amount);
+}
+
+/** The text of an amount, with a plus if the amount is above 0. */
+export function withSign(text: string, amount: string): string {
+  return amount.startsWith("-") || isZero(amount) ? text : `+${text}`;
 }
 
 /** An estimate, which has three digits: "$239,000", "1.23M tokens in". */

@@ -48,7 +48,6 @@ export function columns(...titles: readonly HtmlValue[]): readonly Column[] {
   return titles.map((title) => ({ title }));
 }
 
-/** Columns of numbers, which are aligned to the right. */
 export function numberColumns(...titles: readonly HtmlValue[]): readonly Column[] {
   return titles.map((title) => ({ title, numeric: true }));
 }
@@ -70,8 +69,7 @@ export function table(
 <thead><tr>${columns.map((column) => html`<th scope="col"${classOf(column)}>${column.title}</th>`)}</tr></thead>
 <tbody>
 ${rows.map(rowHtml)}</tbody>${totals.length > 0 && html`<tfoot>${totals.map(rowHtml)}</tfoot>`}
-</table></div>
-`;
+</table></div>\n`;
 }
 
 /** Shows no zone: the captions say that all times are in UTC. */
@@ -106,8 +104,7 @@ export function foldedText(text: string | null): Html | undefined {
 export function folded(summary: string, content: Html): Html {
   return html`<details>
 <summary>${summary}</summary>
-${content}</details>
-`;
+${content}</details>\n`;
 }
 
 /** The button copies the whole URL that a relative link leads to. It is hidden until the script, which does the copying, shows it. */
@@ -118,8 +115,7 @@ export function copyLink(label: string, href: string): Html {
 /** The statement that gives the numbers above it. */
 export function sqlHtml(statement: string): Html {
   return html`<details class="sql"><summary>SQL</summary>
-<p><button type="button" class="copy" hidden data-copy="${statement}">Copy SQL</button></p><pre tabindex="0"><code>${statement}</code></pre></details>
-`;
+<p><button type="button" class="copy" hidden data-copy="${statement}">Copy SQL</button></p><pre tabindex="0"><code>${statement}</code></pre></details>\n`;
 }
 
 export function optionHtml(value: string, title: string, isChosen: boolean): Html {
@@ -133,8 +129,7 @@ export function choiceList(label: string, choices: readonly Choice[]): Html {
   const items = choices.map(
     ([text, href, isCurrent]) => html`<li><a href="${href}"${isCurrent && html` aria-current="true"`}>${text}</a></li>`,
   );
-  return html`<ul class="choices" aria-label="${label}">${items}</ul>
-`;
+  return html`<ul class="choices" aria-label="${label}">${items}</ul>\n`;
 }
 
 const NO_VALUE = "no value";

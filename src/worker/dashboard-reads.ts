@@ -15,8 +15,7 @@ import { overview } from "../facts/overview.ts";
 import type { Question } from "../facts/question.ts";
 import type { Query } from "../facts/scope.ts";
 import { addDays, comparedPeriod, type Day, dayOf } from "../usage/days.ts";
-import type { DashboardDeps } from "../web/dashboard/dashboard.ts";
-import type { ReportData } from "../web/dashboard/pages.ts";
+import type { DashboardDeps, ReportData } from "../web/dashboard/pages.ts";
 import type { UsageAnswer } from "../web/dashboard/usage-sections.ts";
 import { usageQuestion, type View } from "../web/question.ts";
 

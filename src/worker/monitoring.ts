@@ -12,7 +12,7 @@ import type { Query } from "../facts/scope.ts";
 import { programVersion } from "../package-files.ts";
 import { type Metrics, openMetrics } from "../show/prometheus.ts";
 import type { Access } from "../web/access.ts";
-import { openDashboard } from "../web/dashboard/dashboard.ts";
+import { openDashboard } from "../web/dashboard/pages.ts";
 import { openMonitor } from "../web/server.ts";
 import { dashboardReads } from "./dashboard-reads.ts";
 import type { Liveness } from "./liveness.ts";

@@ -10,7 +10,7 @@ import type { Question } from "../../src/facts/question.ts";
 import type { Query } from "../../src/facts/scope.ts";
 import type { Day } from "../../src/usage/days.ts";
 import { openApi } from "../../src/web/api.ts";
-import { openDashboard } from "../../src/web/dashboard/dashboard.ts";
+import { openDashboard } from "../../src/web/dashboard/pages.ts";
 import type { MakePage } from "../../src/web/page.ts";
 import { parseQuery, QuestionParameters, questionOf } from "../../src/web/question.ts";
 import { dashboardReads } from "../../src/worker/dashboard-reads.ts";

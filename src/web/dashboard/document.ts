@@ -37,8 +37,7 @@ export function servedPage(
   { status = 200, headers }: { readonly status?: number; readonly headers?: Page["headers"] } = {},
 ): Page {
   const policy = "script-src 'self'; connect-src 'self'; img-src data:; form-action 'self'; frame-ancestors 'none'";
-  const head = html`<script type="module" src="${scriptPath()}"></script>
-`;
+  const head = html`<script type="module" src="${scriptPath()}"></script>\n`;
   return {
     status,
     contentType: "text/html; charset=utf-8",
@@ -52,8 +51,7 @@ export function fileText(options: DocumentOptions, footer: Html, script: string)
   // Escaped, so that nothing in the script ends its element.
   const inline = script.replaceAll("</script", "<\\/script").replaceAll("<!--", "<\\!--");
   const policy = `${STYLE_POLICY}; script-src '${hashOf(inline)}'; img-src data:; form-action 'none'`;
-  const head = html`<meta http-equiv="Content-Security-Policy" content="${trustedHtml(policy)}">
-`;
+  const head = html`<meta http-equiv="Content-Security-Policy" content="${trustedHtml(policy)}">\n`;
   return documentText(options, head, html`${footer}<script type="module">${trustedHtml(inline)}</script>`);
 }
 
@@ -95,6 +93,5 @@ function sectionHtml({ id, title, body, width, more, quiet }: Section): Html {
   return html`<section id="${id}" aria-labelledby="${id}-title"${width && html` class="${width}"`}>
 ${more ? html`<div class="title">${heading}${more}</div>` : heading}
 ${body}
-</section>
-`;
+</section>\n`;
 }

@@ -95,17 +95,14 @@ function problemsOf(health: HealthState, readiness: Readiness): readonly Problem
 /** "All data up to Nov 22 is in.", or what to do before anything is read. */
 function wellHtml({ jobs, slices, projects }: HealthState): Html {
   if (jobs.length === 0)
-    return html`<div class="notice none"><strong>No job is configured.</strong> Add an export to <code>jobs.config.json</code>; <code>usage-export start</code> then runs it on schedule.</div>
-`;
+    return html`<div class="notice none"><strong>No job is configured.</strong> Add an export to <code>jobs.config.json</code>; <code>usage-export start</code> then runs it on schedule.</div>\n`;
   if (slices.complete === 0 && jobs.every(({ lastRun }) => !lastRun))
-    return html`<div class="notice none"><strong>There are no numbers yet.</strong> Run <code>usage-export export</code> to read usage now, or <code>usage-export start</code> to read it on schedule.</div>
-`;
+    return html`<div class="notice none"><strong>There are no numbers yet.</strong> Run <code>usage-export export</code> to read usage now, or <code>usage-export start</code> to read it on schedule.</div>\n`;
   const days = projects.flatMap(({ series, freshThrough }) =>
     series > 0 && freshThrough !== null ? [freshThrough] : [],
   );
   const [oldest] = days.sort();
-  return html`<p class="well"><strong>${oldest === undefined ? "Nothing is missing." : `All data up to ${dayLabel(oldest)} is in.`}</strong></p>
-`;
+  return html`<p class="well"><strong>${oldest === undefined ? "Nothing is missing." : `All data up to ${dayLabel(oldest)} is in.`}</strong></p>\n`;
 }
 
 const NOTE_TOPICS: Partial<Record<Condition["section"], string>> = {
@@ -138,8 +135,7 @@ function verdictHtml(problems: readonly Problem[], { page, view, health }: Frame
     );
     if (kind === "bad" && texts.length === 1) return html`<div class="notice bad">${texts}</div>\n`;
     return html`<details class="notice ${kind}"${open && html` open`}><summary><strong>${title}</strong></summary>
-<ul>${texts.map((one) => html`<li>${one}</li>`)}</ul></details>
-`;
+<ul>${texts.map((one) => html`<li>${one}</li>`)}</ul></details>\n`;
   };
   const reminders = health.conditions.filter(({ isWrong }) => !isWrong);
   const wrong = notice("bad", `${counted(problems.length, "thing")} to look at`, problems, page !== "usage");
@@ -174,8 +170,7 @@ function toolbar({ page, view, health, controls }: FrameContent): Html {
 <form action="${pageHref(page)}" method="get" autocomplete="off">${hidden.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}
 <label>From <input type="date" name="from" value="${period.start}"></label>
 <label>to <input type="date" name="to" value="${period.end}"></label>
-${projectField(view.project, health)}${controls?.fields}<button>Show</button></form></div>
-`;
+${projectField(view.project, health)}${controls?.fields}<button>Show</button></form></div>\n`;
 }
 
 /** More projects are not listed: a name is typed. */
@@ -186,8 +181,7 @@ function projectField(asked: string | undefined, { projects }: HealthState): Htm
   const names = new Map(projects.map(({ projectId, project }) => [projectId, project]));
   if (names.size < 2 && asked === undefined) return undefined;
   if (names.size > PROJECTS_LISTED_MAX)
-    return html`<label>Project <input type="search" name="project" value="${asked}" placeholder="name" spellcheck="false"></label>
-`;
+    return html`<label>Project <input type="search" name="project" value="${asked}" placeholder="name" spellcheck="false"></label>\n`;
   const isShared = (name: string) => [...names.values()].filter((one) => one === name).length > 1;
   const isAsked = ([id, name]: readonly [string, string]) => asked === id || (asked === name && !isShared(name));
   const listed = [...names].sort(([, a], [, b]) => a.localeCompare(b, "en", { numeric: true }));
@@ -196,6 +190,5 @@ function projectField(asked: string | undefined, { projects }: HealthState): Htm
   );
   // If none were selected, the button Show would ask for all projects.
   const other = asked === undefined || listed.some(isAsked) ? undefined : optionHtml(asked, asked, true);
-  return html`<label>Project <select name="project"><option value="">all projects</option>${other}${options}</select></label>
-`;
+  return html`<label>Project <select name="project"><option value="">all projects</option>${other}${options}</select></label>\n`;
 }

@@ -116,15 +116,13 @@ function keyHtml(period: Window, projects: readonly ProjectCoverage[]): Html {
   const all = daysOf(period);
   const shown = new Set(projects.flatMap(({ days }) => all.map((day) => days[day] ?? "not-due")));
   const keys = [...DAY_QUALITIES, "not-due" as const].filter((quality) => shown.has(quality));
-  return html`<p class="note key">${keys.map((quality) => html`<span><span class="swatch ${quality}"></span>${QUALITY_WORDS[quality]}</span> `)}</p>
-`;
+  return html`<p class="note key">${keys.map((quality) => html`<span><span class="swatch ${quality}"></span>${QUALITY_WORDS[quality]}</span> `)}</p>\n`;
 }
 
 function undatedHtml(undated: Coverage["undated"]): Html | undefined {
   if (undated.length === 0) return undefined;
   const names = undated.map((one) => html`${nameHtml(one.project)}, ${seriesHtml({ ...one, source: "usage" })}`);
-  return html`<p class="note">The service does not say which days its numbers are of for ${joinHtml(names, "; ")}. No figure contains them; the view <code>bi.usage_snapshot</code> has them.</p>
-`;
+  return html`<p class="note">The service does not say which days its numbers are of for ${joinHtml(names, "; ")}. No figure contains them; the view <code>bi.usage_snapshot</code> has them.</p>\n`;
 }
 
 /** Draws the days of a project as one bar, a rectangle for each stretch of the same state. */

@@ -71,8 +71,7 @@ function summaryHtml(data: Overview, budgets: readonly BudgetUse[], view: Linked
     const name = href === undefined ? title : html`<a href="${href}">${title}</a>`;
     const change = earlier !== undefined && html`<span class="change">${changeText(amount, earlier)}</span>`;
     return html`<div><dt>${name}</dt><dd><span class="figure">${amountHtml(amount, measure)}</span>
-${change}</dd></div>
-`;
+${change}</dd></div>\n`;
   };
   // The figure of the month stands beside the cost, so the cost says how many days it is of.
   const days = data.monthSoFar && `, ${counted(dayCount(data.period), "day").replace(" ", "\u00a0")}`;
@@ -110,8 +109,7 @@ function monthSoFarHtml({ monthSoFar }: Overview, budgets: readonly BudgetUse[],
       : undefined;
   return html`<dl class="money"><div><dt>${metricName(question.metric)} in ${monthName(monthSoFar.period.start)} so far</dt>
 <dd class="figure">${href === undefined ? shown : html`<a href="${href}">${shown}</a>`}</dd>
-${expected}${earlier}</div></dl>
-`;
+${expected}${earlier}</div></dl>\n`;
 }
 
 // A budget is a bar: the used part, the expected part, and a mark at its limit.
@@ -137,8 +135,7 @@ function budgetItem(use: BudgetUse, scale: number): Html {
   const kind = Number(percent) > 100 ? "over" : Number(forecastPercent) > 100 ? "near" : "within";
   return html`<li title="${budgetUseText(use)}"><span>${nameHtml(name)} <small>${use.period === "month" ? monthName(use.start) : dayLabel(use.start)}${use.costSource === null ? "" : `, ${use.costSource}`}</small></span>
 <span>${budgetShareText(use)}${isNeverSeen && html` <b class="flag">never used</b>`}</span>
-<svg class="budget ${kind}" aria-hidden="true"><rect class="expected" width="${width(forecastPercent)}" height="100%"/><rect class="used" width="${width(percent)}" height="100%"/><rect class="limit" x="${width("100")}" width="2" height="100%"/></svg></li>
-`;
+<svg class="budget ${kind}" aria-hidden="true"><rect class="expected" width="${width(forecastPercent)}" height="100%"/><rect class="used" width="${width(percent)}" height="100%"/><rect class="limit" x="${width("100")}" width="2" height="100%"/></svg></li>\n`;
 }
 
 // The groups.

@@ -19,6 +19,7 @@ import {
   periodText,
   roundedText,
   signedText,
+  withSign,
 } from "../../show/format.ts";
 import {
   choiceList,
@@ -77,8 +78,7 @@ function controlsOf({ question, available }: Answer): FrameContent["controls"] {
   const filters = new Set([...(filter === null ? [] : [filter]), ...available.filters]);
   const metrics = (names: readonly string[]) => names.map((one) => optionHtml(one, metricName(one), one === metric));
   const field = (title: string, name: string, options: HtmlValue) =>
-    html`<label>${title} <select name="${name}">${options}</select></label>
-`;
+    html`<label>${title} <select name="${name}">${options}</select></label>\n`;
   const metricOptions = html`<optgroup label="Usage">${metrics(METRICS)}</optgroup><optgroup label="Cost">${metrics(COSTS)}</optgroup>`;
   const filterOptions = [
     optionHtml("", "all usage", filter === null),
@@ -125,8 +125,7 @@ function narrowedHtml({ question: { group, grouping }, groups }: Answer, view: V
   const noun = groupingNoun(grouping);
   const label = groups[0]?.label;
   const name = label ? html`${nameHtml(label)} (${nameHtml(group.value)})` : groupHtml(grouping, group.value);
-  return html`<p>Only ${noun} ${name}<span class="links"> · <a href="${usageLink(view, EVERY_GROUP)}">show every ${noun}</a></span></p>
-`;
+  return html`<p>Only ${noun} ${name}<span class="links"> · <a href="${usageLink(view, EVERY_GROUP)}">show every ${noun}</a></span></p>\n`;
 }
 
 /** The parameters that narrow a question to a group. A blank name can't be asked for, as an empty parameter counts as left out. */
@@ -144,14 +143,12 @@ function totalHtml(answer: Answer): Html | undefined {
   if (!sum || sum.amount === null) return undefined;
   const before = comparedWindow(answer);
   const figure = (title: string, shown: HtmlValue, more: string) =>
-    html`<div><dt>${title}</dt><dd><span class="figure">${shown}</span><span class="change">${more}</span></dd></div>
-`;
+    html`<div><dt>${title}</dt><dd><span class="figure">${shown}</span><span class="change">${more}</span></dd></div>\n`;
   const compared =
     before && sum.before !== null && sum.change !== null
       ? html`${figure("Before", amountHtml(sum.before, question), periodText(before))}${figure("Change", changeText(sum.amount, sum.before), signedText(sum.change, question))}`
       : undefined;
-  return html`<dl class="figures few">${figure(metricName(question.metric), amountHtml(sum.amount, question), periodText(askedPeriods(answer).period))}${compared}</dl>
-`;
+  return html`<dl class="figures few">${figure(metricName(question.metric), amountHtml(sum.amount, question), periodText(askedPeriods(answer).period))}${compared}</dl>\n`;
 }
 
 /** The warnings stand above the numbers, because a number that is too low looks like any other. */
@@ -256,8 +253,7 @@ function roundedAmount(amount: string, { currency }: Pick<Measure, "currency">):
 }
 
 function signedAmount(amount: string, measure: Pick<Measure, "currency">): string {
-  const text = roundedAmount(amount, measure);
-  return amount.startsWith("-") || amount === "0" ? text : `+${text}`;
+  return withSign(roundedAmount(amount, measure), amount);
 }
 
 /** The links name the days, so that the file holds what the page shows also when it is loaded tomorrow. */
@@ -267,8 +263,7 @@ function downloads(view: View, rows: "groups" | "days"): Html {
   const csv = viewQuery(fixed, { pageParameters: { ...asked, rows } });
   const json = html` · <a href="api/v1/usage${viewQuery(fixed, { pageParameters: asked })}">JSON</a>`;
   const more = rows === "groups" && [json, chargebackLinks(view)];
-  return html`<p class="links"><a href="api/v1/usage.csv${csv}" download>Download CSV</a>${more}</p>
-`;
+  return html`<p class="links"><a href="api/v1/usage.csv${csv}" download>Download CSV</a>${more}</p>\n`;
 }
 
 /** Links to the chargeback of the month of the last day that is shown. */
@@ -288,8 +283,7 @@ function chargebackLinks({ period: { end }, project }: View): Html {
 
 function emptyHtml(answer: Answer, view: View): Html | undefined {
   const { projectCount, groups, question, days, lacking } = answer;
-  const empty = (text: HtmlValue) => html`<p class="empty">${text}</p>
-`;
+  const empty = (text: HtmlValue) => html`<p class="empty">${text}</p>\n`;
   if (question.metric === "estimated_cost" && question.currency === null)
     return empty(
       html`No prices are configured. Add <code>prices</code> to the configuration; the cost of all stored usage is known then.`,

@@ -1,8 +1,7 @@
 import { pino } from "pino";
 import { expect, test } from "vitest";
 import { InvalidQuestion } from "../../../src/facts/question.ts";
-import { type DashboardDeps, openDashboard } from "../../../src/web/dashboard/dashboard.ts";
-import type { PageData } from "../../../src/web/dashboard/pages.ts";
+import { type DashboardDeps, openDashboard, type PageData } from "../../../src/web/dashboard/pages.ts";
 import type { Page } from "../../../src/web/page.ts";
 import { makeOverview } from "../../facts/sample-facts.ts";
 import { healthState, projectLine } from "../../health/sample-health-state.ts";
