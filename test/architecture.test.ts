@@ -30,7 +30,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | "all">> = {
   facts: [
     ...["config", "db", "db/connection", "db/jobs", "db/keys", "db/usage", "keys", "schedule", "usage"],
     // The texts of conditions and warnings are facts, too.
-    ...["show/budget-text.ts", "show/format.ts", "show/keys.ts"],
+    "show/format.ts",
   ],
   db: ["config/money.ts", "db/connection", "db/jobs", "keys", "usage"],
   schedule: ["db/jobs", "db/usage", "usage"],

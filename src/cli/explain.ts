@@ -9,9 +9,9 @@ import { type Change, type ChangePart, type ChangeSplit, changes, costChanges, i
 import type { AskedMetric, Split } from "../facts/question.ts";
 import type { Query } from "../facts/scope.ts";
 import { withDatabase } from "../open-database.ts";
-import { changeSentences, partText } from "../show/changes.ts";
 import { exactText, metricName, windowText } from "../show/format.ts";
 import { characterCount, truncatedName } from "../show/html.ts";
+import { changeSentences, partText } from "../show/sentences.ts";
 import { addDays, comparedPeriod, type Day, dayOf, type Window } from "../usage/days.ts";
 import { groupingNoun } from "../usage/dimensions.ts";
 import type { UsageGrouping } from "../usage/series.ts";

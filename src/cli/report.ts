@@ -5,7 +5,7 @@ import { type Database, databaseNow } from "../db/connection/database.ts";
 import { AppError } from "../errors.ts";
 import { InvalidQuestion } from "../facts/question.ts";
 import { withDatabase } from "../open-database.ts";
-import { sentences } from "../show/sentence.ts";
+import { sentences } from "../show/sentences.ts";
 import { comparedPeriod, dayOf } from "../usage/days.ts";
 import { scriptPage } from "../web/assets.ts";
 import { readReportData } from "../worker/dashboard-reads.ts";

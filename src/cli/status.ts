@@ -13,8 +13,7 @@ import { type HealthState, isWell, health as readHealth } from "../facts/health.
 import type { JobHealth, LastRun } from "../facts/jobs.ts";
 import { withKnownProjects } from "../jobs/discovery.ts";
 import { withDatabase } from "../open-database.ts";
-import { budgetTitle, budgetUseText } from "../show/budget-text.ts";
-import { counted, instantText, windowText } from "../show/format.ts";
+import { budgetTitle, budgetUseText, counted, instantText, windowText } from "../show/format.ts";
 import { firstOf } from "../text.ts";
 import { type SeriesName, seriesText } from "../usage/series.ts";
 import { jobTitle, renderPause } from "./jobs.ts";

@@ -39,7 +39,6 @@ export type ChangePart = ChangeAmounts & {
   readonly part: "group" | "others" | "not attributed";
   /** Null for no value, and if it is no group. */
   readonly group: string | null;
-  /** The same as in an answer. */
   readonly label: string | null;
   readonly projectInLabel?: string | undefined;
   /** Null if it is no group. */
@@ -94,7 +93,6 @@ function statusOf({ before, after, change }: ChangeAmounts): ChangePart["status"
   return after === "0" ? "vanished" : "changed";
 }
 
-/** What the total has and the parts do not account for. */
 function unattributed(total: ChangeAmounts, parts: readonly ChangeAmounts[]): ChangeAmounts {
   const rest = (name: keyof ChangeAmounts) => difference(total[name], sumOf(...parts.map((part) => part[name])));
   return { before: rest("before"), after: rest("after"), change: rest("change") };

@@ -7,8 +7,15 @@ import type { StoredWorker } from "../db/jobs/jobs.ts";
 import type { StoredList } from "../db/projects.ts";
 import type { FailureCause } from "../db/usage/failures.ts";
 import { attemptsText, fallbackText, needsAttention } from "../keys/plan.ts";
-import { budgetPeriod, budgetTitle, budgetUseText } from "../show/budget-text.ts";
-import { counted, instantText, metricName, roundedText } from "../show/format.ts";
+import {
+  budgetPeriod,
+  budgetTitle,
+  budgetUseText,
+  counted,
+  instantText,
+  metricName,
+  roundedText,
+} from "../show/format.ts";
 import { present, projectsText, shellQuoted, truncate } from "../text.ts";
 import { RETRIED_CODES } from "../usage/backfill.ts";
 import type { BudgetUse } from "../usage/budgets.ts";
@@ -103,7 +110,6 @@ function nameWord(name: string): string {
   return /^[^\s"]+$/.test(name) ? name : JSON.stringify(name);
 }
 
-/** Every condition that is the case. */
 export function conditionsOf(facts: HealthFacts): readonly Condition[] {
   const worker = workerCondition(facts);
   const rotations = facts.rotations.flatMap(rotationConditions);
@@ -160,7 +166,6 @@ function overdueCondition({ kind, job, overdueSince }: JobHealth): Found | undef
 
 const ERROR_LENGTH_MAX = 200;
 
-/** A worker goes on with an earlier configuration. */
 function configCondition({ workers }: HealthFacts): Found | undefined {
   const refused = workers.filter(({ state, refusal }) => state === "live" && refusal);
   const texts = refused.map(({ host, pid, refusal }) => {

@@ -28,7 +28,6 @@ export type JobHealth = {
   readonly overdueSince: Date | undefined;
   /** A run is in progress that may read the days that are missing now, or one begins with the next tick. */
   readonly mayReadMissing: boolean;
-  /** The newest run. */
   readonly lastRun: LastRun | undefined;
   readonly failedRun: FailedRun | undefined;
   /** When the newest successful run ended, in seconds since 1970; null if none did. Backfills do not count. */

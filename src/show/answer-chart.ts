@@ -150,7 +150,9 @@ export function answerChart(answer: Answer, options: ChartOptions): Html {
     ...numberColumns(...exact.map(({ name, hint }) => html`<bdi title="${hint}">${name}</bdi>`)),
   ];
   const shown = table(`Exact ${caption}${question.currency === null ? "" : `, in ${question.currency}`}`, titles, rows);
-  return html`<figure id="${id}-chart"><script type="application/json">${scriptJson(description)}</script>
+  // Without "<" the JSON can't end the script element that it stands in.
+  const json = trustedHtml(JSON.stringify(description).replaceAll("<", "\\u003c"));
+  return html`<figure id="${id}-chart"><script type="application/json">${json}</script>
 <figcaption><h3 id="${id}">${title}</h3></figcaption>
 ${folded(`Table: ${caption}`, html`${shown}${below}`)}</figure>\n`;
 }
@@ -217,11 +219,6 @@ function sumAt(amounts: readonly (string | null)[], at: readonly number[]): stri
   return known.length === 0 ? null : sumOf(...known);
 }
 
-/** The value as JSON that can't end the script element it stands in. */
-function scriptJson(value: object): Html {
-  return trustedHtml(JSON.stringify(value).replaceAll("<", "\\u003c"));
-}
-
 // The table of the groups.
 
 export type GroupAmounts = Pick<Answer["groups"][number], "amount" | "before" | "change">;
@@ -247,8 +244,11 @@ export function groupTable(answer: Answer, { caption, groups, hrefOf, titles, ce
     const name = grouping === "none" ? "Total" : groupCell(grouping, one, answer.groups);
     const title = nameOf(grouping, one, answer.groups);
     const share = Number(one.amount ?? "0") / largest;
-    // A credit has no bar.
-    const bar = groups.length > 1 && share >= 0 && shareBar(share);
+    // A credit has no bar. The width is an attribute, because the page's policy forbids `style` attributes.
+    const bar =
+      groups.length > 1 &&
+      share >= 0 &&
+      html`<svg class="share" aria-hidden="true"><rect width="${Math.max(0.5, share * 100).toFixed(1)}%" height="100%"/></svg>`;
     return [
       html`${href === undefined ? name : html`<a href="${href}" title="${title}">${name}</a>`}${bar}`,
       ...cells(one),
@@ -256,10 +256,4 @@ export function groupTable(answer: Answer, { caption, groups, hrefOf, titles, ce
   });
   const noun = grouping === "none" ? "" : capitalized(groupingNoun(grouping));
   return table(caption, [...columns(noun), ...numberColumns(...titles)], rows, totals);
-}
-
-/** The width is an attribute, because the page's policy forbids `style` attributes. */
-function shareBar(share: number): Html {
-  const percent = Number.isFinite(share) ? Math.max(0.5, share * 100).toFixed(1) : "0";
-  return html`<svg class="share" aria-hidden="true"><rect width="${percent}%" height="100%"/></svg>`;
 }

@@ -107,11 +107,6 @@ export function folded(summary: string, content: Html): Html {
 ${content}</details>\n`;
 }
 
-/** The button copies the whole URL that a relative link leads to. It is hidden until the script, which does the copying, shows it. */
-export function copyLink(label: string, href: string): Html {
-  return html`<button type="button" class="copy" hidden data-copy-link="${href}">${label}</button>`;
-}
-
 /** The statement that gives the numbers above it. */
 export function sqlHtml(statement: string): Html {
   return html`<details class="sql"><summary>SQL</summary>
@@ -124,7 +119,6 @@ export function optionHtml(value: string, title: string, isChosen: boolean): Htm
 
 type Choice = readonly [text: string, href: string, isCurrent: boolean];
 
-/** Links to choose from; the current choice is marked. */
 export function choiceList(label: string, choices: readonly Choice[]): Html {
   const items = choices.map(
     ([text, href, isCurrent]) => html`<li><a href="${href}"${isCurrent && html` aria-current="true"`}>${text}</a></li>`,

@@ -14,7 +14,8 @@ export type Notification = {
   readonly covers?: readonly string[];
 };
 
-type PhaseChange = Omit<Notification, "covers"> & { readonly name: string };
+/** `name` is that of the condition. */
+type NamedNotification = Notification & { readonly name: string };
 
 /**
  * One for each condition that began or ended since. `lastSent` has the phase that was sent last, by name and subject. So nothing is sent
@@ -26,13 +27,13 @@ export function notificationsOf(
   scrub: (text: string) => string,
 ): readonly Notification[] {
   const current = Map.groupBy(conditions, subjectOf);
-  const begun = [...current].flatMap(([subject, same]): readonly PhaseChange[] => {
+  const begun = [...current].flatMap(([subject, same]): readonly NamedNotification[] => {
     const [first] = same;
     if (!first || lastSent.get(subject) === "wrong" || same.every(({ isQuiet }) => isQuiet)) return [];
     return [{ name: first.name, subject, state: "wrong", text: same.map(({ text }) => text).join("; ") }];
   });
   const isAnomalyUnread = conditions.some(({ name }) => name === "unread");
-  const ended = [...lastSent].flatMap(([subject, phase]): readonly PhaseChange[] => {
+  const ended = [...lastSent].flatMap(([subject, phase]): readonly NamedNotification[] => {
     const [name = ""] = subject.split(" ");
     // Thresholds of budgets, notifications about many conditions, and reports are sent once, and never end.
     const isEndless = ["budget", "many", "report"].includes(name);
@@ -55,7 +56,7 @@ function subjectOf({ name, subject }: Condition): string {
 const SINGLE_MAX = 5;
 const SUBJECTS_SHOWN_MAX = 3;
 
-function digestOf(changes: readonly PhaseChange[]): readonly (Notification & Pick<PhaseChange, "name">)[] {
+function digestOf(changes: readonly NamedNotification[]): readonly NamedNotification[] {
   const [first, ...others] = changes;
   if (!first) return [];
   const named = others.slice(0, SUBJECTS_SHOWN_MAX).map(({ subject }) => subject);

@@ -90,7 +90,6 @@ export const QuestionParameters = z.strictObject({
     .describe("Which groups are listed: the largest, or by change those that changed the most"),
 });
 
-/** What each page can be asked. */
 const PARAMETERS = {
   overview: z.strictObject({ ...VIEW_PARAMETERS, by: z.enum(SPLITS).optional() }),
   usage: z.strictObject({ ...QuestionParameters.shape, by: z.enum(GRAINS).default("day") }),

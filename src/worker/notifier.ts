@@ -11,7 +11,7 @@ import { errorText } from "../errors.ts";
 import { health, isWell } from "../facts/health.ts";
 import { latestOccurrence } from "../schedule/cron.ts";
 import { type Notification, notificationsOf, sanitizeText, senderSuffix } from "../show/notification.ts";
-import { reportText } from "../show/sentence.ts";
+import { reportText } from "../show/sentences.ts";
 import { DAY_MS, dayOf } from "../usage/days.ts";
 import { readReportData, weekBefore } from "./dashboard-reads.ts";
 import { ping, postText, type Receiver, type Receivers } from "./webhook.ts";

@@ -5,7 +5,7 @@ import { beforeEach, expect, test } from "vitest";
 import { readByStatements } from "../../src/db/connection/transaction.ts";
 import { type Change, changes, costChanges } from "../../src/facts/changes.ts";
 import { overview } from "../../src/facts/overview.ts";
-import { changeSentences } from "../../src/show/changes.ts";
+import { changeSentences } from "../../src/show/sentences.ts";
 import { comparedPeriod } from "../../src/usage/days.ts";
 import { forgetAll, storeSeries } from "../db/reported-usage.ts";
 import { storeBills, storeHourPrices } from "../db/stored-charges.ts";

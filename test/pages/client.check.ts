@@ -2,8 +2,8 @@
 
 import { expect, test } from "vitest";
 import { answerChart } from "../../src/show/answer-chart.ts";
-import { copyLink, html, sqlHtml } from "../../src/show/html.ts";
-import { servedPage } from "../../src/web/dashboard/document.ts";
+import { html, sqlHtml } from "../../src/show/html.ts";
+import { servedPage } from "../../src/web/dashboard/frame.ts";
 import type { Page as WebPage } from "../../src/web/page.ts";
 import { makeAnswer, NOTHING_LACKING } from "../facts/sample-facts.ts";
 import { HOSTILE_NAMES } from "../show/hostile-names.ts";
@@ -48,7 +48,7 @@ function pageOf({ title, groups }: Content): WebPage {
       {
         id: "form",
         title: "Form",
-        body: html`<form><label>From <input name="from" type="text" value="a"></label></form>${copyLink("Copy link", "./usage?from=1")}${sqlHtml("select 1.50 <b>")}`,
+        body: html`<form><label>From <input name="from" type="text" value="a"></label></form><button type="button" class="copy" hidden data-copy-link="./usage?from=1">Copy link</button>${sqlHtml("select 1.50 <b>")}`,
       },
     ],
   });

@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import type { Answer } from "../../src/facts/answer.ts";
 import type { ChangePart, ChangeSplit } from "../../src/facts/changes.ts";
-import { budgetTitle, budgetUseText } from "../../src/show/budget-text.ts";
+import { budgetTitle, budgetUseText } from "../../src/show/format.ts";
 import {
   changeSentences,
   lackingSentences,
@@ -11,7 +11,7 @@ import {
   partText,
   reasonSentences,
   whyNotCompared,
-} from "../../src/show/changes.ts";
+} from "../../src/show/sentences.ts";
 import { makeAnswer, NOTHING_LACKING } from "../facts/sample-facts.ts";
 import { makeBudgetUse } from "../health/sample-health-state.ts";
 

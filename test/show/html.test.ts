@@ -1,10 +1,8 @@
 import { expect, test } from "vitest";
-import { reasonSentences } from "../../src/show/changes.ts";
 import {
   characterCount,
   choiceList,
   columns,
-  copyLink,
   folded,
   foldedText,
   groupHtml,
@@ -22,6 +20,7 @@ import {
   truncatedName,
   trustedHtml,
 } from "../../src/show/html.ts";
+import { reasonSentences } from "../../src/show/sentences.ts";
 import { makeAnswer, NOTHING_LACKING } from "../facts/sample-facts.ts";
 
 test.each<[string, HtmlValue, string]>([
@@ -92,11 +91,6 @@ test.each<[string, () => HtmlValue, string]>([
   ["a state in its colour", () => stateHtml("failed"), '<span class="state bad">failed</span>'],
   ["a state without a colour", () => stateHtml("pending"), '<span class="state ">pending</span>'],
   ["parts with a separator between them", () => joinHtml(["a", "b", "c"], ", "), "a, b, c"],
-  [
-    "a button that copies a link",
-    () => copyLink("Link", "?a&b"),
-    '<button type="button" class="copy" hidden data-copy-link="?a&amp;b">Link</button>',
-  ],
   ["an option", () => optionHtml("a", "A", false), '<option value="a">A</option>'],
   ["the chosen option", () => optionHtml("a", "A", true), '<option value="a" selected>A</option>'],
   [

@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import type { Answer } from "../../src/facts/answer.ts";
-import { forecastText, reportText, sentences } from "../../src/show/sentence.ts";
+import { forecastText, reportText, sentences } from "../../src/show/sentences.ts";
 import type { BudgetUse } from "../../src/usage/budgets.ts";
 import { daysOf } from "../../src/usage/days.ts";
 import { makeAnswer, makeOverview, NOTHING_LACKING, PERIOD } from "../facts/sample-facts.ts";

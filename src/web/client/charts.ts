@@ -61,7 +61,6 @@ function drawChart(figure: HTMLElement, description: ChartDescription): void {
 
 // The bars and the amounts of a day.
 
-/** The series of the bar at a point of the plot. */
 function barAt(canvas: ECharts, { kind, series }: ChartDescription, x: number, y: number): ChartSeries | undefined {
   const [index = -1, height = 0] = canvas.convertFromPixel({ xAxisIndex: 0, yAxisIndex: 0 }, [x, y]);
   let top = 0;

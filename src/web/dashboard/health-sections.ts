@@ -31,8 +31,7 @@ import { present } from "../../text.ts";
 import { dayCount, daysOf, type Window } from "../../usage/days.ts";
 import { groupingNoun } from "../../usage/dimensions.ts";
 import type { View } from "../question.ts";
-import type { Section } from "./document.ts";
-import { pageHref } from "./frame.ts";
+import { pageHref, type Section } from "./frame.ts";
 import { jobsSection, runsSection } from "./jobs-sections.ts";
 
 export type DataHealth = {

@@ -18,8 +18,7 @@ import {
 import { present } from "../../text.ts";
 import type { RunCounts } from "../../usage/counts.ts";
 import type { View } from "../question.ts";
-import type { Section } from "./document.ts";
-import { pageHref } from "./frame.ts";
+import { pageHref, type Section } from "./frame.ts";
 
 // Jobs.
 

@@ -4,10 +4,10 @@
 import type { Answer } from "../../facts/answer.ts";
 import type { Overview } from "../../facts/overview.ts";
 import { answerChart, chartTitle, groupTable } from "../../show/answer-chart.ts";
-import { budgetShareText, budgetUseText } from "../../show/budget-text.ts";
-import { lackingSentences, namesText, whyNotCompared } from "../../show/changes.ts";
 import {
   amountHtml,
+  budgetShareText,
+  budgetUseText,
   capitalized,
   changeText,
   counted,
@@ -19,14 +19,20 @@ import {
   quantityText,
 } from "../../show/format.ts";
 import { choiceList, type Html, html, nameHtml } from "../../show/html.ts";
-import { forecastText, isNew, monthForecast } from "../../show/sentence.ts";
+import {
+  forecastText,
+  isNew,
+  lackingSentences,
+  monthForecast,
+  namesText,
+  whyNotCompared,
+} from "../../show/sentences.ts";
 import { present } from "../../text.ts";
 import type { BudgetUse } from "../../usage/budgets.ts";
 import { dayCount } from "../../usage/days.ts";
 import { addsUp, groupingNoun } from "../../usage/dimensions.ts";
 import type { View } from "../question.ts";
-import type { Section } from "./document.ts";
-import { pageHref } from "./frame.ts";
+import { pageHref, type Section } from "./frame.ts";
 import { groupParameters } from "./usage-sections.ts";
 
 /** The days and project that the links of the page keep; undefined in the report file, which has no links. */

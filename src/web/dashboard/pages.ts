@@ -12,14 +12,22 @@ import type { Overview } from "../../facts/overview.ts";
 import { InvalidQuestion } from "../../facts/question.ts";
 import { capitalized, counted, dayLabel, instantText, periodText } from "../../show/format.ts";
 import { type Html, html, nameHtml } from "../../show/html.ts";
-import { isNew, sentences } from "../../show/sentence.ts";
+import { isNew, sentences } from "../../show/sentences.ts";
 import type { BudgetUse } from "../../usage/budgets.ts";
 import { dayCount, dayOf } from "../../usage/days.ts";
 import { scriptPage } from "../assets.ts";
 import type { MakePage, Page, Readiness } from "../page.ts";
 import { type View, viewOf } from "../question.ts";
-import { ADDING_UP_WARNING, fileText } from "./document.ts";
-import { framelessPage, framePage, PAGES, type PageContent, type PageName, pageHref } from "./frame.ts";
+import {
+  ADDING_UP_WARNING,
+  fileText,
+  framelessPage,
+  framePage,
+  PAGES,
+  type PageContent,
+  type PageName,
+  pageHref,
+} from "./frame.ts";
 import { type DataHealth, healthSections } from "./health-sections.ts";
 import { runSections } from "./jobs-sections.ts";
 import { overviewSections } from "./overview-sections.ts";
@@ -93,7 +101,13 @@ export function openDashboard(
     const { body: script } = await scriptPage();
     try {
       const report = await inTurn((signal) => readReport(view, signal));
-      return download(renderReport(report, new Date(), script), view);
+      const name = `usage-${view.period.start}-${view.period.end}.html`;
+      return {
+        status: 200,
+        contentType: "text/html; charset=utf-8",
+        body: renderReport(report, new Date(), script),
+        headers: { "content-disposition": `attachment; filename="${name}"` },
+      };
     } catch (error) {
       if (error instanceof InvalidQuestion) throw error;
       const reason = errorText(error);
@@ -115,11 +129,6 @@ export function openDashboard(
   const makers: Record<string, MakePage> = {};
   for (const page of Object.keys(PAGES) as PageName[]) makers[PAGES[page].path] = (query) => answer(page, query);
   return { ...makers, "/report.html": (query) => answer("report", query) };
-}
-
-function download(body: string, { period: { start, end } }: View): Page {
-  const headers = { "content-disposition": `attachment; filename="usage-${start}-${end}.html"` };
-  return { status: 200, contentType: "text/html; charset=utf-8", body, headers };
 }
 
 // The pages.

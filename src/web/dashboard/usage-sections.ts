@@ -4,7 +4,6 @@ import { type Answer, askedPeriods, comparedWindow } from "../../facts/answer.ts
 import type { Change } from "../../facts/changes.ts";
 import { COSTS, isCost, SPLITS } from "../../facts/question.ts";
 import { answerChart, GRAINS, type Grain, type GroupAmounts, groupTable } from "../../show/answer-chart.ts";
-import { lackingSentences, reasonSentences, whyNotCompared } from "../../show/changes.ts";
 import {
   amountHtml,
   capitalized,
@@ -32,12 +31,12 @@ import {
   optionHtml,
   sqlHtml,
 } from "../../show/html.ts";
+import { lackingSentences, reasonSentences, whyNotCompared } from "../../show/sentences.ts";
 import { present } from "../../text.ts";
 import { addsUp, groupingNoun } from "../../usage/dimensions.ts";
 import { METRICS } from "../../usage/metrics.ts";
 import { fixedView, type View, viewQuery } from "../question.ts";
-import type { Section } from "./document.ts";
-import { type FrameContent, type PageContent, pageHref } from "./frame.ts";
+import { type FrameContent, type PageContent, pageHref, type Section } from "./frame.ts";
 
 /** `change` says why the total rose or fell. It is undefined if the question is of a filter or a group alone, or compares nothing. */
 export type UsageAnswer = { readonly answer: Answer; readonly change: Change | undefined };
