@@ -33,7 +33,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | "all">> = {
     "show/format.ts",
   ],
   db: ["config/money.ts", "db/connection", "db/jobs", "keys", "usage"],
-  schedule: ["db/jobs", "db/usage", "usage"],
+  schedule: ["db/jobs"],
   web: ["facts", "show", "usage"],
   // Runs in the browser: nothing of Node.
   "web/client": ["show/answer-chart.ts", "show/format.ts"],
@@ -55,8 +55,8 @@ const ONLY_IN: Readonly<Record<string, readonly string[]>> = {
   jose: ["keys/seal.ts"],
   commander: ["cli/commands.ts"],
   "cli-progress": ["cli/export.ts"],
-  croner: ["schedule/cron.ts", "config/fields.ts"],
-  "node-cron": ["schedule/cron.ts", "config/fields.ts"],
+  croner: ["schedule/schedule.ts", "config/fields.ts"],
+  "node-cron": ["schedule/schedule.ts", "config/fields.ts"],
   echarts: ["web/client"],
   hono: ["web/routes.ts"],
 };

@@ -13,7 +13,7 @@ import { checkProject, type Finding, type SubjectFindings } from "../jobs/check.
 import { openServiceContext } from "../jobs/context.ts";
 import { type ReadList, readLists, withKnownProjects } from "../jobs/discovery.ts";
 import { databaseUrlOf, withDatabase } from "../open-database.ts";
-import { nextOccurrences } from "../schedule/cron.ts";
+import { nextOccurrences } from "../schedule/schedule.ts";
 import { counted, durationText } from "../show/format.ts";
 import { firstNames } from "../text.ts";
 import { dayOf } from "../usage/days.ts";

@@ -8,7 +8,7 @@ import { type JobId, type Pause, pauseJob, resumeJob, type StoredJob, storedJobs
 import { AppError } from "../errors.ts";
 import type { JobHealth } from "../facts/jobs.ts";
 import { withDatabase } from "../open-database.ts";
-import { nextOccurrence, nextOccurrences, type Schedule } from "../schedule/cron.ts";
+import { nextOccurrence, nextOccurrences, type Schedule } from "../schedule/schedule.ts";
 import { counted, instantText } from "../show/format.ts";
 import { writeAnswer } from "./output.ts";
 

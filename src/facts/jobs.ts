@@ -7,8 +7,7 @@ import type { Database } from "../db/connection/database.ts";
 import { BRIEF_SNAPSHOT_SECONDS, readSnapshot, type Tx } from "../db/connection/transaction.ts";
 import { type Pause, type StoredJob, storedJobs } from "../db/jobs/jobs.ts";
 import { outcomeColumns, runColumns, type StoredRun } from "../db/jobs/runs.ts";
-import { nextOccurrence, type Schedule } from "../schedule/cron.ts";
-import { overdueSince, waitingSince } from "../schedule/due.ts";
+import { nextOccurrence, overdueSince, type Schedule, waitingSince } from "../schedule/schedule.ts";
 import type { RunCounts } from "../usage/counts.ts";
 import type { ProjectHealth } from "./coverage.ts";
 

@@ -12,7 +12,7 @@ import { recordFailure } from "../db/usage/failures.ts";
 import { markDue, seriesIdOf } from "../db/usage/stored-series.ts";
 import type { StoredAnswer } from "../db/usage/writer.ts";
 import { type ErrorCode, errorCode, errorText, unexpectedStack } from "../errors.ts";
-import { nextOccurrence } from "../schedule/cron.ts";
+import { nextOccurrence } from "../schedule/schedule.ts";
 import { fetchBreakdown, groupingName } from "../service/breakdown.ts";
 import { emptySlice, type NormalisedSlice, rowCount } from "../usage/answer-rows.ts";
 import type { DueSlice } from "../usage/backfill.ts";

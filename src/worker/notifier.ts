@@ -9,7 +9,7 @@ import { isConnectionError } from "../db/connection/errors.ts";
 import { claimNotification, type LastSent, markSent, readLastSent, releaseNotification } from "../db/notifications.ts";
 import { errorText } from "../errors.ts";
 import { health, isWell } from "../facts/health.ts";
-import { latestOccurrence } from "../schedule/cron.ts";
+import { latestOccurrence } from "../schedule/schedule.ts";
 import { type Notification, notificationsOf, sanitizeText, senderSuffix } from "../show/notification.ts";
 import { reportText } from "../show/sentences.ts";
 import { DAY_MS, dayOf } from "../usage/days.ts";

@@ -15,7 +15,7 @@ import { deleteOldRuns, retryRefusals } from "../db/jobs/runs.ts";
 import { AppError, errorCode, errorText, unexpectedStack } from "../errors.ts";
 import { judgeDays, PROJECTS_AT_ONCE } from "../jobs/export.ts";
 import { programVersion } from "../package-files.ts";
-import { setTimers } from "../schedule/cron.ts";
+import { setTimers } from "../schedule/schedule.ts";
 import { DAY_MS } from "../usage/days.ts";
 import { openWorkerContext, retryUntilReached, type WorkerContext, type WorkerDeps } from "./context.ts";
 import { handleProject, type ProjectDeps } from "./handle-project.ts";

@@ -1,7 +1,14 @@
 import { expect, onTestFinished, test, vi } from "vitest";
 import type { StoredJob } from "../../src/db/jobs/jobs.ts";
-import { latestOccurrence, nextOccurrence, nextOccurrences, setTimers } from "../../src/schedule/cron.ts";
-import { overdueSince, planTick, waitingSince } from "../../src/schedule/due.ts";
+import {
+  latestOccurrence,
+  nextOccurrence,
+  nextOccurrences,
+  overdueSince,
+  planTick,
+  setTimers,
+  waitingSince,
+} from "../../src/schedule/schedule.ts";
 
 const DAILY = { schedule: "15 2 * * *", timezone: "UTC" };
 /** The last day of a month is never its first Monday. */
