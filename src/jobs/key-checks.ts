@@ -1,5 +1,4 @@
-// What harmless calls to the service show about an API key: whether a new key works, whether the active one still does, and when a replaced
-// one was last used.
+// What harmless calls to the service show about an API key: whether it works, and whether a replaced key is still used.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { max } from "date-fns/max";
@@ -10,27 +9,32 @@ import { databaseNow } from "../db/connection/database.ts";
 import type { OpenedKey } from "../db/keys/ledger.ts";
 import { AppError, errorText } from "../errors.ts";
 import type { LedgerKey } from "../keys/plan.ts";
-import { readsUsage } from "../keys/scopes.ts";
+import { holdsScope } from "../keys/scopes.ts";
 import type { Secret } from "../secret.ts";
-import { fetchBreakdown } from "../service/breakdown.ts";
+import { BREAKDOWN_SCOPES, fetchBreakdown } from "../service/breakdown.ts";
 import { isKeyRejected } from "../service/errors.ts";
 import { fetchToken, listKeys } from "../service/keys.ts";
 import { fetchProjects } from "../service/projects.ts";
 import type { Service } from "../service/service.ts";
 import type { NormalisedSlice } from "../usage/answer-rows.ts";
 import { addDays, type Day, dayOf } from "../usage/days.ts";
+import type { Source } from "../usage/dimensions.ts";
 import { normalise } from "../usage/normalise.ts";
 import { splitWindow, type UsageRequest } from "../usage/plan.ts";
 import { ALL_USAGE } from "../usage/series.ts";
 import type { RotationContext } from "./context.ts";
+
+export function mayRead(source: Source, scopes: readonly string[]): boolean {
+  return BREAKDOWN_SCOPES[source].some((scope) => holdsScope(scopes, scope));
+}
 
 /** A new key may need a moment until every part of the service knows it. */
 const ATTEMPTS_MAX = 3;
 const WAIT_MS = 1_000;
 
 /**
- * Asks the service for the key's id, then reads the usage of a day if the key's scopes allow that. Throws if the service does not accept
- * the key. `granted` are the key's scopes; empty if the service did not say which it granted.
+ * Makes harmless calls with the key: asks for its id, then reads the usage of a day if its scopes allow that. Throws if the service does not
+ * accept the key. `granted` are the key's scopes; empty if the service did not say which it granted.
  */
 export async function verifyKey(
   { service, db }: RotationContext,
@@ -45,7 +49,7 @@ export async function verifyKey(
     if (token && token.apiKeyId !== apiKeyId) {
       throw new AppError("bad_answer", `the service takes the key ${apiKeyId} for ${token.apiKeyId}`);
     }
-    if (readsUsage(granted.length > 0 ? granted : (token?.scopes ?? scopes))) {
+    if (mayRead("usage", granted.length > 0 ? granted : (token?.scopes ?? scopes))) {
       const yesterday = addDays(dayOf(await databaseNow(db)), -1);
       const series = { project, source: "usage", grouping: "none", filter: ALL_USAGE } as const;
       await fetchBreakdown(service, { series, window: { start: yesterday, end: yesterday } }, key, signal);
@@ -55,7 +59,7 @@ export async function verifyKey(
   });
 }
 
-/** How long a rotation waits to learn whether the active key works. After that it continues without knowing. */
+/** A rotation that has not learned within this time whether the active key works continues without knowing. */
 const REFUSAL_CHECK_MS_MAX = 30_000;
 
 /** Why the active key no longer works; undefined if it works, or if the service does not answer at present. */
@@ -100,21 +104,16 @@ export async function retryWhileUnknown(
   }
 }
 
-// When a replaced key was last used, as the breakdown by accessor shows it.
-
 /**
- * Whether a key was used in its grace period. "no" only if the service's usage covers all days of it, is recent, tells keys apart and does
- * not show this key. "unknown" if the service's usage does not tell.
+ * Whether a replaced key was used in its grace period. "no" only if the breakdown by accessor covers all days of it, has recent usage, tells
+ * keys apart and does not show this key.
  */
 export type LastUse = { readonly seen: "yes" | "no" | "unknown"; readonly text: string };
 
-/** How old the newest usage by any key may be. If the service's answers lag further behind, they prove nothing about the last days. */
+/** How old the newest usage by any key may be. Answers that lag further behind prove nothing about the last days. */
 const USAGE_LAG_DAYS_MAX = 3;
 
-/**
- * The time by each known clock: that of the database, which sets the times in the ledger, of this machine, and of the service once it has
- * answered.
- */
+/** The time by each known clock: the database's, which sets the times in the ledger, this machine's, and the service's once it has answered. */
 export async function readClocks({ db, service }: Pick<RotationContext, "db" | "service">): Promise<Date[]> {
   return [await databaseNow(db), new Date(), service.serviceTime() ?? []].flat();
 }
@@ -129,7 +128,7 @@ export async function lastUse(context: RotationContext, job: RotationConfig, key
     const listed = await keys.useToRotate(job, (secret) => listKeys(service, project.id, secret, signal));
     const clocks = await readClocks(context);
     const [earliest, today] = [dayOf(min(clocks)), dayOf(max(clocks))];
-    // Days by a wrong clock are other days than those of the grace period. Around midnight right clocks are a day apart, too.
+    // By a wrong clock the days would not be those of the grace period. Around midnight right clocks are a day apart, too.
     if (earliest < addDays(today, -1)) {
       const text = `the clocks of database, machine and service disagree: it is ${earliest} by one and ${today} by another`;
       return { seen: "unknown", text };
@@ -139,7 +138,7 @@ export async function lastUse(context: RotationContext, job: RotationConfig, key
     for (const window of splitWindow({ start, end: today })) {
       const request: UsageRequest = { series, window };
       const answer = await keys.use(project, (secret) => fetchBreakdown(service, request, secret, signal));
-      used.push(...keyUsageIn(normalise(request, answer, today)));
+      used.push(...keyUsageIn(normalise(request, answer, today).slices));
     }
     return lastUseVerdict(key, used, new Set(listed?.map(({ apiKeyId }) => apiKeyId)), start, today);
   } catch (error) {
@@ -168,15 +167,11 @@ export function lastUseVerdict(
   start: Day,
   today: Day,
 ): LastUse {
-  const newestOf = (isMeant: (accessor: string) => boolean) =>
-    used
-      .flatMap(({ accessor, day }) => (isMeant(accessor) ? [day] : []))
-      .sort()
-      .at(-1);
-  const lastDay = newestOf((accessor) => accessor === apiKeyId);
+  const newestFirst = used.toSorted((a, b) => (a.day < b.day ? 1 : -1));
+  const lastDay = newestFirst.find(({ accessor }) => accessor === apiKeyId)?.day;
   if (lastDay !== undefined) return { seen: "yes", text: `the breakdown by accessor shows usage on ${lastDay}` };
   // The absence of this key means something only if accessors are the ids of keys.
-  const newest = newestOf((accessor) => listed.has(accessor));
+  const newest = newestFirst.find(({ accessor }) => listed.has(accessor))?.day;
   if (newest === undefined) {
     return { seen: "unknown", text: "the breakdown by accessor does not tell which key is which" };
   }

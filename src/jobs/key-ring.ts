@@ -17,18 +17,7 @@ import { isKeyRejected } from "../service/errors.ts";
 import { DAY_MS } from "../usage/days.ts";
 import type { Project } from "../usage/series.ts";
 
-export type KeyRing = {
-  /**
-   * Calls with the project's key. If the service refuses the key itself (401), calls again with its replacement, if the key file or the
-   * ledger has one by now. Otherwise a rotated key has two substitutes: the key before it, and the one that `first` configures.
-   */
-  readonly use: <T>(project: Project, call: (key: Secret) => Promise<T>) => Promise<T>;
-  /** Calls with the key that creates and deletes the keys of a rotation, in the same way. */
-  readonly useToRotate: <T>(
-    job: Pick<RotationConfig, "name" | "project">,
-    call: (key: Secret) => Promise<T>,
-  ) => Promise<T>;
-};
+export type KeyRing = Awaited<ReturnType<typeof openKeyRing>>;
 
 type KeyRingDeps = {
   readonly app: App;
@@ -51,7 +40,7 @@ export async function openKeyRing(
   db: Database | undefined,
   /** The time of day, in milliseconds. */
   now: () => number = Date.now,
-): Promise<KeyRing> {
+) {
   const { projects, rotations } = config;
   await requireReadable(neededKeys(config, db ? await rotationsWithKey(db) : new Set()), app.env);
   const projectKeys = new Map(projects.map(({ id, key }) => [id, key]));
@@ -60,13 +49,19 @@ export async function openKeyRing(
   const staticKeys = openStaticKeys(app);
   const deps: KeyRingDeps = { app, db, masterKeys, staticKeys, reportedMs: new Map(), now };
   return {
-    use: (project, call) => callWithKey(deps, project, projectKeys.get(project.id), call),
-    useToRotate: ({ name, project }, call) =>
-      callWithKey(deps, project, creatorKeys.get(name) ?? projectKeys.get(project.id), call),
+    /**
+     * Calls with the project's key. If the service refuses the key itself (401), calls again with its replacement, if the key file or the
+     * ledger has one by now. Otherwise a rotated key has two substitutes: the key before it, and the key that `first` configures.
+     */
+    use: <T>(project: Project, call: (key: Secret) => Promise<T>): Promise<T> =>
+      callWithKey(deps, project, projectKeys.get(project.id), call),
+    /** Calls with the key that creates and deletes the keys of a rotation, in the same way. */
+    useToRotate: <T>(job: Pick<RotationConfig, "name" | "project">, call: (key: Secret) => Promise<T>): Promise<T> =>
+      callWithKey(deps, job.project, creatorKeys.get(job.name) ?? projectKeys.get(job.project.id), call),
   };
 }
 
-/** The key in use, the one before it, and the `first` key. */
+/** The key in use, the key before it, and the `first` key. */
 const KEYS_TRIED_MAX = 3;
 
 type RefusedKey = { readonly key: Secret; readonly error: AppError };
@@ -97,16 +92,13 @@ async function callWithKey<T>(
   }
 }
 
-/** `trouble` says why the key in use was passed over. */
-type FoundKey = { readonly key: Secret; readonly id: string; readonly trouble?: string | undefined };
-
-/** Finds the newest key that was not refused yet. Throws the last refusal if there is none. */
+/** Finds the newest key that was not refused yet. Throws the last refusal if there is none. `trouble`: why the key in use was passed over. */
 async function findKey(
   { app, db, masterKeys, staticKeys }: KeyRingDeps,
   project: Project,
   reference: KeyReference,
   refused: readonly RefusedKey[],
-): Promise<FoundKey> {
+): Promise<{ readonly key: Secret; readonly id: string; readonly trouble: string | undefined }> {
   const wasRefused = (key: Secret) => refused.some((one) => one.key.equals(key));
   const isRotated = "rotation" in reference;
   let trouble: string | undefined;
@@ -132,7 +124,6 @@ async function findKey(
   return { key, id: isRotated ? "the first key" : "the key", trouble };
 }
 
-/** The call succeeded, but a person must know that the key in use does not work. */
 async function reportFallback(
   { app, db, reportedMs, now }: KeyRingDeps,
   project: Project,
@@ -150,7 +141,7 @@ async function reportFallback(
 // Keys that variables and files hold, and that commands print. A printed key is kept in memory, and its command runs again when the
 // service refuses the key. Nothing that a command prints is shown or logged: it may be the key.
 
-/** A command that failed, or whose key the service refuses, is not run again sooner than this: otherwise each call of an export would run it. */
+/** The least time between two runs of a command that failed, or whose key the service refuses. Otherwise each call of an export would run it. */
 const RERUN_MS_MIN = 60_000;
 /** More commands at once would slow down this machine and the vault that they ask. */
 const CONCURRENT_MAX = 4;
@@ -161,7 +152,7 @@ type CommandRun = {
   printed?: Secret;
   /** The command failed, or the service refused its key. */
   isStale: boolean;
-  /** When the run was asked for; once it is over, when it ended. */
+  /** When the run was asked for; once the run is over, when it ended. */
   atMs: number;
 };
 

@@ -22,12 +22,14 @@ import { DAY_SECONDS } from "../usage/days.ts";
 import type { RotationContext } from "./context.ts";
 import { lastUse, refusalReason, verifyKey } from "./key-checks.ts";
 
-/** A rotation in progress. `did`, `kept` and `errors` become those of its RotationResult. */
+/** A rotation in progress. */
 export type RotationRun = {
   readonly context: RotationContext;
   readonly job: RotationConfig;
   readonly ledger: KeyLedger;
+  /** What was done, in order. */
   readonly did: string[];
+  /** Which replaced keys were left unchanged, and why. */
   readonly kept: string[];
   readonly errors: string[];
 };
@@ -36,14 +38,14 @@ export function keyNameOf({ apiKeyId, intentId }: LedgerKey): string {
   return apiKeyId ?? intentId;
 }
 
-/** Checks that the active key works and is still where it was delivered. */
+/** Checks that the active key works, and that the delivered files still hold it. */
 export async function inspectKey({ context, job, ledger }: RotationRun, key: LedgerKey): Promise<Inspection> {
   try {
     const opened = await ledger.openKey(key.intentId);
     const refusal = await refusalReason(context, job, opened, key.scopesGranted);
     return { refusal, stale: await staleFiles(job.deliver, key.heldBy, opened.key) };
   } catch (error) {
-    // The sealed key is damaged, so neither an export nor a later attempt can open it: it is replaced like one that the service refuses.
+    // No later attempt can open a damaged sealed key, so it is replaced like a key that the service refuses.
     if (isDamaged(error)) return { refusal: errorText(error) };
     throw error;
   }
@@ -67,10 +69,10 @@ export async function takeStep(rotation: RotationRun, step: RotationStep): Promi
       const isRollback = step.key.state === "draining";
       return ledger.write({ kind: "active", intentId: step.key.intentId, isRollback }, step.reason);
     }
-    case "abandon":
-      return ledger.write({ kind: "abandoned", intentId: step.key.intentId }, step.reason);
+    case "discard":
+      return ledger.write({ kind: "discarded", intentId: step.key.intentId }, step.reason);
     case "rollback":
-      // The service may have deleted the key since: a key that does not work must not become active.
+      // The key may be deleted at the service by now, and a key that does not work must not become active.
       await verifyStored(rotation, step.key);
       return ledger.write({ kind: "rollback", intentId: step.key.intentId }, step.reason);
     case "recover":
@@ -95,8 +97,7 @@ async function createNewKey({ context, job, ledger }: RotationRun, reason: strin
   await ledger.write({ kind: "intent", intentId, comment }, reason);
   let created: NewKey;
   let mayBeSent = false;
-  // Runs when the create has a permit. If another process has taken over the rotation meanwhile, the create is not sent. If this runs again,
-  // the create was not sent the time before.
+  // Called once the create has a permit, and again if the create was not sent then. Throws if another process has taken over the rotation.
   const beforeCreate = async () => {
     mayBeSent = false;
     await ledger.confirmLease();
@@ -137,7 +138,7 @@ async function verifyStored(
   await verifyKey(context, job, await ledger.openKey(intentId), scopesGranted, context.app.signal);
 }
 
-/** Delivers to every sink, also after one has failed; a sink that has the key is recorded and not delivered to again. */
+/** Delivers to every sink, also after a delivery has failed. Each delivery is recorded, so it is not repeated. */
 async function deliverToSinks({ ledger }: RotationRun, { intentId }: LedgerKey, sinks: readonly Sink[]): Promise<void> {
   const opened = await ledger.openKey(intentId);
   const failures: AppError[] = [];
@@ -172,16 +173,13 @@ export async function takeCleanupStep(rotation: RotationRun, step: CleanupStep):
 
 async function markDueForRemoval(rotation: RotationRun, key: LedgerKey, reason: string): Promise<boolean> {
   const { seen, text } = await lastUse(rotation.context, rotation.job, key);
-  if (seen === "yes") return keepKey(rotation, key, `replaced key still in use: ${text}`);
+  if (seen === "yes") return reportKept(rotation, key, `replaced key still in use: ${text}`);
   const proof = seen === "unknown" ? `by its age alone, as its use is not known: ${text}` : text;
   await rotation.ledger.write({ kind: "due-for-removal", intentId: key.intentId }, `${reason}; ${proof}`);
   return true;
 }
 
-/**
- * Checks the key's use again right before the deletion, because it may have changed since the key became due. The service would
- * delete any key: one that is in use, the one that this rotation calls with, the project's last one.
- */
+/** Checks the key's use once more: the service would delete any key, also a key in use, or the key that this rotation calls with. */
 async function deleteUnused(rotation: RotationRun, key: LedgerKey, reason: string): Promise<boolean> {
   const { context, job, ledger } = rotation;
   const { service, app, keys } = context;
@@ -189,33 +187,33 @@ async function deleteUnused(rotation: RotationRun, key: LedgerKey, reason: strin
   if (apiKeyId === null) return false;
   const { seen, text } = await lastUse(context, job, key);
   if (seen === "yes") {
-    const kept = `not deleted: ${text}`;
+    const why = `not deleted: ${text}`;
     // The key is then no longer due for removal.
-    if (key.dueForRemovalAt) await ledger.write({ kind: "in-use", intentId }, kept);
-    return keepKey(rotation, key, kept);
+    if (key.dueForRemovalAt) await ledger.write({ kind: "in-use", intentId }, why);
+    return reportKept(rotation, key, why);
   }
   if (seen === "unknown") {
     if (await retireUnlisted(rotation, key)) return true;
-    const kept = `${reason}; not deleted: ${text}`;
+    const why = `${reason}; not deleted: ${text}`;
     // Written once, not in every run.
-    if (key.note !== kept) await ledger.write({ kind: "kept", intentId }, kept);
-    return keepKey(rotation, key, kept);
+    if (key.note !== why) await ledger.write({ kind: "kept", intentId }, why);
+    return reportKept(rotation, key, why);
   }
   const readToken = (secret: Secret) => fetchToken(service, secret, app.signal);
   const tokens = [await keys.useToRotate(job, readToken), await keys.use(job.project, readToken)];
   if (tokens.some((token) => token?.apiKeyId === apiKeyId)) {
-    return keepKey(rotation, key, "key not deleted: it is the one this rotation calls with");
+    return reportKept(rotation, key, "key not deleted: it is the one this rotation calls with");
   }
   await ledger.confirmLease();
-  const isDeleted = await keys.useToRotate(job, (secret) =>
-    deleteKey(service, job.project.id, apiKeyId, secret, app.signal),
-  );
+  const remove = (secret: Secret) => deleteKey(service, job.project.id, apiKeyId, secret, app.signal);
+  const isDeleted = await keys.useToRotate(job, remove);
   const result = isDeleted ? "deleted at the service" : "the service no longer had it";
   await ledger.write({ kind: "retired", intentId }, `${reason}; ${text}; ${result}`);
   return true;
 }
 
-function keepKey({ context, kept }: RotationRun, key: LedgerKey, reason: string): false {
+/** Returns false: nothing has changed. */
+function reportKept({ context, kept }: RotationRun, key: LedgerKey, reason: string): false {
   context.app.log.warn({ apiKeyId: key.apiKeyId, reason }, "replaced key kept");
   kept.push(`${keyNameOf(key)}: ${reason}`);
   return false;
@@ -242,7 +240,7 @@ async function retireUnlisted(rotation: RotationRun, { apiKeyId, intentId }: Led
   return true;
 }
 
-/** A list without the active key is not complete: it does not show all keys, and proves nothing about a key that it lacks. */
+/** A list without the active key does not show all keys, and proves nothing about a key that it lacks. */
 async function listedKeys({ context: { service, app, keys }, job, ledger }: RotationRun) {
   const listed = (await keys.useToRotate(job, (key) => listKeys(service, job.project.id, key, app.signal))) ?? [];
   const active = activeKey((await ledger.read()).ledger)?.apiKeyId;

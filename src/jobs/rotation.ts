@@ -27,15 +27,10 @@ import { readClocks } from "./key-checks.ts";
 import { recordedRun } from "./recorded-run.ts";
 import { inspectKey, keyNameOf, type RotationRun, takeCleanupStep, takeStep } from "./rotation-steps.ts";
 
-export type RotationResult = {
+export type RotationResult = Readonly<Record<"did" | "kept" | "errors", readonly string[]>> & {
   readonly status: "ok" | "failed";
-  /** What was done, in order. */
-  readonly did: readonly string[];
-  /** Which earlier keys were left unchanged, and why. */
-  readonly kept: readonly string[];
   /** Why nothing was left to do. */
   readonly idle: string | undefined;
-  readonly errors: readonly string[];
 };
 
 const RENEW_MS = (LEASE_SECONDS * 1000) / 3;
@@ -60,7 +55,6 @@ export async function withRotationLease<T>(
   }
 }
 
-/** Rotates one key now, if it is due or if a person asks for it. */
 export async function rotateKey(
   context: RotationContext,
   job: RotationConfig,
@@ -79,13 +73,12 @@ export async function rotateKey(
   return { status: errors.length === 0 ? "ok" : "failed", did, kept, idle, errors };
 }
 
-/** Waits for the lease and rotates. `wants` is what a person asks for. */
 export async function rotateForPerson(
   context: RotationContext,
   job: RotationConfig,
   wants?: RotationRequest["wants"],
 ): Promise<RotationResult> {
-  // The request's time is taken before the wait, so that what another process does during the wait fulfils the request.
+  // The time before the wait for the lease: what another process does meanwhile fulfils the request.
   const request = wants && { wants, at: await databaseNow(context.db) };
   return withRotationLease(context, job, (lease) => rotateKey(context, job, lease, request));
 }
@@ -125,7 +118,7 @@ async function waitForLease({ log, actor, signal }: App, db: Database, job: Rota
   }
 }
 
-/** Far more than a rotation needs: a plan with more steps than this does not come to an end. */
+/** Far more steps than a rotation needs. */
 const STEPS_MAX = 50;
 
 /** Takes the steps towards an active key until none is left or one fails. Returns why nothing is left to do. */
@@ -135,8 +128,8 @@ async function takeSteps(rotation: RotationRun, request: RotationRequest | undef
   let inspection = request ? undefined : await inspectActive(rotation);
   try {
     for (let steps = 0; steps < STEPS_MAX; steps++) {
-      const known = await ledger.read();
-      const { next, idle, blocked } = planRotation(job, known.ledger, known.now, request, inspection);
+      const { ledger: stored, now } = await ledger.read();
+      const { next, idle, blocked } = planRotation(job, stored, now, request, inspection);
       if (!next) {
         if (blocked !== undefined) errors.push(blocked);
         return idle;
@@ -144,7 +137,7 @@ async function takeSteps(rotation: RotationRun, request: RotationRequest | undef
       context.app.signal.throwIfAborted();
       await takeStep(rotation, next);
       did.push(stepText(next));
-      // The step has changed the key, or what the inspection was about.
+      // After the step the inspection may no longer be true.
       inspection = undefined;
     }
   } catch (error) {
@@ -156,7 +149,7 @@ async function takeSteps(rotation: RotationRun, request: RotationRequest | undef
   throw new Error(`rotation ${job.name} does not come to an end; its last step was ${did.at(-1)}`);
 }
 
-/** Inspects the active key only if the result can matter: not while another key is being delivered. */
+/** Inspects the active key, unless another key is replacing it already. */
 async function inspectActive(rotation: RotationRun): Promise<Inspection | undefined> {
   const { ledger: stored } = await rotation.ledger.read();
   const active = activeKey(stored);
@@ -171,9 +164,8 @@ async function cleanUp(rotation: RotationRun): Promise<void> {
   for (;;) {
     const { ledger: stored } = await rotation.ledger.read();
     // A clock that has jumped ahead does not end the grace of a key.
-    const now = min(await readClocks(rotation.context));
-    const steps = cleanupSteps(rotation.job, stored, now);
-    // Each step is taken once: one that changed nothing stays in the plan.
+    const steps = cleanupSteps(rotation.job, stored, min(await readClocks(rotation.context)));
+    // Each step is taken once: a step that changed nothing stays in the plan.
     const step = steps.find(({ kind, key }) => !done.has(`${kind} ${key.intentId}`));
     if (!step) return;
     app.signal.throwIfAborted();

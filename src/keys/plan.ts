@@ -1,26 +1,22 @@
-// What is known about the keys of a rotation, and what follows from it: the next step towards an active key, and what the replaced and lost
-// keys need. Pure: the ledger, the configured rotation and the clock come in, steps come out.
+// Decides what a rotation does: the next step towards an active key, and the cleanup of replaced and lost keys. Pure: the ledger, the
+// configured rotation and the clock come in, steps come out.
 
 import type { RotationConfig, Sink } from "../config/rotations.ts";
 import { DAY_MS, HOUR_MS } from "../usage/days.ts";
-
-type KeyState = "pending" | "active" | "draining" | "retired" | "orphan";
-
-/**
- * How far a pending key is:
- * - `intent`: the create may have been sent; nothing is known about the key
- * - `stored`: it exists, and its secret is sealed in the ledger
- * - `verified`: a call with it succeeded
- */
-type PendingStep = "intent" | "stored" | "verified";
 
 export type LedgerKey = {
   /** Recorded before the create, and written into the key's comment. */
   readonly intentId: string;
   /** The service's identifier; null if it is not known. */
   readonly apiKeyId: string | null;
-  readonly state: KeyState;
-  readonly step: PendingStep | null;
+  readonly state: "pending" | "active" | "draining" | "retired" | "orphan";
+  /**
+   * How far a pending key is; null for other keys:
+   * - `intent`: the create may have been sent; nothing is known about the key
+   * - `stored`: the key exists, and its secret is sealed in the ledger
+   * - `verified`: a call with the key succeeded
+   */
+  readonly step: "intent" | "stored" | "verified" | null;
   readonly requestedAt: Date;
   /** When the service lets it expire. */
   readonly expiresAt: Date | null;
@@ -52,34 +48,34 @@ export function activeKey({ keys }: Ledger): LedgerKey | undefined {
   return keys.find(({ state }) => state === "active");
 }
 
-/** A name for a sink. It changes only if the file or the command changes. */
+/** A name for a sink that changes only if the file or the command changes. */
 export function sinkId(sink: Sink): string {
   return "file" in sink ? `file ${sink.file}` : `command ${JSON.stringify(sink.command)}`;
 }
 
-/** After this many failures in a row nothing is created until a person asks for it. */
+/** After this many failures in a row no key is created until a person asks for one. */
 export const FAILED_ATTEMPTS_MAX = 5;
 
-/** The next step, why there is nothing to do (`idle`), or why the next step may not be taken (`blocked`). Exactly one is set. */
+/** Exactly one is set: the next step, why there is nothing to do (`idle`), or why the next step may not be taken (`blocked`). */
 export type RotationPlan = { readonly next?: RotationStep; readonly idle?: string; readonly blocked?: string };
 
 /**
  * A step towards an active key.
  * - `mark-orphan`: the answer to the request that creates the key was lost
- * - `abandon`: the pending key will never be used
+ * - `discard`: the pending key will never be used
  * - `rollback`: begins a rollback: verifies the previous key, which the next steps deliver and promote
  * - `recover`: nothing is left to do; resets the count of failed attempts
  */
 export type RotationStep = { readonly reason: string } & (
   | { readonly kind: "deliver"; readonly key: LedgerKey; readonly sinks: readonly Sink[] }
-  | { readonly kind: "mark-orphan" | "verify" | "promote" | "abandon" | "rollback"; readonly key: LedgerKey }
+  | { readonly kind: "mark-orphan" | "verify" | "promote" | "discard" | "rollback"; readonly key: LedgerKey }
   | { readonly kind: "create" | "recover" }
 );
 
-/** A person asked for a fresh key, due or not, or for the previous one. A key that becomes active after `at` fulfils the request. */
+/** What a person asked for: a fresh key, due or not, or the previous one. A key that becomes active after `at` fulfils the request. */
 export type RotationRequest = { readonly wants: "fresh" | "previous"; readonly at: Date };
 
-/** What is known about the active key besides the ledger, before the first step. */
+/** What calls to the service and the delivered files show of the active key before the first step. */
 export type Inspection = {
   /** Why the key no longer works; undefined if it works or if that is not known. */
   readonly refusal?: string | undefined;
@@ -117,10 +113,8 @@ export function attemptsText({ failedAttempts, lastError }: Pick<Ledger, "failed
   return `${attention}${failedAttempts} failed ${failedAttempts === 1 ? "attempt" : "attempts"}, the last: ${lastError}`;
 }
 
-type Fallback = { readonly fallback: string | null; readonly fallbackAt: Date | null };
-
-export function fallbackText({ fallback, fallbackAt }: Fallback): string {
-  return `the key in use was refused (${fallbackAt?.toISOString()}), and another one was used in its place, see "keys": ${fallback}`;
+export function fallbackText(used: { readonly fallback: string | null; readonly fallbackAt: Date | null }): string {
+  return `the key in use was refused (${used.fallbackAt?.toISOString()}), and another one was used in its place, see "keys": ${used.fallback}`;
 }
 
 export function nextStep(
@@ -130,7 +124,7 @@ export function nextStep(
   request?: RotationRequest,
   { refusal, stale }: Inspection = {},
 ): RotationStep | undefined {
-  // The draining key that a person asked to have back.
+  // A draining key that a person asked to be active again.
   const target = ledger.keys.find(({ intentId, state }) => intentId === ledger.rollbackTo && state === "draining");
   const pending = ledger.keys.find(({ state }) => state === "pending");
   if (target && request?.wants !== "fresh") return rollbackStep(job, target, pending);
@@ -152,7 +146,7 @@ export function nextStep(
 
 function rollbackStep(job: RotationConfig, target: LedgerKey, pending: LedgerKey | undefined): RotationStep {
   const reason = "the previous key was asked for";
-  if (pending) return pending.step === "intent" ? markOrphanStep(pending) : { kind: "abandon", key: pending, reason };
+  if (pending) return pending.step === "intent" ? markOrphanStep(pending) : { kind: "discard", key: pending, reason };
   return deliverOrPromote(job, target, reason);
 }
 
@@ -166,7 +160,7 @@ function pendingStep(
   if (key.step === "stored") {
     const isTooOld = request?.wants === "fresh" && key.requestedAt < request.at;
     return isTooOld && ledger.failedAttempts > 0
-      ? { kind: "abandon", key, reason: "a fresh key was asked for, and this one was not accepted" }
+      ? { kind: "discard", key, reason: "a fresh key was asked for, and this one was not accepted" }
       : { kind: "verify", key, reason: "the key is stored and was not verified yet" };
   }
   return deliverOrPromote(job, key, "the key works");
@@ -188,7 +182,7 @@ function wantsPrevious(ledger: Ledger, request: RotationRequest | undefined): bo
   return request?.wants === "previous" && (!rollbackAt || rollbackAt < request.at);
 }
 
-/** Always older than the active key: a second rollback goes one key further back, never forward again. */
+/** The previous key is always older than the active one: a second rollback goes one key further back, never forward again. */
 function previousKey(ledger: Ledger): LedgerKey | undefined {
   const active = activeKey(ledger);
   return ledger.keys.findLast(
@@ -215,7 +209,7 @@ function dueReason(
   return leftDays <= job.graceDays ? `the active key expires in ${Math.floor(leftDays)} days` : undefined;
 }
 
-/** Starts again at a rollback: otherwise the old key would be due for replacement at once. */
+/** The age starts again at a rollback: otherwise the old key would be due for replacement at once. */
 function ageInDays(key: LedgerKey, now: Date): number {
   return daysBetween(key.rollbackAt ?? key.requestedAt, now);
 }
@@ -235,8 +229,8 @@ const UNLISTED_MS_MAX = HOUR_MS;
 
 /**
  * - `mark-due`: the grace period is over: the key is due for removal, unless the service shows that it is still used
- * - `recheck`: somebody may have deleted the key at the service
- * - `search`: looks for an orphan at the service, by its comment; with `giveUp` one that is not listed counts as not made
+ * - `recheck`: retires the key if somebody has deleted it at the service
+ * - `search`: looks for an orphan at the service, by its comment; with `giveUp` an orphan that is not listed counts as not made
  */
 export type CleanupStep = { readonly reason: string; readonly key: LedgerKey } & (
   | { readonly kind: "delete" | "mark-due" | "recheck" }
@@ -250,7 +244,7 @@ export function cleanupSteps(job: RotationConfig, ledger: Ledger, now: Date): Cl
     if (key.state === "orphan") return [orphanStep(job, key, now)];
     // Without an active key a draining one may be the only one that works, and a rollback needs its target.
     if (key.state !== "draining" || !hasActive || key.intentId === ledger.rollbackTo) return [];
-    if (key.dueForRemovalAt) return [removalStep(job, key)];
+    if (key.dueForRemovalAt) return [removalStep(job, key, "it is due for removal")];
     const replacedDays = key.drainingSince ? daysBetween(key.drainingSince, now) : 0;
     if (replacedDays < job.graceDays) return [];
     const reason = `it was replaced ${Math.floor(replacedDays)} days ago, and its grace is ${job.graceDays} days`;
@@ -259,15 +253,13 @@ export function cleanupSteps(job: RotationConfig, ledger: Ledger, now: Date): Cl
 }
 
 /** A key that a sink still holds is never deleted: whoever reads the sink uses it. */
-function removalStep(job: RotationConfig, key: LedgerKey): CleanupStep {
+function removalStep(job: RotationConfig, key: LedgerKey, reason: string): CleanupStep {
   const isHeld = job.deliver.some((sink) => key.heldBy.includes(sinkId(sink)));
-  return { kind: job.retire !== "keep" && !isHeld ? "delete" : "recheck", key, reason: "it is due for removal" };
+  return { kind: job.retire === "delete" && !isHeld ? "delete" : "recheck", key, reason };
 }
 
 function orphanStep(job: RotationConfig, key: LedgerKey, now: Date): CleanupStep {
-  if (key.apiKeyId !== null) {
-    return { kind: job.retire === "keep" ? "recheck" : "delete", key, reason: "nobody has its secret" };
-  }
+  if (key.apiKeyId !== null) return removalStep(job, key, "nobody has its secret");
   const giveUp = now.getTime() - key.requestedAt.getTime() > UNLISTED_MS_MAX;
   return { kind: "search", key, giveUp, reason: "it may exist: the answer to its create was lost" };
 }

@@ -11,7 +11,7 @@ const INCLUDED: Readonly<Record<string, readonly string[]>> = {
   "self-hosted:products": SELF_HOSTED_PRODUCTS,
 };
 
-/** The requested scopes that were not granted. The service may answer in another order, with what a name includes, and with more. */
+/** The requested scopes that were not granted. The service may grant more, and may name what a role includes in place of the role. */
 export function missingScopes(asked: readonly string[], granted: readonly string[]): string[] {
   return asked.filter((scope) => !holdsScope(granted, scope));
 }
@@ -23,12 +23,7 @@ export function holdsScope(granted: readonly string[], scope: string): boolean {
   return INCLUDED[scope]?.every((included) => holdsScope(granted, included)) === true;
 }
 
-/** Either scope lets a key read the breakdown; sources differ on which one it needs. */
-export function readsUsage(scopes: readonly string[]): boolean {
-  return holdsScope(scopes, "project:read") || holdsScope(scopes, "usage:read");
-}
-
-/** One call makes both kinds of key; the requested scopes decide which. */
+/** The requested scopes decide whether a create makes a self-hosted key. */
 export function makesSelfHosted(asked: readonly string[]): boolean {
   return asked.some((scope) => scope === "self-hosted:products" || SELF_HOSTED_PRODUCTS.includes(scope));
 }

@@ -1,4 +1,4 @@
-// Seals API keys for the ledger: each is a JWE that opens only with the master key, and only in the ledger row it was made for.
+// Seals API keys for the ledger. A sealed key is a JWE that opens only with its master key, and only in the ledger row it was made for.
 
 import { createHash } from "node:crypto";
 import { CompactEncrypt, compactDecrypt } from "jose";
@@ -33,7 +33,7 @@ function readMasterKey(name: string, value: string | undefined): MasterKey | und
     const came = isBase64 ? `${bytes.length} bytes` : "other characters";
     throw new AppError("config", `environment variable ${name}: expected 32 bytes in base64, got ${came}`);
   }
-  // The id is stored beside the sealed text, so it must not reveal anything of the key.
+  // The id is stored beside the sealed text, so it must not reveal anything of the master key.
   const digest = createHash("sha256").update("usage-export master key id").update(bytes).digest("hex");
   return { id: digest.slice(0, 16), bytes };
 }
@@ -48,17 +48,14 @@ export function requireMasterKeys(masterKeys: MasterKeys, sealedWith: readonly s
   );
 }
 
-/** The key's id is part of what is authenticated: a sealed key that is moved to another row does not open. */
+/** The API key's id is authenticated, too: a sealed key that is moved to another row does not open. */
 export async function sealKey(key: Secret, apiKeyId: string, { current }: MasterKeys): Promise<string> {
   return new CompactEncrypt(new TextEncoder().encode(key.reveal()))
     .setProtectedHeader({ alg: "dir", enc: "A256GCM", kid: current.id, api_key_id: apiKeyId })
     .encrypt(current.bytes);
 }
 
-/**
- * Adds the secret to the scrubber before anything can print it. Throws `config` if the master key is not given, and an error that `isDamaged`
- * knows if the text is damaged or belongs to another row.
- */
+/** Throws `config` if the master key is not given, and an error for which `isDamaged` if the text is damaged or belongs to another row. */
 export async function openSealedKey(
   { sealed, apiKeyId }: { readonly sealed: string; readonly apiKeyId: string },
   masterKeys: MasterKeys,

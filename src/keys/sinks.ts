@@ -14,7 +14,7 @@ const DELIVERY_MS_MAX = 20_000;
 const FILE_MODE = 0o600;
 const FOLDER_MODE = 0o700;
 
-/** Throws `delivery` if the sink would not accept a key now. Checked before a key is made, so that none is made in vain. */
+/** Throws `delivery` if the sink would not accept a key now. Called before a key is made, so that no key is made in vain. */
 export async function testSink(sink: Sink): Promise<void> {
   if ("command" in sink) {
     const [program = ""] = sink.command;
@@ -35,9 +35,8 @@ export async function testSink(sink: Sink): Promise<void> {
 }
 
 /**
- * Throws `delivery` if it fails; a file then keeps its previous content. A reader of the file sees either the whole old key or the whole
- * new one, even after a power failure. A command gets the key on its standard input: arguments and environment are shown in the process
- * list.
+ * Throws `delivery` if the delivery fails; a file then keeps its previous content. A reader of the file sees either the whole old key or the
+ * whole new one, even after a power failure. A command gets the key on its standard input: the process list shows arguments and environment.
  */
 export async function deliverKey(
   sink: Sink,
@@ -55,7 +54,7 @@ export async function deliverKey(
   throw new AppError("delivery", `the command ${JSON.stringify(command[0] ?? "")} ${failure}: ${hint}`);
 }
 
-/** Creates the file's folder. If the file is a link, `work` gets the link's target: the link stays, and the target is replaced. */
+/** Creates the file's folder. If the file is a link, `work` gets the target of the link: the link stays, and its target is replaced. */
 async function withKeyFile(file: string, work: (target: string) => Promise<void>): Promise<void> {
   try {
     await withFileLimit(file, DELIVERY_MS_MAX, async () => {
@@ -67,7 +66,7 @@ async function withKeyFile(file: string, work: (target: string) => Promise<void>
   }
 }
 
-/** Node's recursive mkdir never ends in a folder in which none can be created, such as /proc, and the process could not end either. */
+/** Node's recursive mkdir never ends in a folder that takes no folders, such as /proc, and the process could not end either. */
 async function makeFolder(folder: string, isParentMade = false): Promise<void> {
   try {
     await mkdir(folder, { mode: FOLDER_MODE });
@@ -89,7 +88,7 @@ async function writeKeyFile(target: string, key: Secret): Promise<void> {
   await folder.sync();
 }
 
-/** The path of a temporary file beside the key file, which nobody else would name so. */
+/** The path of a temporary file beside the key file. */
 function besideKeyFile(target: string, what: string): string {
   return `${target}.usage-export-${what}`;
 }
@@ -110,10 +109,7 @@ export async function staleFiles(
   return stale;
 }
 
-/**
- * What is wrong with the file. Undefined if it holds the key, or if this user may not read it because it now belongs to the
- * program that reads the key.
- */
+/** What is wrong with the file. Undefined if it holds the key, or if it belongs to the program that uses the key and can't be read from here. */
 async function keyFileFault(file: string, key: Secret): Promise<string | undefined> {
   try {
     const text = (await readRegularFile(file)).toString("utf8");

@@ -119,7 +119,7 @@ test.for<Case>([
   ["the active key is older than that", "create", [key()], FRESH],
   ["the active key is exactly as old", undefined, [key({ activeSince: NOW })], FRESH],
   ["a key is pending", "verify ue-new", [key(), pending("stored", EARLIER)], FRESH],
-  ["a pending key has failed before", "abandon ue-new", [key(), pending("stored", EARLIER)], FRESH_AGAIN],
+  ["a pending key has failed before", "discard ue-new", [key(), pending("stored", EARLIER)], FRESH_AGAIN],
   ["a key made for it has failed", "verify ue-new", [key(), pending("stored", { requestedAt: NOW })], FRESH_AGAIN],
   ["a delivery of a pending key failed", "deliver ue-new", [key(), pending("verified", EARLIER)], FRESH_AGAIN],
 ])("if a fresh key is requested and %s, the next step is %s", expectNext);
@@ -147,7 +147,7 @@ test.for<Case>([
   ["recorded, the sinks have another key", "deliver ue-0", [draining(), NEWER], RECORDED],
   ["recorded, every sink has that key", "promote ue-0", [draining({ heldBy: IN_FILE }), NEWER], RECORDED],
   ["recorded, a create was begun", "mark-orphan ue-new", [draining(), NEWER, pending("intent")], RECORDED],
-  ["recorded, another key is pending", "abandon ue-new", [draining(), NEWER, pending("verified")], RECORDED],
+  ["recorded, another key is pending", "discard ue-new", [draining(), NEWER, pending("verified")], RECORDED],
   ["recorded, then a fresh key was requested", "create", [draining(), NEWER], { ...RECORDED, ...FRESH }],
   ["recorded and done", undefined, [key(), draining({ intentId: "ue-2" })], { rollbackTo: "ue-1" }],
 ])("if the previous key is requested and %s, the next step is %s", expectNext);

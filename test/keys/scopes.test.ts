@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { holdsScope, makesSelfHosted, missingScopes, readsUsage } from "../../src/keys/scopes.ts";
+import { holdsScope, makesSelfHosted, missingScopes } from "../../src/keys/scopes.ts";
 
 const API = "self-hosted:product:api";
 const ENGINE = "self-hosted:product:engine";
@@ -44,15 +44,6 @@ test.each<readonly [granted: readonly string[], scope: string, held: boolean]>([
   [["memberships"], "keys:write", false],
 ])("a key with the scopes %j holds %s: %s", (granted, scope, held) => {
   expect(holdsScope(granted, scope)).toBe(held);
-});
-
-test.each<readonly [scopes: readonly string[], reads: boolean]>([
-  [["project:read"], true],
-  [["usage:read"], true],
-  [["member"], true],
-  [["usage:write", "keys:read"], false],
-])("a key with the scopes %j may read usage: %s", (scopes, reads) => {
-  expect(readsUsage(scopes)).toBe(reads);
 });
 
 test.each<readonly [asked: readonly string[], selfHosted: boolean]>([

@@ -32,7 +32,7 @@ export type NewKey = {
  * - `orphan`: the service made a key for the intent, or may have, and its secret is lost
  * - `found`: the service lists the orphan
  * - `active`: the key becomes active, and the one that was active drains
- * - `abandoned`: a pending key that will never be used
+ * - `discarded`: the pending key will never be used
  * - `rollback`: a person asked for this key to be active again
  * - `in-use`: the key was due for removal, but it is still in use
  * - `kept`: the key is not deleted yet, for a reason that was not recorded before
@@ -48,7 +48,7 @@ export type LedgerChange =
   | { readonly kind: "failed" | "recovered" };
 
 /** The changes that only set columns of the key. */
-type KeyChange = "orphan" | "verified" | "abandoned" | "due-for-removal" | "in-use" | "kept" | "retired";
+type KeyChange = "orphan" | "verified" | "discarded" | "due-for-removal" | "in-use" | "kept" | "retired";
 
 type LedgerOptions = {
   readonly job: RotationConfig;
@@ -172,7 +172,7 @@ type KeyPatch = UpdateObject<Tables, "usage_export.api_key">;
 const KEY_PATCHES: Readonly<Record<KeyChange, (note: string) => KeyPatch>> = {
   orphan: (note) => ({ state: "orphan", step: null, note }),
   verified: () => ({ step: "verified", verified_at: NOW }),
-  abandoned: (note) => ({ state: "draining", step: null, draining_since: NOW, due_for_removal_at: NOW, note }),
+  discarded: (note) => ({ state: "draining", step: null, draining_since: NOW, due_for_removal_at: NOW, note }),
   "due-for-removal": (note) => ({ due_for_removal_at: NOW, note }),
   "in-use": (note) => ({ due_for_removal_at: null, note }),
   kept: (note) => ({ note }),

@@ -100,11 +100,11 @@ test("a sink holds the last key that was delivered to it", async () => {
   expect((await stateOf(rotation)).keys.map(({ heldBy }) => heldBy)).toEqual([["b"], ["a"]]);
 });
 
-test("an abandoned key is due for removal at once, and was never active", async () => {
+test("a discarded key is due for removal at once, and was never active", async () => {
   const { rotation, intentId } = await rotationWith("stored");
-  await rotation.write({ kind: "abandoned", intentId });
-  const abandoned = { state: "draining", dueForRemovalAt: expect.any(Date), activeSince: null };
-  expect(await keyOf(rotation, intentId)).toMatchObject(abandoned);
+  await rotation.write({ kind: "discarded", intentId });
+  const discarded = { state: "draining", dueForRemovalAt: expect.any(Date), activeSince: null };
+  expect(await keyOf(rotation, intentId)).toMatchObject(discarded);
 });
 
 test("a retired key leaves the ledger, and its secret is not kept", async () => {
@@ -209,11 +209,11 @@ test("usableKeys returns the active key first, then the replaced ones, the newes
   expect(keys.map(({ intentId }) => intentId)).toEqual(intents.toReversed());
 });
 
-test("usableKeys leaves out pending, abandoned and retired keys, and those of another project", async () => {
+test("usableKeys leaves out pending, discarded and retired keys, and those of another project", async () => {
   const { job, key, write } = await newRotation(db);
-  const [abandoned, retired] = [newIntent(), newIntent()];
-  await key(abandoned, "verified");
-  await write({ kind: "abandoned", intentId: abandoned });
+  const [discarded, retired] = [newIntent(), newIntent()];
+  await key(discarded, "verified");
+  await write({ kind: "discarded", intentId: discarded });
   await key(retired, "draining");
   await write({ kind: "retired", intentId: retired });
   await key(newIntent(), "verified");
