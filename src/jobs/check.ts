@@ -14,8 +14,10 @@ import { SOURCES, type Source } from "../usage/dimensions.ts";
 import { type ExportJob, seriesOf, type UsageRequest } from "../usage/plan.ts";
 import { ALL_USAGE, filterKey, NO_CONDITIONS, type Project, type Series } from "../usage/series.ts";
 import type { ServiceContext } from "./context.ts";
+import { probedDays } from "./dialects.ts";
 import { readBreakdown } from "./export.ts";
 import { FilterCheck, type Strictness } from "./filter-check.ts";
+import { mayRead } from "./key-checks.ts";
 
 export type Finding = {
   readonly what: string;
@@ -34,10 +36,10 @@ const ok = (text: string): CheckResult => ({ state: "ok", text });
 const warn = (text: string): CheckResult => ({ state: "warn", text });
 const fail = (text: string): CheckResult => ({ state: "fail", text });
 
-/** Makes one check of a project and keeps what it finds. `what` is what it checks. */
+/** Adds what `find` returns to the findings of the project, under the name `what`. */
 type Check = (what: string, find: () => Promise<CheckResult>) => Promise<CheckResult>;
 
-/** Makes all checks of a project, unless its key does not work. */
+/** Makes all checks of a project. If its key does not work, the others are left out: the service would refuse them for the same reason. */
 export async function checkProject(context: ServiceContext, project: Project): Promise<Finding[]> {
   const { app, config, service, keys } = context;
   const probe = { ...context, filterCheck: new FilterCheck(context), project, today: dayOf(new Date()) };
@@ -56,18 +58,13 @@ export async function checkProject(context: ServiceContext, project: Project): P
     const token = await keys.use(project, (secret) => fetchToken(service, secret, app.signal));
     return keyResult(project, token?.scopes, sources);
   });
-  // The service would refuse every other call for the same reason.
   if (key.state === "fail") return findings;
   for (const rotation of config.rotations.filter((one) => one.project.id === project.id)) {
     await check(`rotation ${rotation.name}`, () => checkRotation(probe, rotation));
   }
   for (const source of sources) {
-    await checkSource(
-      probe,
-      check,
-      source,
-      jobs.filter((job) => job.source === source),
-    );
+    const jobsOfSource = jobs.filter((job) => job.source === source);
+    await checkSource(probe, check, source, jobsOfSource);
   }
   return findings;
 }
@@ -104,20 +101,19 @@ async function checkSource(probe: Probe, check: Check, source: Source, jobs: rea
   }
 }
 
-/** Fails if the key may read none of the `sources` that exports read. The checks of each source find what it may not read. */
+/** Fails if the key may read none of the `sources` that exports read. If it may read some of them, the checks of the others fail. */
 function keyResult(project: Project, scopes: readonly string[] | undefined, sources: readonly Source[]): CheckResult {
   if (!scopes) return warn("the service does not say which scopes a key has");
   const list = scopes.map(toPrintableLine).join(", ") || "(none)";
-  const mayRead = (source: Source) => BREAKDOWN_SCOPES[source].some((scope) => holdsScope(scopes, scope));
-  if (sources.length === 0 && !mayRead("usage")) {
+  if (sources.length === 0 && !mayRead("usage", scopes)) {
     return ok(`scopes ${list}; it can't read usage, and no export reads this project`);
   }
-  if (sources.length === 0 || sources.some(mayRead)) return ok(`scopes ${list}`);
+  if (sources.length === 0 || sources.some((source) => mayRead(source, scopes))) return ok(`scopes ${list}`);
   const needed = sources.map((source) => `reading ${source} needs ${BREAKDOWN_SCOPES[source][0]}`).join(", and ");
   return fail(`the key of "${project.name}" has the scopes ${list}; ${needed}`);
 }
 
-/** Whether the key that would create new keys may do so, and whether every sink can be written. */
+/** Whether new keys can be created and delivered to every sink. */
 async function checkRotation({ app, service, keys }: Probe, job: RotationConfig): Promise<CheckResult> {
   for (const sink of job.deliver) await testSink(sink);
   const token = await keys.useToRotate(job, (key) => fetchToken(service, key, app.signal));
@@ -132,7 +128,7 @@ async function checkRotation({ app, service, keys }: Probe, job: RotationConfig)
 }
 
 async function checkDialect({ dialects, project }: Probe, windowed: boolean): Promise<CheckResult> {
-  const dialect = await dialects.probe(project, windowed);
+  const dialect = await dialects.probe(project, windowed ? probedDays() : undefined);
   if (dialect !== undefined) return ok(`"${dialect}", as the service's answers show`);
   const used = `"${DEFAULT_DIALECT}" is used until some does; set service.dialect if you know it`;
   return warn(`no usage shows which dialect the service speaks: ${used}`);
@@ -147,7 +143,6 @@ async function checkGrouping(probe: Probe, series: Series, windowed: boolean): P
 /** The numbers of several days are compared, because a feature may not be used every day. */
 const RECENT_DAYS = 7;
 
-/** Whether the numbers are those of the filter: a service that ignores an unknown name answers with all usage. */
 async function checkFilter(probe: Probe, { series, windowed, strictness }: CheckedSeries): Promise<CheckResult> {
   const { filterCheck } = probe;
   const window = windowed ? lastDays(probe, RECENT_DAYS) : undefined;
@@ -163,9 +158,6 @@ async function checkFilter(probe: Probe, { series, windowed, strictness }: Check
   return ok(effect === "same" ? "all usage meets the filter" : "the filter narrows the numbers");
 }
 
-// The usage requests of the checks.
-
-/** The last complete days. */
 function lastDays({ today }: Probe, count: number): Window {
   return { start: addDays(today, -count), end: addDays(today, -1) };
 }

@@ -31,7 +31,6 @@ type DialectDeps = {
   readonly keys: Pick<KeyRing, "use">;
 };
 
-/** Finds the dialect once for all requests. */
 export class Dialects {
   readonly #deps: DialectDeps;
   readonly #probes = memoizeAsync<Dialect | undefined>(() => PROBE_PAUSE_MS);
@@ -51,7 +50,7 @@ export class Dialects {
     // While the database was read, a probe for another request may have found the dialect.
     this.#found ??= stored;
     // The days of the request may be too long ago to have usage.
-    if (this.#found === undefined) await this.#probeOnce(series.project, window && recentDays());
+    if (this.#found === undefined) await this.#probeOnce(series.project, window && probedDays());
     if (this.#found !== undefined) return this.#found;
     const text = "no usage shows which dialect the service speaks: the default is used until some does";
     if (!this.#isWarned) app.log.warn({ dialect: DEFAULT_DIALECT }, text);
@@ -59,7 +58,7 @@ export class Dialects {
     return DEFAULT_DIALECT;
   }
 
-  /** The dialect to ask again in, if the answer in dialect `used` does not fit or is in doubt. Usage is probed; billing tries the other one. */
+  /** The dialect to ask again in, if the answer in dialect `used` does not fit or is in doubt: found by a probe, for billing simply the other. */
   async alternative({ series, window }: UsageRequest, used: Dialect): Promise<Dialect | undefined> {
     if (this.#deps.service.dialect !== "auto" || !dependsOnDialect(series)) return undefined;
     if (series.source === "billing") return used === "2026" ? "interface" : "2026";
@@ -73,17 +72,12 @@ export class Dialects {
     return (await this.#probeOnce(series.project, window)) === dialect;
   }
 
-  /** Probes even if the dialect is known. With `windowed` the requests have a start and an end, as those of an export with a window. */
-  probe(project: Project, windowed: boolean): Promise<Dialect | undefined> {
-    return this.#probeNow(project, windowed ? recentDays() : undefined);
-  }
-
   #probeOnce(project: Project, window: Window | undefined): Promise<Dialect | undefined> {
-    return this.#probes(JSON.stringify([project.id, window]), () => this.#probeNow(project, window));
+    return this.#probes(JSON.stringify([project.id, window]), () => this.probe(project, window));
   }
 
-  /** Undefined if the answers do not show the dialect, for example because the window has no usage of a model. */
-  async #probeNow(project: Project, window: Window | undefined): Promise<Dialect | undefined> {
+  /** Probes also if the dialect is known. Undefined if no answer shows the dialect, for example because the window has no usage of a model. */
+  async probe(project: Project, window: Window | undefined): Promise<Dialect | undefined> {
     const { app, db, service, keys } = this.#deps;
     const series: Series = { project, source: "usage", grouping: "model", filter: ALL_USAGE };
     for (const dialect of PROBED_DIALECTS) {
@@ -103,12 +97,7 @@ export class Dialects {
   }
 }
 
-/** False if the request groups by model and the answer has rows, but none with a model: the service did not understand the grouping. */
-export function fitsDialect({ series }: UsageRequest, answer: unknown): boolean {
-  return series.grouping !== "model" || groupingEvidence("model", answer) !== "no value";
-}
-
-function recentDays(): Window {
+export function probedDays(): Window {
   const yesterday = addDays(dayOf(new Date()), -1);
   return { start: addDays(yesterday, 1 - REQUEST_DAYS_MAX), end: yesterday };
 }

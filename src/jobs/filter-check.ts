@@ -41,18 +41,27 @@ export type Strictness = ExportJob["checkFeatures"];
 
 type Deps = Pick<ServiceContext, "app" | "service" | "keys" | "dialects">;
 
-/** A name in a filter that the service does not list, so that only the numbers can show whether it knows it. */
+/** One condition of a filter. */
+type Condition = {
+  readonly kind: "feature" | Dimension;
+  /** The feature, or the value of the dimension. */
+  readonly name: string;
+  /** The condition in words, such as `tag "prod"`. */
+  readonly text: string;
+};
+
+/** A name in a filter that the service does not list, so that only the numbers can show whether the service knows it. */
 type UnknownName = {
   readonly condition: Condition;
-  /** False if the service lists no names of this kind. */
-  readonly isListed: boolean;
+  /** Whether the service lists other names of this kind. */
+  readonly isKindListed: boolean;
   /** What is known about the name, and what may have been meant. */
   readonly text: string;
 };
 
 /**
- * Checks the answers of one run of a project. Names and totals that several requests need are requested once; if that fails, only the
- * callers that wait fail.
+ * Checks the answers of one run of a project. Names and totals that several requests need are requested once. If that fails, the requests that
+ * wait for them fail, and the next request asks again.
  */
 export class FilterCheck {
   readonly #deps: Deps;
@@ -71,17 +80,18 @@ export class FilterCheck {
     if (filter.isSeen) return [];
     const unknown: UnknownName[] = [];
     for (const condition of conditionsOf(filter)) {
-      const names = await this.#namesFor(project, source, condition);
+      const names = await this.#namesLike(project, source, condition);
       if (!names || names.known.includes(condition.name)) continue;
-      const { known, isListed } = names;
-      const text = `the service ${isListed ? "does not list" : "does not say whether it knows"} the ${condition.text}`;
-      unknown.push({ condition, isListed, text: text + didYouMean(condition.name, known) });
+      const { known, isKindListed } = names;
+      const what = isKindListed ? "does not list" : "does not say whether it knows";
+      const text = `the service ${what} the ${condition.text}${didYouMean(condition.name, known)}`;
+      unknown.push({ condition, isKindListed, text });
     }
     return unknown;
   }
 
-  /** The names of the condition's kind; undefined if this one is documented, or nothing lists its kind. Get Fields is read only if it is needed. */
-  async #namesFor(project: Project, source: Source, { kind, name }: Condition) {
+  /** The known names of the condition's kind. Undefined if the condition's own name is documented, or if nothing lists names of the kind. */
+  async #namesLike(project: Project, source: Source, { kind, name }: Condition) {
     const { app, service, keys } = this.#deps;
     const documented = kind === "feature" ? DOCUMENTED_FEATURES : (documentedValues(kind, source) ?? []);
     if (documented.includes(name)) return undefined;
@@ -112,7 +122,7 @@ export class FilterCheck {
     const { model } = series.filter.dimensions;
     if (dialect !== "2026" || model === undefined) return request;
     const models = (await this.#fieldsOf(series.project))?.models ?? [];
-    // A model that is given by its id stays as it is.
+    // The configuration may name the model by its id already.
     if (models.some(({ id }) => id === model)) return request;
     const ids = [...new Set(models.filter(({ name }) => name === model).flatMap(({ id }) => id ?? []))];
     if (ids.length > 1) {
@@ -136,7 +146,7 @@ export class FilterCheck {
       (one) => dimension(one).alwaysFilledIn?.includes(source) && !dimensions.includes(one),
     );
     if (witness === undefined) return;
-    // Once with a filter and once without: a service may ignore `grouping` only beside a filter, whichever it is.
+    // Asked once with a filter and once without: a service may ignore `grouping` only beside a filter, and then beside any.
     const byWitness = { series: { ...series, grouping: witness }, window };
     const isFiltered = filterKey(series.filter) !== NO_CONDITIONS;
     const hasGroups = async () => groupingEvidence(witness, await this.#fetch(byWitness)) === "value";
@@ -146,77 +156,91 @@ export class FilterCheck {
     );
   }
 
-  /** Filtered answers are compared with the run's own reading of the total, if that is made first. */
+  /** If the request reads the total, filtered answers are compared with its answer, and the total is not read a second time. */
   offerTotal({ series, window }: UsageRequest, reading: () => Promise<readonly NormalisedSlice[]>): void {
     if (series.grouping !== "none" || filterKey(series.filter) !== NO_CONDITIONS) return;
-    // Whoever reads the total reports its failure.
+    // The reading reports its own failure.
     this.#totals(totalKey({ series, window }), async () => dayTotals(await reading())).catch(() => {});
   }
 
-  /**
-   * Reads the total that the answer to a filtered request is compared with. Must have finished before that request is made, because the
-   * total has to be the older of the two.
-   */
+  /** Reads the total that the answer to a filtered request is compared with. Finishes before the request is made: the total must be the older. */
   async prefetchTotal({ series, window }: UsageRequest, strictness: Strictness): Promise<void> {
     if (isCompared(series.filter, strictness)) await this.#totalOf(series, window);
   }
 
   /** What the answer to a filtered request shows of its filter. */
   async effectOf({ series, window }: UsageRequest, slices: readonly NormalisedSlice[]): Promise<Effect> {
-    return effectOf(await this.#totalOf(series, window), dayTotals(slices));
+    return compareTotals(await this.#totalOf(series, window), dayTotals(slices));
   }
 
-  /**
-   * Why the numbers of an answer may not be those of the filter; undefined if there is no doubt. `stored` is what earlier answers with
-   * this filter have brought.
-   */
+  /** Why the numbers of an answer may not be those of the filter; undefined if there is no doubt. `stored` is what earlier answers brought. */
   async doubtOf(
     request: UsageRequest,
     slices: readonly NormalisedSlice[],
     dialect: Dialect,
     strictness: Strictness,
-    stored: () => Promise<Pick<StoredDays, "hasRows" | "isNewestEmpty">>,
+    stored: () => Promise<StoredDays>,
   ): Promise<FilterDoubt | undefined> {
-    const { project, source, filter } = request.series;
+    const { project, filter } = request.series;
     // An answer that names no day can't be compared with the total of a day.
     if (!isCompared(filter, strictness) || slices.some(({ undated }) => undated)) return undefined;
     const effect = await this.effectOf(request, slices);
-    const conditions = conditionsOf(filter);
     const unknown = await this.unknownNames(request.series);
-    // Only a filter that the service applies makes the numbers smaller. With several conditions, another one may still be ignored.
-    const isProved = effect === "narrower" && conditions.length === 1;
-    for (const { condition, isListed, text } of unknown) {
-      if (isProved && isListed && strictness === "error") continue;
+    // Only a filter that the service applies makes the numbers smaller. Of several conditions, the service may still ignore some.
+    const isProved = effect === "narrower" && conditionsOf(filter).length === 1;
+    for (const { condition, isKindListed, text } of unknown) {
+      if (isProved && isKindListed && strictness === "error") continue;
       this.#deps.app.log.warn({ project: project.name, filter: filter.name, [condition.kind]: condition.name }, text);
     }
     if (isProved || effect === "no usage") return undefined;
-    const isMisnamed = conditions.some(hasOtherDialectName);
-    if (effect === "empty") {
-      // A seen value may have no usage on these days; but it may be that this dialect lacks the filter.
-      if (filter.isSeen && !isMisnamed) return undefined;
-      const days = (await this.#totalOf(request.series, request.window)).size;
-      const { hasRows, isNewestEmpty } = await stored();
-      const unproved = hasRows ? undefined : unknown[0];
-      // On a single day it is plausible that nothing fits a filter by known names.
-      if (!unproved && days === 1) return undefined;
-      const what = source === "billing" ? "amount" : "usage";
-      const empty = `no ${what} with the filter on any of ${days} days on which there is some`;
-      const doubt = filterDoubt(true, empty, source, unproved, strictness);
-      // An earlier run may have confirmed already that the days before have no usage.
-      return isNewestEmpty && doubt.isConfirmable ? undefined : doubt;
-    }
-    const [unproved] = unknown;
-    if (!unproved && (effect === "narrower" || !isMisnamed || (await this.#deps.dialects.isProved(request, dialect)))) {
-      return undefined;
-    }
-    const ignored = `the service seems to ignore the ${(unproved?.condition ?? conditions.find(hasOtherDialectName))?.text}`;
-    const doubt = filterDoubt(false, unproved ? ignored : ignored + SAME_NUMBERS, source, unproved, strictness);
-    return doubt.isConfirmable && (await stored()).hasRows ? undefined : doubt;
+    if (effect === "empty") return this.#doubtOfEmpty(request, unknown[0], strictness, stored);
+    const doubt = await this.#doubtOfNumbers(request, effect, unknown[0], dialect, strictness);
+    return doubt?.isConfirmable && (await stored()).hasRows ? undefined : doubt;
+  }
+
+  /** The doubt about an answer without usage on days that have some. */
+  async #doubtOfEmpty(
+    { series, window }: UsageRequest,
+    unknown: UnknownName | undefined,
+    strictness: Strictness,
+    stored: () => Promise<StoredDays>,
+  ): Promise<FilterDoubt | undefined> {
+    const { source, filter } = series;
+    // A seen value may have no usage on these days, unless this dialect lacks the filter.
+    if (filter.isSeen && !conditionsOf(filter).some(hasOtherDialectName)) return undefined;
+    const { hasRows, isNewestEmpty } = await stored();
+    const unproved = hasRows ? undefined : unknown;
+    const days = (await this.#totalOf(series, window)).size;
+    // On a single day it is plausible that nothing fits a filter by known names.
+    if (!unproved && days === 1) return undefined;
+    const isConfirmable = strictness === "warn" || !unproved?.isKindListed;
+    // An earlier run may have confirmed already that the days before have no usage.
+    if (isNewestEmpty && isConfirmable) return undefined;
+    const what = source === "billing" ? "amount" : "usage";
+    const empty = `no ${what} with the filter on any of ${days} days on which there is some`;
+    return filterDoubt(isConfirmable ? "filter-empty" : "filter-ignored", empty, unproved, isConfirmable);
+  }
+
+  /** The doubt about an answer whose numbers may include usage that does not meet the filter. */
+  async #doubtOfNumbers(
+    request: UsageRequest,
+    effect: "same" | "narrower",
+    unknown: UnknownName | undefined,
+    dialect: Dialect,
+    strictness: Strictness,
+  ): Promise<FilterDoubt | undefined> {
+    const { source, filter } = request.series;
+    const misnamed = conditionsOf(filter).find(hasOtherDialectName);
+    const suspected = unknown?.condition ?? (effect === "same" ? misnamed : undefined);
+    if (!suspected || (!unknown && (await this.#deps.dialects.isProved(request, dialect)))) return undefined;
+    const ignored = `the service seems to ignore the ${suspected.text}${unknown ? "" : SAME_NUMBERS}`;
+    const isConfirmable = strictness === "warn" || (unknown ? !unknown.isKindListed : source === "billing");
+    return filterDoubt("filter-ignored", ignored, unknown, isConfirmable);
   }
 
   #totalOf({ project, source }: Series, window: Window | undefined): Promise<DayTotals> {
     const request: UsageRequest = { series: { project, source, grouping: "none", filter: ALL_USAGE }, window };
-    const ask = async () => dayTotals(normalise(request, await this.#fetch(request), dayOf(new Date())));
+    const ask = async () => dayTotals(normalise(request, await this.#fetch(request), dayOf(new Date())).slices);
     return this.#totals(totalKey(request), ask);
   }
 
@@ -233,7 +257,7 @@ const SAME_NUMBERS =
 
 /** `listed` is undefined if the service does not list names of the kind. */
 function knownNames(listed: readonly string[] | undefined, documented: readonly string[] = []) {
-  return { known: documented.concat(listed ?? []), isListed: listed !== undefined };
+  return { known: documented.concat(listed ?? []), isKindListed: listed !== undefined };
 }
 
 function totalKey({ series: { project, source }, window }: UsageRequest): string {
@@ -244,19 +268,13 @@ function isCompared(filter: Filter, strictness: Strictness): boolean {
   return strictness !== "off" && filterKey(filter) !== NO_CONDITIONS;
 }
 
-/**
- * The doubt about an answer that is empty, or that may be of other usage than the filter means. `unknown` is an unproved name in the filter.
- * A service that lists such names, and not this one, can't confirm it with another such answer.
- */
+/** If the service lists other names of the kind, and not this one, the same answer once more would prove nothing: it is not confirmable. */
 function filterDoubt(
-  isEmpty: boolean,
+  kind: FilterDoubt["kind"],
   what: string,
-  source: Source,
   unknown: UnknownName | undefined,
-  strictness: Strictness,
+  isConfirmable: boolean,
 ): FilterDoubt {
-  const isConfirmable = strictness === "warn" || (unknown ? !unknown.isListed : isEmpty || source === "billing");
-  const kind = isEmpty && isConfirmable ? "filter-empty" : "filter-ignored";
   const cause = unknown ? `: ${unknown.text}` : "";
   const hint = isConfirmable ? "; it counts when a run at least an hour later gets the same" : "";
   return { kind, reason: what + cause + hint, isConfirmable };
@@ -292,7 +310,7 @@ export function dayTotals(slices: readonly NormalisedSlice[]): DayTotals {
 }
 
 /** `total` must have been read first: numbers grow between two readings, and never fall. */
-export function effectOf(total: DayTotals, filtered: DayTotals): Effect {
+export function compareTotals(total: DayTotals, filtered: DayTotals): Effect {
   if (total.size === 0) return "no usage";
   const days = [...total.keys()];
   if (days.every((day) => !filtered.has(day))) return "empty";
@@ -307,15 +325,6 @@ function isLess(sums: readonly number[] | undefined, than: readonly number[]): b
     return total < 0 ? sum > bound : sum < bound;
   });
 }
-
-/** One condition of a filter. */
-type Condition = {
-  readonly kind: "feature" | Dimension;
-  /** The feature, or the value of the dimension. */
-  readonly name: string;
-  /** The condition in words, such as `tag "prod"`. */
-  readonly text: string;
-};
 
 function conditionsOf({ features, dimensions }: Filter): Condition[] {
   return [

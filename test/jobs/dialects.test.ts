@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import type { App } from "../../src/app.ts";
 import type { Database } from "../../src/db/connection/database.ts";
 import { Dialects } from "../../src/jobs/dialects.ts";
-import { dayTotals, type Effect, effectOf } from "../../src/jobs/filter-check.ts";
+import { compareTotals, dayTotals, type Effect } from "../../src/jobs/filter-check.ts";
 import type { Dialect } from "../../src/usage/dimensions.ts";
 import { normalise } from "../../src/usage/normalise.ts";
 import { billed } from "../db/stored-billing.ts";
@@ -76,7 +76,7 @@ function totals(first: readonly number[], second: readonly number[]) {
   const rows = (day: string, requests: readonly number[]) =>
     requests.map((count, i) => sampleRow(day, { accessor: `a${i}` }, { requests: count, hours: count / 10 }));
   const answer = sampleAnswer([...rows(FIRST, first), ...rows(SECOND, second)]);
-  return dayTotals(normalise(sampleRequest("accessor"), answer, RUN_DAY));
+  return dayTotals(normalise(sampleRequest("accessor"), answer, RUN_DAY).slices);
 }
 
 test.each<[string, Effect, readonly number[], readonly number[], readonly number[], readonly number[]]>([
@@ -90,7 +90,7 @@ test.each<[string, Effect, readonly number[], readonly number[], readonly number
   ["without usage nothing is proven", "no usage", [], [], [], []],
   ["a day without usage proves nothing about another day", "same", [], [5], [], [5]],
 ])("%s", (_, effect, total1, total2, own1, own2) => {
-  expect(effectOf(totals(total1, total2), totals(own1, own2))).toBe(effect);
+  expect(compareTotals(totals(total1, total2), totals(own1, own2))).toBe(effect);
 });
 
 /** The totals of amounts of money on one day, one for each line item. */
@@ -113,5 +113,5 @@ test.each<[string, Effect, readonly string[], readonly string[]]>([
   ["a day is not empty whose charges and credits cancel each other", "narrower", ["7"], ["3", "-3"]],
   ["amounts of zero are empty", "empty", ["-7"], ["0"]],
 ])("%s", (_, effect, total, own) => {
-  expect(effectOf(billedTotals(total), billedTotals(own))).toBe(effect);
+  expect(compareTotals(billedTotals(total), billedTotals(own))).toBe(effect);
 });
