@@ -7,7 +7,7 @@ import { type Database, databaseNow } from "../db/connection/database.ts";
 import { sliceStatuses } from "../db/usage/due-slices.ts";
 import { openExportContext } from "../jobs/context.ts";
 import { discoverProjects, withKnownProjects } from "../jobs/discovery.ts";
-import { runExportJob } from "../jobs/export.ts";
+import { executePlan } from "../jobs/export.ts";
 import { withSeenValues } from "../jobs/fan-outs.ts";
 import { withDatabase } from "../open-database.ts";
 import { counted, durationText } from "../show/format.ts";
@@ -75,7 +75,7 @@ async function readPlanned(app: App, config: Config, db: Database, planned: Plan
       if (plans.length === 0) return;
       await using context = await openExportContext(app, config, db);
       for (const { job, plan } of plans) {
-        results.push({ job, result: await runExportJob(context, job, "backfill", plan, onCounted) });
+        results.push({ job, result: await executePlan(context, job, "backfill", plan, onCounted) });
       }
     });
   } catch (error) {

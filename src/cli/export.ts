@@ -8,7 +8,7 @@ import { databaseNow } from "../db/connection/database.ts";
 import { deleteOldRuns } from "../db/jobs/runs.ts";
 import { type ExportContext, openExportContext } from "../jobs/context.ts";
 import { discoverProjects } from "../jobs/discovery.ts";
-import { daysToReread, type ExportResult, type RequestReason, runExportJob } from "../jobs/export.ts";
+import { daysToReread, type ExportResult, type RequestReason, executePlan } from "../jobs/export.ts";
 import { warnOfLeftOut, withSeenValues } from "../jobs/fan-outs.ts";
 import { withDatabase } from "../open-database.ts";
 import { durationText } from "../show/format.ts";
@@ -60,7 +60,7 @@ export async function exportWithProgress(
   const today = dayOf(await databaseNow(context.db));
   const plan = planRun(job, today, selection, { toReread: await daysToReread(context, job) });
   const slices = totalSliceCount(plan.requests);
-  return withProgress(label, slices, (onCounted) => runExportJob(context, job, trigger, plan, onCounted));
+  return withProgress(label, slices, (onCounted) => executePlan(context, job, trigger, plan, onCounted));
 }
 
 /** Shows a progress bar while `work` makes requests and reports what each adds to the counts. */

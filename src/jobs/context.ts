@@ -1,4 +1,4 @@
-// The resources that commands and workers share: what they are, and how they are opened in a safe order and closed.
+// The resources that commands and workers share, and how they are opened and closed.
 
 import type { App } from "../app.ts";
 import type { Config } from "../config/config.ts";
@@ -70,7 +70,7 @@ export async function openExportContext(
   const ids = await registerSeries(db, configuredSeries(config.exports));
   await makeFirstDaysDue(db, config, ids);
   const { prices, budgets } = config;
-  // A first start without any stores an empty list, too. Each line follows its own commit.
+  // The first start stores an empty list, too, which is no news.
   if (await storePrices(db, prices))
     app.log[prices.length > 0 ? "info" : "debug"]({ prices: prices.length }, "prices changed");
   if (await storeBudgets(db, budgets))

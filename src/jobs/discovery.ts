@@ -1,4 +1,4 @@
-// Discovers projects: lists those that a key can see, stores them, and puts them into the configuration.
+// Discovers projects: lists the projects that a key can see, stores them, and puts them into the configuration.
 
 import type { Logger } from "pino";
 import type { App } from "../app.ts";
@@ -29,7 +29,7 @@ import { openStaticKeys } from "./key-ring.ts";
 /** The configuration with the projects that the service has listed so far. Calls no service. */
 export async function withKnownProjects(config: Config, db: Database): Promise<Config> {
   if (config.discovery.length === 0) return config;
-  // Read first: if a list changes in between, the version is older than the projects, and they are read once more.
+  // The version is read first: if a list changes in between, the version is older than the projects, and they are read once more.
   const version = await projectsVersion(db);
   return withDiscovered(config, await storedProjects(db), version);
 }
@@ -45,14 +45,12 @@ export async function makeFirstDaysDue(
   const today = dayOf(await databaseNow(db));
   await inTransaction(db, async (tx) => {
     const added = new Set((await lockNewProjects(tx)).filter((id) => discovered.has(id)));
-    const series = configuredSeries(exports).filter(({ windowDays }) => windowDays !== undefined);
-    const byDays = Map.groupBy(series, ({ series: { project } }) =>
-      added.has(project.id) ? discovered.get(project.id)?.backfill : undefined,
-    );
-    for (const [days, seriesOfDays] of byDays) {
+    const windowed = configuredSeries(exports).filter(({ windowDays }) => windowDays !== undefined);
+    const ofAdded = windowed.map(({ series }) => series).filter(({ project }) => added.has(project.id));
+    for (const [days, series] of Map.groupBy(ofAdded, ({ project }) => discovered.get(project.id)?.backfill)) {
       if (days === undefined) continue;
       const window = { start: addDays(today, -days), end: addDays(today, -1) };
-      const seriesIds = seriesOfDays.map((one) => seriesIdOf(ids, one.series));
+      const seriesIds = series.map((one) => seriesIdOf(ids, one));
       await extendDue(tx, seriesIds, { first: window.start, oldestWindow: window, through: window.end });
     }
     if (added.size > 0) await markMadeDue(tx, [...added]);
@@ -68,9 +66,8 @@ export type ReadList = { readonly list: string } & (
 const LEFT_OUT_SHOWN_MAX = 3;
 
 /**
- * Reads the list of each key once, also if several entries have the same key, and stores what has changed. A list that can't be read
- * leaves the projects as they are. Without a database nothing is stored and nothing is known of earlier lists. `isConfirmed`: a person
- * confirmed that the lists are right, however short.
+ * Reads the list of each key once, also if several entries have the same key, and stores what has changed. A list that can't be read leaves
+ * the projects as they are. Without a database nothing is stored. `isConfirmed`: a person confirmed that the lists are right, however short.
  */
 export async function readLists(
   app: App,
@@ -83,7 +80,7 @@ export async function readLists(
   const readAt = db ? await databaseNow(db) : new Date();
   const service = await openServiceFor(app, config, db);
   try {
-    // All at once: a list that does not come delays no other.
+    // All at once, so that a list that does not come delays no other list.
     return await Promise.all(
       [...entries].map(async ([list, { key }]) => {
         try {
@@ -98,8 +95,8 @@ export async function readLists(
         } catch (error) {
           if (!(error instanceof AppError) || error.code === "stopped") throw error;
           if (db) await recordListFailure(db, list, errorText(error));
-          const text = "the list of projects could not be read: those of the last list are exported";
-          app.log.warn({ list, reason: errorText(error) }, text);
+          const facts = { list, reason: errorText(error) };
+          app.log.warn(facts, "the list of projects could not be read: those of the last list are exported");
           return { list, error };
         }
       }),

@@ -7,20 +7,26 @@ import { inParallel } from "../async.ts";
 import { judgePendingDays } from "../db/anomalies.ts";
 import { databaseNow } from "../db/connection/database.ts";
 import { isConnectionError, isDatabaseFailure } from "../db/connection/errors.ts";
+import { storeBalances, storeLineItems, storeListedKeys } from "../db/project-facts.ts";
 import { dueSlices, type StoredDays, storedDays } from "../db/usage/due-slices.ts";
 import { recordFailure } from "../db/usage/failures.ts";
 import { markDue, seriesIdOf } from "../db/usage/stored-series.ts";
 import type { StoredAnswer } from "../db/usage/writer.ts";
 import { type ErrorCode, errorCode, errorText, unexpectedStack } from "../errors.ts";
 import { nextOccurrence } from "../schedule/schedule.ts";
+import type { Secret } from "../secret.ts";
+import { hasStatus } from "../service/answer.ts";
 import { fetchBreakdown, groupingName } from "../service/breakdown.ts";
+import { listKeys } from "../service/keys.ts";
+import { fetchBalances, fetchBilledFields } from "../service/projects.ts";
+import type { Service } from "../service/service.ts";
 import { emptySlice, type NormalisedSlice, rowCount } from "../usage/answer-rows.ts";
 import type { DueSlice } from "../usage/backfill.ts";
 import { addCounts, NO_COUNTS, pickCounts, type RunCounts, type RunTrigger } from "../usage/counts.ts";
 import { addDays, type Day, dayOf, daysOf, type Window } from "../usage/days.ts";
 import type { Dialect, Source } from "../usage/dimensions.ts";
-import { badAnswer, isObject } from "../usage/json-value.ts";
-import { answerPeriod, emptiedDays, normalise } from "../usage/normalise.ts";
+import { badAnswer } from "../usage/json-value.ts";
+import { emptiedDays, groupingEvidence, type NormalisedAnswer, normalise } from "../usage/normalise.ts";
 import {
   type DaysToReread,
   describeRequest,
@@ -32,15 +38,13 @@ import {
   totalSliceCount,
   type UsageRequest,
 } from "../usage/plan.ts";
-import { seriesKey } from "../usage/series.ts";
+import { type Project, seriesKey } from "../usage/series.ts";
 import { dayOfUndated, type FilterDoubt } from "../usage/slice-decision.ts";
 import type { ExportContext, ServiceContext } from "./context.ts";
-import { fitsDialect } from "./dialects.ts";
 import { FilterCheck } from "./filter-check.ts";
-import { readProjectFacts } from "./project-facts.ts";
 import { type RunOutcome, recordedRun } from "./recorded-run.ts";
 
-/** How many projects a process works on at once: while a few wait because of their keys, others go on. */
+/** How many projects a process works on at once: while some wait because of their keys, others go on. */
 export const PROJECTS_AT_ONCE = 32;
 
 /** One project of a run. */
@@ -51,53 +55,56 @@ type ProjectRun = {
   readonly runDay: Day;
   readonly log: Logger;
   readonly requests: readonly UsageRequest[];
-  /** Whether a request that fails with this code is tried again by the same run. If so, the caller logs the failure. */
+  /** Whether the run tries a request again that fails with this code. The caller then logs the failure. */
   readonly isRetried?: (code: FailedRequest["code"]) => boolean;
-  /** Once it is aborted, no further request is started. Requests that were started are completed. */
+  /** Aborted when no further request is to be started. Requests that were started are completed. */
   readonly stopStarting?: AbortSignal;
   /** Called with what each request adds to the counts. */
-  readonly onCounted?: (added: RunCounts) => void;
+  readonly onCounted?: ((added: RunCounts) => void) | undefined;
 };
 
 /** Why a request has no answer that could be stored. */
 type FailedRequest = { readonly reason: string; readonly code: ErrorCode | "internal" };
 
+export type RequestReason = { readonly request: UsageRequest; readonly reason: string };
 export type ExportResult = RunCounts & {
   readonly failures: readonly (FailedRequest & RequestReason)[];
   /** One for each suspect slice. */
   readonly doubts: readonly RequestReason[];
 };
-export type RequestReason = { readonly request: UsageRequest; readonly reason: string };
 
-/** Makes the requests of the plan now and records the run, however it ends. `onCounted` is called with what each request adds. */
-export async function runExportJob(
+/** Makes the requests of the plan now, and records the run, however it ends. */
+export async function executePlan(
   context: ExportContext,
   job: ExportJob,
   trigger: RunTrigger,
   plan: ExportPlan,
-  onCounted: (added: RunCounts) => void = () => {},
+  onCounted?: ProjectRun["onCounted"],
 ): Promise<ExportResult> {
-  const { app, writer } = context;
-  await markPlannedDue(context, job, plan);
+  const { app, db, ids, writer } = context;
+  const { runDay, due } = plan;
+  // Without a window only the answers show which days are due. A series that has due days already gets those up to yesterday.
+  const newlyDue = due ?? (job.window ? undefined : { through: addDays(runDay, -1) });
+  // Before the first request: if the process ends in between, the days still show as missing.
+  const seriesIds = new Set(plan.requests.map(({ series }) => seriesIdOf(ids, series)));
+  if (newlyDue) await markDue(db, [...seriesIds], { ...newlyDue, nextAt: nextOccurrence(job, await databaseNow(db)) });
   const runId = randomUUID();
   const log = app.log.child({ job: job.name, runId });
-  const projects = Map.groupBy(plan.requests, ({ series }) => series.project.id);
-  const planned = [...projects].map(([projectId, requests]) => ({ projectId, planned: totalSliceCount(requests) }));
   log.info({ requests: plan.requests.length }, "export started");
-  const run = { runId, job, runDay: plan.runDay, log };
+  const projects = [...Map.groupBy(plan.requests, ({ series }) => series.project)];
   const results: ExportResult[] = [];
-  const exportOne = async ([projectId, requests]: [string, UsageRequest[]]) => {
-    const result = await exportProject(context, { ...run, requests, onCounted });
+  const runProject = async ([project, requests]: [Project, UsageRequest[]]) => {
+    const result = await exportProject(context, { runId, job, runDay, log, requests, onCounted });
     results.push(result);
     const { allowed, failures } = result;
     const error = failures[0] && app.scrubber.scrub(failures[0].reason);
-    await writer.endProject({ runId, projectId, counts: result, error, allowed });
-    const project = requests[0]?.series.project;
-    if (project && allowed && !app.signal.aborted) await readProjectFacts(context, project, allowed);
+    await writer.endProject({ runId, projectId: project.id, counts: result, error, allowed });
+    if (allowed && !app.signal.aborted) await readKeysAndBalances(context, project, allowed);
   };
-  const recorded = { runId, kind: "export", job: job.name, trigger } as const;
-  const result = await recordedRun(context, recorded, planned, async () => {
-    await inParallel([...projects], PROJECTS_AT_ONCE, exportOne, () => app.signal.aborted);
+  const run = { runId, kind: "export", job: job.name, trigger } as const;
+  const planned = projects.map(([{ id }, requests]) => ({ projectId: id, planned: totalSliceCount(requests) }));
+  const result = await recordedRun(context, run, planned, async () => {
+    await inParallel(projects, PROJECTS_AT_ONCE, runProject, () => app.signal.aborted);
     const counts = results.reduce<RunCounts>(addCounts, NO_COUNTS);
     if (counts.requests < plan.requests.length) app.signal.throwIfAborted();
     const failures = results.flatMap((one) => one.failures);
@@ -109,18 +116,6 @@ export async function runExportJob(
   // On a terminal the command itself prints what failed.
   log[result.status === "ok" || app.terminal ? "info" : "warn"](pickCounts(result), "export finished");
   return result;
-}
-
-/** Marks the planned days as due before the first request: if the process ends in between, the days still show as missing. */
-async function markPlannedDue(
-  { db, ids }: ExportContext,
-  job: ExportJob,
-  { requests, runDay, due }: ExportPlan,
-): Promise<void> {
-  const seriesIds = [...new Set(requests.map(({ series }) => seriesIdOf(ids, series)))];
-  // Without a window only the answers show which days are due. A series that has due days already gets those up to yesterday.
-  const newlyDue = due ?? (job.window ? undefined : { through: addDays(runDay, -1) });
-  if (newlyDue) await markDue(db, seriesIds, { ...newlyDue, nextAt: nextOccurrence(job, await databaseNow(db)) });
 }
 
 /**
@@ -167,7 +162,7 @@ function countOutcome(request: UsageRequest, outcome: StoredAnswer | FailedReque
   return counts;
 }
 
-/** What all requests of one project in a run share. `fetchNo` was taken before the first of them. */
+/** What all requests of one project in a run share. `fetchNo` was taken before the first request. */
 type SharedByRequests = { readonly check: FilterCheck; readonly fetchNo: number };
 
 /** Makes one request and stores its answer, or records why there is none. Throws errors that every other request would meet, too. */
@@ -180,7 +175,7 @@ export async function makeRequest(
   const { series, window } = request;
   const seriesId = seriesIdOf(context.ids, series);
   const stored = (from?: Day) => storedDays(db, seriesId, from);
-  // A failure before the call has the number of the run, so that it does not count as newer than what another process stored meanwhile.
+  // A failure before the call has this older number, so that it does not count as newer than what another process stored meanwhile.
   let attempt = { fetchNo, askedMs: performance.now() };
   // The number of a call is taken right before it: the answer then never replaces a later one, and does not count as older than answers
   // that came while it waited for its permit.
@@ -200,8 +195,8 @@ export async function makeRequest(
     return result;
   } catch (error) {
     app.signal.throwIfAborted();
-    // Any other error, also a mistake in this program, fails this request alone: the others of the run may not meet it.
     if (isDatabaseFailure(error) || errorCode(error) === "stopped") throw error;
+    // Any other error, also a mistake in this program, fails this request alone: other requests may not meet it.
     const failed = { reason: errorText(error), code: errorCode(error) };
     const days = window ? daysOf(window) : [runDay];
     const recorded = { ...failed, reason: app.scrubber.scrub(failed.reason) };
@@ -223,42 +218,37 @@ type Reading = {
   readonly onPermit?: () => Promise<void>;
 };
 
-type ReadBreakdown = {
-  readonly slices: readonly NormalisedSlice[];
-  /** Why the numbers of the answer may not be those of the filter. */
-  readonly doubt: FilterDoubt | undefined;
-  /** The period that the answer names. */
-  readonly period: Window | undefined;
-};
+/** `doubt`: why the numbers of the answer may not be those of the filter. */
+type CheckedAnswer = NormalisedAnswer & { readonly doubt: FilterDoubt | undefined };
 
-/**
- * Makes the call in the service's dialect, reads the answer into slices, and checks whether its numbers can be believed. Throws
- * `bad_answer` if it can't be read.
- */
+/** Makes the call in the service's dialect, reads the answer, and checks whether its numbers can be believed. Throws `bad_answer`. */
 export async function readBreakdown(
   { app, service, keys, dialects }: Pick<ServiceContext, "app" | "service" | "keys" | "dialects">,
   { check, job: { checkFeatures, undated }, runDay, stored, onPermit }: Reading,
   request: UsageRequest,
-): Promise<ReadBreakdown> {
-  const { series, window } = request;
-  const read = async (dialect: Dialect, mayTryOther: boolean): Promise<ReadBreakdown> => {
+): Promise<CheckedAnswer> {
+  const { series } = request;
+  const read = async (dialect: Dialect, mayTryOther: boolean): Promise<CheckedAnswer> => {
     const sent = await check.withModelId(request, dialect);
     const options = { dialect, beforeAttempt: onPermit };
     const answer = await keys.use(series.project, (key) => fetchBreakdown(service, sent, key, app.signal, options));
     const otherDialect = async () => (mayTryOther ? dialects.alternative(request, dialect) : undefined);
-    const fitting = fitsDialect(request, answer) ? undefined : await otherDialect();
-    if (fitting) return read(fitting, false);
+    // Rows without any model show that the service did not understand the grouping.
+    const isUnderstood = series.grouping !== "model" || groupingEvidence("model", answer) !== "no value";
+    const understood = isUnderstood ? undefined : await otherDialect();
+    if (understood) return read(understood, false);
 
     // A snapshot belongs to the day of its run; the usage of a day to the day at the service when it was read.
     const readOn = undated === "snapshot" ? runDay : dayOf(service.serviceTime() ?? new Date());
-    const slices = normalise(request, answer, dayOfUndated(readOn, undated), groupingName(series.grouping, dialect));
+    const askedAs = groupingName(series.grouping, dialect);
+    const { slices, period } = normalise(request, answer, dayOfUndated(readOn, undated), askedAs);
     const doubt = await check.doubtOf(request, slices, dialect, checkFeatures, stored);
     // The other dialect may give numbers without a doubt.
     const other = doubt && (await otherDialect());
     if (other) return read(other, false);
 
     await check.requireThatServiceGroups(request, answer);
-    return { slices, doubt, period: isObject(answer) ? answerPeriod(answer, window) : undefined };
+    return { slices, period, doubt };
   };
 
   await check.prefetchTotal(request, checkFeatures);
@@ -284,6 +274,40 @@ function emptiedSlices(
   }
   const days = covered.map(({ day }) => day);
   return emptiedDays(days, oldest).map(emptySlice);
+}
+
+/** Long enough for an answer. If the service asks for a longer wait (Retry-After), the reading is skipped. */
+const READING_MS_MAX = 10_000;
+
+type Fetch<T> = (service: Service, projectId: string, key: Secret, signal: AbortSignal) => Promise<T>;
+
+/**
+ * Called once a run. The list of keys is stored so that a deleted key keeps its comment and tags. Balances and line items are read only by a
+ * run of billing: a key for usage may lack the scope. Never throws: the run has succeeded without them.
+ */
+export async function readKeysAndBalances(context: ExportContext, project: Project, source: Source): Promise<void> {
+  const { app, db, service, keys } = context;
+  const log = app.log.child({ project: project.name });
+  const signal = AbortSignal.any([app.signal, AbortSignal.timeout(READING_MS_MAX)]);
+  const read = async <T>(what: string, fetch: Fetch<T>, store: (answer: T) => Promise<void>) => {
+    try {
+      await store(await keys.use(project, (key) => fetch(service, project.id, key, signal)));
+    } catch (error) {
+      // Balances are numbers that a person asked for. The rest only adds names.
+      const level = what !== "balances" ? "debug" : hasStatus(error, [401, 403, 404]) ? "info" : "warn";
+      log[level]({ reason: errorText(error) }, `${what} not read`);
+    }
+  };
+  const readKeys = read("list of keys", listKeys, async (listed) => {
+    if (listed) await storeListedKeys(db, project.id, listed);
+    else log.debug("the service does not list the project's keys");
+  });
+  if (source !== "billing") return readKeys;
+  const readBalances = read("balances", fetchBalances, (balances) => storeBalances(db, project, balances));
+  const readNames = read("names of line items", fetchBilledFields, (fields) =>
+    storeLineItems(db, fields?.labels ?? []),
+  );
+  await Promise.all([readKeys, readBalances, readNames]);
 }
 
 /** By seriesKey, the due days of the job that need another reading and that `isWanted` accepts. */

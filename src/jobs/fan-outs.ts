@@ -12,15 +12,17 @@ import { type Filter, filterKey, type Seen, type SeenValue, type SeenValues, see
 const VALUE_LENGTH_MAX = 256;
 
 /**
- * The configuration with the values that were seen on the days of each job's window, by the database's clock, and on the
- * days that a person asks for. Without fan-outs the database is not asked.
+ * The configuration with the values that were seen on the days of each job's window, by the database's clock, and on `askedDays`. Without
+ * fan-outs the database is not asked.
  */
 export async function withSeenValues(config: Config, db: Database, askedDays?: Window): Promise<Config> {
   if (config.exports.every(({ fanOuts = [] }) => fanOuts.length === 0)) return config;
   const today = dayOf(await databaseNow(db));
-  const named = new Map(config.exports.flatMap(({ filters }) => filters).map((one) => [filterKey(one), one]));
+  const filters = config.exports.flatMap((job) => job.filters);
+  const configured = new Map(filters.map((filter) => [filterKey(filter), filter]));
   const exports: ExportJob[] = [];
-  for (const job of config.exports) exports.push({ ...job, seen: await readSeen(db, job, named, today, askedDays) });
+  for (const job of config.exports)
+    exports.push({ ...job, seen: await readSeen(db, job, configured, today, askedDays) });
   return { ...config, exports };
 }
 
@@ -36,11 +38,11 @@ export function warnOfLeftOut(log: Logger, { name, projects, seen, fanOuts = [] 
   }
 }
 
-/** `named` are the configured filters by their filterKey. */
+/** `configured` are the filters of the configuration by their filterKey. */
 async function readSeen(
   db: Database,
   job: ExportJob,
-  named: ReadonlyMap<string, Filter>,
+  configured: ReadonlyMap<string, Filter>,
   today: Day,
   askedDays: Window | undefined,
 ): Promise<Seen> {
@@ -62,7 +64,8 @@ async function readSeen(
         const filter = seenFilter(dimension, value);
         const key = filterKey(filter);
         // A configured filter with the same condition keeps its name.
-        if (!filtersOfJob.has(key) && !values.has(key)) values.set(key, { filter: named.get(key) ?? filter, days });
+        if (!filtersOfJob.has(key) && !values.has(key))
+          values.set(key, { filter: configured.get(key) ?? filter, days });
       };
       const seenInWindow = mostUsed(recent.get(id));
       for (const { value, firstDay, lastRead } of seenInWindow) add(value, { start: firstDay, end: lastRead });

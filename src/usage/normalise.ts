@@ -22,6 +22,12 @@ import { badAnswer, describeJson, isObject, type JsonObject } from "./json-value
 import type { UsageRequest } from "./plan.ts";
 import { dimensionsOf } from "./series.ts";
 
+export type NormalisedAnswer = {
+  readonly slices: readonly NormalisedSlice[];
+  /** The period that the answer names. */
+  readonly period: Window | undefined;
+};
+
 /**
  * Returns the slices that an answer covers: the days of the window, or without a window the days that the answer names, or `runDay` if it names
  * none. `askedAs` is the name under which the grouping was sent. Throws `bad_answer` with the reason.
@@ -31,7 +37,7 @@ export function normalise(
   answer: unknown,
   runDay: Day,
   askedAs: string = request.series.grouping,
-): NormalisedSlice[] {
+): NormalisedAnswer {
   if (!isObject(answer)) throw badAnswer(`expected an object, got ${describeJson(answer)}`);
   if (!Array.isArray(answer.results)) {
     throw badAnswer(`expected an array at "results", got ${describeJson(answer.results)}`);
@@ -52,15 +58,16 @@ export function normalise(
   if (dated.length > 0 && dated.length < days.length) {
     throw badAnswer(`${days.length - dated.length} of ${days.length} rows name no day, so that their days are unknown`);
   }
-  const slices: RowsByDay = new Map();
+  const rowsOf: RowsByDay = new Map();
   for (const [i, row] of results.entries()) {
     const metrics = readMetrics(row, i, source);
-    addRow(slices, days[i] ?? runDay, { group: groupOfRow(row, dimensions, i), metrics }, dimensions);
+    addRow(rowsOf, days[i] ?? runDay, { group: groupOfRow(row, dimensions, i), metrics }, dimensions);
   }
   const covered = coveredDays(request.window, period, [...new Set(dated)], runDay);
-  return (covered ?? [runDay]).map((day) =>
-    sliceOf(day, covered === undefined, columnsOf(rowsByGroup(slices.get(day)?.values() ?? []), source)),
+  const slices = (covered ?? [runDay]).map((day) =>
+    sliceOf(day, covered === undefined, columnsOf(rowsByGroup(rowsOf.get(day)?.values() ?? []), source)),
   );
+  return { slices, period };
 }
 
 function groupOfRow(row: JsonObject, dimensions: readonly Dimension[], rowNo: number): Group {

@@ -18,7 +18,8 @@ export function billed(day: Day, grouping: Grouping, rows: readonly BilledRow[])
   const results = rows.map(([dollars, dimensions]) =>
     sampleRow(day, dimensions, { dollars: dollars === null ? null : new ExactNumber(dollars) }),
   );
-  const [slice] = normalise(sampleRequest(grouping, { start: day, end: day }, "billing"), answerOf(day, results), day);
+  const request = sampleRequest(grouping, { start: day, end: day }, "billing");
+  const [slice] = normalise(request, answerOf(day, results), day).slices;
   if (!slice) throw new Error("the answer has no slice");
   return slice;
 }

@@ -56,8 +56,8 @@ test.each<[string, unknown]>([
 
 test("null in every row is accepted only under the name by which the dimension was requested", () => {
   const answer = (name: string) => sampleAnswer([sampleRow(DAY, { [name]: null })]);
-  expect(normalise(sampleRequest("model"), answer("model"), RUN_DAY)).toHaveLength(2);
-  expect(normalise(sampleRequest("model"), answer("models"), RUN_DAY, "models")).toHaveLength(2);
+  expect(normalise(sampleRequest("model"), answer("model"), RUN_DAY).slices).toHaveLength(2);
+  expect(normalise(sampleRequest("model"), answer("models"), RUN_DAY, "models").slices).toHaveLength(2);
   expect(() => normalise(sampleRequest("model"), answer("models"), RUN_DAY)).toThrow("service.dialect");
   expect(() => normalise(sampleRequest("model"), answer("model"), RUN_DAY, "models")).toThrow("service.dialect");
 });
@@ -119,10 +119,10 @@ test.each<[string, Record<string, unknown>, readonly unknown[], number]>([
   ["of which only some have an amount", {}, [ONE_DOLLAR, sampleRow(DAY, { accessor: "b" }, {})], 2],
   ["without rows", {}, [], 0],
 ])("costs %s are accepted", (_, part, results, rows) => {
-  expect(rowCount(normalise(BILLED, sampleAnswer(results, part), RUN_DAY))).toBe(rows);
+  expect(rowCount(normalise(BILLED, sampleAnswer(results, part), RUN_DAY).slices)).toBe(rows);
 });
 
 test("usage may be in any currency, and may have no amounts in dollars", () => {
   const answer = sampleAnswer([sampleRow(DAY)], { currency: "EUR" });
-  expect(normalise(sampleRequest("none"), answer, RUN_DAY)).toHaveLength(2);
+  expect(normalise(sampleRequest("none"), answer, RUN_DAY).slices).toHaveLength(2);
 });

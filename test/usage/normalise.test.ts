@@ -23,7 +23,7 @@ function requestsByDay(slices: readonly NormalisedSlice[]): Record<string, reado
 
 test("each day of the window is a slice with its rows, even a day without rows", () => {
   const answer = sampleAnswer([sampleRow(SECOND, { endpoint: "listen" })]);
-  expect(normalise(sampleRequest("endpoint"), answer, RUN_DAY)).toEqual([
+  expect(normalise(sampleRequest("endpoint"), answer, RUN_DAY).slices).toEqual([
     emptySlice(FIRST),
     {
       day: SECOND,
@@ -42,7 +42,7 @@ test("each day of the window is a slice with its rows, even a day without rows",
 
 test("rows belong to the days that they name, whatever their order", () => {
   const results = [sampleRow(SECOND, {}, { requests: 2 }), sampleRow(FIRST, {}, { requests: 1 })];
-  expect(requestsByDay(normalise(sampleRequest("none"), sampleAnswer(results), RUN_DAY))).toEqual({
+  expect(requestsByDay(normalise(sampleRequest("none"), sampleAnswer(results), RUN_DAY).slices)).toEqual({
     [FIRST]: ["1"],
     [SECOND]: ["2"],
   });
@@ -57,7 +57,11 @@ test.each<[string, Record<string, unknown>, string | null]>([
   ["an array under the other dialect's name", { grouping: { ...ONE_DAY, models: ["nova", null] } }, '["nova",null]'],
   ["a text in the row itself, under the other dialect's name", { start: SECOND, models: "nova" }, "nova"],
 ])("a dimension can be %s", (_, row, display) => {
-  const slices = normalise(sampleRequest("model", ONE_DAY), sampleAnswer([{ requests: 1, ...row }], ONE_DAY), RUN_DAY);
+  const { slices } = normalise(
+    sampleRequest("model", ONE_DAY),
+    sampleAnswer([{ requests: 1, ...row }], ONE_DAY),
+    RUN_DAY,
+  );
   expect(shownByDay(slices)).toEqual({ [SECOND]: [display] });
 });
 
@@ -69,7 +73,7 @@ test("no value in several shapes is one row with the exact sum of all its number
     sampleRow(SECOND, {}, { requests: 3, hours: 0.1 }),
     sampleRow(SECOND, { tags: null }, { requests: 1, hours: 0.7, credits: 2, "a b": 1 }),
   ];
-  const [slice] = normalise(sampleRequest("tags", ONE_DAY), sampleAnswer(results, ONE_DAY), RUN_DAY);
+  const [slice] = normalise(sampleRequest("tags", ONE_DAY), sampleAnswer(results, ONE_DAY), RUN_DAY).slices;
   expect(slice?.columns.groups.map(({ display }) => display)).toEqual(['["a"]', null]);
   expect(slice?.columns.metrics.map(([, amount]) => amount)).toEqual(["0.8", null, null, "4", null, null, "6"]);
   expect(slice?.columns.extras).toEqual([null, '{"a b":1,"credits":2.10000000000000000001}']);
@@ -82,7 +86,7 @@ test("a group by several dimensions has its own row for each set of values, in w
     sampleRow(SECOND, { accessor: "a", tags: null }, { dollars: -2 }),
     sampleRow(SECOND, { accessor: "a", tags: [] }, { dollars: 0.5 }),
   ];
-  const read = (rows: readonly unknown[]) => normalise(request, sampleAnswer(rows, ONE_DAY), RUN_DAY);
+  const read = (rows: readonly unknown[]) => normalise(request, sampleAnswer(rows, ONE_DAY), RUN_DAY).slices;
   const [slice] = read(results);
   expect(slice?.columns.groups.map(({ display }) => display)).toEqual([
     '{"accessor":"a","tags":null}',
@@ -93,7 +97,8 @@ test("a group by several dimensions has its own row for each set of values, in w
 });
 
 test("a grouped answer without rows says that no day of the window has usage", () => {
-  expect(normalise(sampleRequest("model"), sampleAnswer([]), RUN_DAY)).toEqual([emptySlice(FIRST), emptySlice(SECOND)]);
+  const { slices } = normalise(sampleRequest("model"), sampleAnswer([]), RUN_DAY);
+  expect(slices).toEqual([emptySlice(FIRST), emptySlice(SECOND)]);
 });
 
 test("the same row twice is one row, even if its values are in another order", () => {
@@ -101,19 +106,19 @@ test("the same row twice is one row, even if its values are in another order", (
     sampleRow(SECOND, { tags: ["a", "b"] }, { hours: 1.5 }),
     sampleRow(SECOND, { tags: ["b", "a"] }, { hours: new ExactNumber("1.50") }),
   ];
-  const slices = normalise(sampleRequest("tags", ONE_DAY), sampleAnswer(results, ONE_DAY), RUN_DAY);
+  const { slices } = normalise(sampleRequest("tags", ONE_DAY), sampleAnswer(results, ONE_DAY), RUN_DAY);
   expect(shownByDay(slices)).toEqual({ [SECOND]: ['["a","b"]'] });
 });
 
 test("dimensions that were not asked for do not split the total", () => {
   const results = [sampleRow(SECOND, { endpoint: "listen", model: ["nova"], tags: null })];
-  const slices = normalise(sampleRequest("none", ONE_DAY), sampleAnswer(results, ONE_DAY), RUN_DAY);
+  const { slices } = normalise(sampleRequest("none", ONE_DAY), sampleAnswer(results, ONE_DAY), RUN_DAY);
   expect(slices[0]?.columns.groups.map(({ key }) => key)).toEqual(["all"]);
 });
 
 test("without a window, all days from the first row to the last are covered, even those without rows", () => {
   const results = [sampleRow("2026-03-14", {}, { requests: 2 }), sampleRow("2026-03-12")];
-  expect(requestsByDay(normalise(windowless("none"), { results }, RUN_DAY))).toEqual({
+  expect(requestsByDay(normalise(windowless("none"), { results }, RUN_DAY).slices)).toEqual({
     "2026-03-12": ["1"],
     "2026-03-13": [],
     "2026-03-14": ["2"],
@@ -123,7 +128,7 @@ test("without a window, all days from the first row to the last are covered, eve
 test("without a window, the covered days go to the end of the answer's period, but not beyond the day of the run", () => {
   const results = [sampleRow("2026-03-16")];
   const until = (end: string) =>
-    Object.keys(requestsByDay(normalise(windowless("none"), { start: "2026-03-01", end, results }, RUN_DAY)));
+    Object.keys(requestsByDay(normalise(windowless("none"), { start: "2026-03-01", end, results }, RUN_DAY).slices));
   expect(until("2026-03-17")).toEqual(["2026-03-16", "2026-03-17"]);
   expect(until("2026-03-18")).toEqual(["2026-03-16", "2026-03-17", "2026-03-18"]);
   expect(until("2026-03-31")).toEqual(["2026-03-16", "2026-03-17", "2026-03-18"]);
@@ -136,7 +141,7 @@ test.each<[string, unknown, string, boolean]>([
   ["no row and a period of one day: that day", { ...ONE_DAY, results: [] }, SECOND, false],
   ["no row and a period of days: its last day", { start: "2026-02-16", end: SECOND, results: [] }, SECOND, false],
 ])("the day of an answer without a window that has %s", (_, answer, day, undated) => {
-  const slices = normalise(windowless("none"), answer, RUN_DAY);
+  const { slices } = normalise(windowless("none"), answer, RUN_DAY);
   expect(slices.map((slice) => [slice.day, slice.undated])).toEqual([[day, undated]]);
 });
 

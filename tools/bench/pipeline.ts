@@ -4,7 +4,7 @@ import { openApp } from "../../src/app.ts";
 import { loadConfig } from "../../src/config/config.ts";
 import type { Database } from "../../src/db/connection/database.ts";
 import { openExportContext } from "../../src/jobs/context.ts";
-import { runExportJob } from "../../src/jobs/export.ts";
+import { executePlan } from "../../src/jobs/export.ts";
 import { withDatabase } from "../../src/open-database.ts";
 import { dayOf } from "../../src/usage/days.ts";
 import { planRun } from "../../src/usage/plan.ts";
@@ -66,7 +66,7 @@ export async function withPipeline<T>(
     await using context = await openExportContext(app, loaded, db);
     const run = async () => {
       for (const job of loaded.exports) {
-        const { failures } = await runExportJob(context, job, "manual", planRun(job, dayOf(new Date())));
+        const { failures } = await executePlan(context, job, "manual", planRun(job, dayOf(new Date())));
         if (failures[0]) throw new Error(failures[0].reason);
       }
     };

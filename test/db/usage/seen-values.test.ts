@@ -73,7 +73,7 @@ test.each(CASES)(
       const { slices } = await store(
         db,
         seriesId,
-        normalise({ series, window: WINDOW }, { ...WINDOW, results }, "2026-03-18"),
+        normalise({ series, window: WINDOW }, { ...WINDOW, results }, "2026-03-18").slices,
       );
       decisions.push(...slices.map(({ decision }) => decision));
       const rows = (await view(db, name, project)).map((row) => [row[dimension], row.requests ?? row.amount]);
