@@ -10,12 +10,12 @@ import { heartbeatWorker } from "../db/jobs/jobs.ts";
 import { AppError } from "../errors.ts";
 import { withKnownProjects } from "../jobs/discovery.ts";
 import { databaseUrlOf, openDatabase } from "../open-database.ts";
-import { requireStartable, retryUntilReached } from "../worker/context.ts";
 import { type Liveness, openLiveness } from "../worker/liveness.ts";
 import { requireSecrets } from "../worker/monitor-secrets.ts";
 import { openMonitoring } from "../worker/monitoring.ts";
 import { type Loaded, loadForWorker, openReloader, type Reloader } from "../worker/reload.ts";
 import { newWorker, runWorker } from "../worker/worker.ts";
+import { requireStartable, retryUntilReached } from "../worker/worker-context.ts";
 import { listJobs, renderJob } from "./jobs.ts";
 
 /** Closing waits at most this long for a database that does not answer. */

@@ -53,19 +53,18 @@ export function overdueSince(job: Schedule, stored: StoredJob | undefined, now: 
   return dueAt && now.getTime() - dueAt.getTime() > OVERDUE_MS ? dueAt : undefined;
 }
 
-/** Since when a due job has waited for a worker. The first missed time counts: if the newest did, a job of every minute would never be overdue. */
+/**
+ * Since when a due job has waited for a worker: since the first scheduled time that no worker handled, as a job of every minute would never be
+ * overdue by the newest. A job that never ran is due from its registration on, if it had a scheduled time before that.
+ */
 export function waitingSince(job: Schedule, stored: StoredJob | undefined, now: Date): Date | undefined {
   if (!stored || stored.pause) return undefined;
-  const dueAt = firstUnhandled(job, stored);
+  const { scheduledThrough, createdAt } = stored;
+  const isDueAtOnce = !scheduledThrough && latestOccurrence(job, createdAt) !== undefined;
+  const dueAt = isDueAtOnce ? createdAt : nextOccurrence(job, scheduledThrough ?? createdAt);
   // A scheduled time during a pause counts as due from the end of the pause on.
   const since = new Date(Math.max(Number(dueAt), Number(stored.resumedAt ?? 0)));
   return dueAt && since <= now ? since : undefined;
-}
-
-/** The first scheduled time that no worker handled. If a job that never ran had a scheduled time before its registration, it is due from then on. */
-function firstUnhandled(job: Schedule, { scheduledThrough, createdAt }: StoredJob): Date | undefined {
-  if (scheduledThrough) return nextOccurrence(job, scheduledThrough);
-  return latestOccurrence(job, createdAt) ? createdAt : nextOccurrence(job, createdAt);
 }
 
 /** A tick comes every 10 s, and a worker takes some seconds to start. A scheduled time that is longer ago than this was missed. */

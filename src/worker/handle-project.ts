@@ -1,5 +1,5 @@
-// Handles a queue job, which is one project of a run: rotates its key, or reads its days that are due. Coverage says which days those are,
-// so a worker that takes the job over does not read again what is stored.
+// Handles a queue job, which is one project of a run: rotates its key, or reads its due days. Coverage says which days are due, so a worker
+// that takes the job over does not read again what is stored.
 
 import { jobNameOf, type RotationConfig } from "../config/rotations.ts";
 import type { ClaimedJob } from "../db/jobs/queue.ts";
@@ -8,16 +8,15 @@ import { hasVanished } from "../db/projects.ts";
 import { settledSlices } from "../db/usage/due-slices.ts";
 import { seriesIdOf } from "../db/usage/stored-series.ts";
 import { AppError, errorCode, errorText } from "../errors.ts";
-import { daysToReread, exportProject } from "../jobs/export.ts";
-import { readProjectFacts } from "../jobs/project-facts.ts";
+import { daysToReread, exportProject, readKeysAndBalances } from "../jobs/export.ts";
 import { rotateKey, withRotationLease } from "../jobs/rotation.ts";
 import { counted, durationText, instantText } from "../show/format.ts";
 import { isDueInRun, RETRIED_CODES } from "../usage/backfill.ts";
-import { addCounts, NO_COUNTS, type RunCounts } from "../usage/counts.ts";
+import { addCounts, NO_COUNTS } from "../usage/counts.ts";
 import { type Day, dayOf } from "../usage/days.ts";
 import { describeRequest, type ExportJob, planRun, seriesOf, windowOf } from "../usage/plan.ts";
 import type { Series } from "../usage/series.ts";
-import type { WorkerContext } from "./context.ts";
+import type { WorkerContext } from "./worker-context.ts";
 
 /** What the planning worker puts into the queue job. */
 export type ProjectJob = { readonly runId: string; readonly projectId: string };
@@ -25,7 +24,7 @@ export type ProjectJob = { readonly runId: string; readonly projectId: string };
 export type ProjectDeps = {
   /** Aborted when the worker stops: requests that were started are completed, and the job goes back to the queue. */
   readonly stopping: AbortSignal;
-  /** Called for a project that is not in the configuration: another worker, which planned the run, may have a newer one. */
+  /** Called for a project that is not in the configuration: the worker that planned the run may have a newer configuration. */
   readonly onUnknownProject: () => void;
   /** The runs that this process has worked on lately. */
   readonly knownRuns: Set<string>;
@@ -51,7 +50,7 @@ export async function handleProject(context: WorkerContext, deps: ProjectDeps, c
 
 const KNOWN_RUNS_MAX = 100;
 
-/** A key that was refused in an earlier run may have been given the right since: it is sent once more in each run. */
+/** A key that was refused in an earlier run may have been given the right since, so it is sent once more in each run. */
 function forgetRefusalsOfEarlierRuns({ service }: WorkerContext, knownRuns: Set<string>, runId: string): void {
   if (knownRuns.has(runId)) return;
   if (knownRuns.size >= KNOWN_RUNS_MAX) knownRuns.clear();
@@ -63,7 +62,7 @@ function isLastAttempt({ retryCount, retryLimit }: ClaimedJob): boolean {
   return retryCount >= retryLimit;
 }
 
-/** Another worker may have a newer configuration, which has the project: the job is tried again, and fails after its last attempt. */
+/** Another worker may have a newer configuration with the project, so the job is tried again, and fails after its last attempt. */
 async function leaveToOthers(
   context: WorkerContext,
   { onUnknownProject }: ProjectDeps,
@@ -78,26 +77,24 @@ async function leaveToOthers(
 }
 
 /**
- * A rotation that fails is not repeated before its next scheduled time, because each repeated create could make another key. If the attempt
- * could not be finished, this throws, and the worker that claims the queue job next continues from the ledger.
+ * A rotation that fails is not repeated before its next scheduled time, because each repeated create could make another key. An attempt that
+ * could not be finished throws, and the worker that claims the queue job next continues from the ledger.
  */
 async function rotateProject(context: WorkerContext, rotation: RotationConfig, run: OpenProject): Promise<void> {
   const { app, db } = context;
   const { runId, projectId, kind, trigger } = run;
   await withRotationLease(context, rotation, async (lease) => {
-    // The queue may have delivered the job twice, and the other worker may have ended the project while this one waited for the lease.
+    // If the queue has delivered the job twice, another worker may have ended the project during the wait for the lease.
     if (!(await openProject(db, runId, projectId))) return;
-    const { did, errors } = await rotateKey(context, rotation, lease).catch((error: unknown) => {
+    const { status, did, errors } = await rotateKey(context, rotation, lease).catch((error: unknown) => {
       app.signal.throwIfAborted();
       if (!(error instanceof AppError) || error.code === "database" || error.code === "stopped") throw error;
       const reason = errorText(error);
       app.log.error({ rotation: rotation.name, code: errorCode(error), reason }, "rotation failed");
-      return { did: [], errors: [reason] };
+      return { status: "failed" as const, did: [], errors: [reason] };
     });
-    const [error] = errors;
-    const status = error === undefined ? "ok" : "failed";
-    const scrubbed = error === undefined ? null : app.scrubber.scrub(error);
-    reportRunEnd(context, { runId, kind, trigger, job: rotation.name, status, did, error: scrubbed });
+    const error = errors[0] && app.scrubber.scrub(errors[0]);
+    reportRunEnd(context, { runId, kind, trigger, job: rotation.name, status, did, error: error ?? null });
     await endProject(context, { runId, projectId, counts: NO_COUNTS, error });
   });
 }
@@ -111,7 +108,7 @@ async function readProject(
   job: ExportJob,
 ): Promise<void> {
   const { runId, projectId } = run;
-  const { requests, runDay, settled } = await planOf(context, job, run);
+  const { requests, runDay, settled } = await remainingRequests(context, job, run);
   const log = context.app.log.child({ job: job.name, runId });
   const isLast = isLastAttempt(claimed);
   const stopStarting = AbortSignal.any([stopping, claimed.signal]);
@@ -127,36 +124,37 @@ async function readProject(
     log.warn({ code, reason, ...describeRequest(request), ...attempt }, "requests failed, to be tried again");
     throw new AppError("unavailable", reason);
   }
+  const { allowed, failures } = result;
   const counts = addCounts(settled, result);
-  const { allowed } = result;
-  await endProject(context, { runId, projectId, counts, error: result.failures[0]?.reason, allowed });
+  await endProject(context, { runId, projectId, counts, error: failures[0]?.reason, allowed });
   const [project] = job.projects;
-  if (project && allowed) await readProjectFacts(context, project, allowed);
+  if (project && allowed) await readKeysAndBalances(context, project, allowed);
 }
 
 /**
- * The requests that are left to make for the job's one project. A run that was not scheduled catches up: it reads only days of `toReread`.
- * `settled` counts the slices of the window that earlier attempts of this run have read, or another run since it began.
+ * The requests that are left to make for the job's one project. A run that was not scheduled reads only days that need another reading.
+ * `settled` counts the slices of the window that were read since the run began, by its earlier attempts or by another run.
  */
-async function planOf({ db, ids }: WorkerContext, job: ExportJob, { scheduledFor, startedAt, fetchNo }: OpenProject) {
+async function remainingRequests({ db, ids }: WorkerContext, job: ExportJob, run: OpenProject) {
+  const { scheduledFor, startedAt, fetchNo } = run;
   const runDay = dayOf(startedAt);
   const seriesIds = seriesOf(job).map((series) => seriesIdOf(ids, series));
   const since = { fetchNo, startedAt, retriedCodes: RETRIED_CODES };
-  const settled = scheduledFor ? await settledSlices(db, seriesIds, windowOf(job, runDay), since) : [];
+  const slices = scheduledFor ? await settledSlices(db, seriesIds, windowOf(job, runDay), since) : [];
   const toReread = await daysToReread({ db, ids }, job, (slice) => isDueInRun(slice, startedAt));
   const sliceKey = (seriesId: number, day: Day | undefined | null) => `${seriesId} ${day ?? ""}`;
-  const settledKeys = new Set(settled.map(({ seriesId, day }) => sliceKey(seriesId, day)));
+  const settledKeys = new Set(slices.map(({ seriesId, day }) => sliceKey(seriesId, day)));
   const isSettled = (series: Series, day: Day | undefined) => settledKeys.has(sliceKey(seriesIdOf(ids, series), day));
-  const requests = planRun(job, runDay, {}, { isSettled, toReread, readsWindow: scheduledFor !== null }).requests;
-  const one = { ...NO_COUNTS, planned: 1 };
-  const counts = settled.map(({ status }) => ({ ...one, [status === "missing" ? "failed" : status]: 1 }));
-  return { requests, runDay, settled: counts.reduce<RunCounts>(addCounts, NO_COUNTS) };
+  const { requests } = planRun(job, runDay, {}, { isSettled, toReread, readsWindow: scheduledFor !== null });
+  const settled = { ...NO_COUNTS, planned: slices.length };
+  for (const { status } of slices) settled[status === "missing" ? "failed" : status]++;
+  return { requests, runDay, settled };
 }
 
 /** Ends the project and, with its last project, the run, which is then reported. */
 async function endProject(context: WorkerContext, { error, ...project }: ProjectEnd): Promise<void> {
   const run = await context.writer.endProject({ ...project, error: error && context.app.scrubber.scrub(error) });
-  // Each project of a rotation was reported with its actions.
+  // A rotation reports each of its projects when its key is rotated.
   if (run?.kind === "export") reportRunEnd(context, run);
 }
 
@@ -173,18 +171,15 @@ export function reportRunEnd({ app }: Pick<WorkerContext, "app">, run: EndedRun)
 
 export function runLine(run: EndedRun, at: Date): string {
   const { kind, job, trigger, status, requests, complete, planned, rowsChanged = 0, error, did = [] } = run;
-  const actions =
-    requests === undefined
-      ? did
-      : [
-          counted(requests, "request"),
-          `${complete} of ${planned} slices complete`,
-          `${counted(rowsChanged, "row")} changed`,
-        ];
+  const parts: string[] = [status, ...did];
+  if (requests !== undefined) {
+    const slices = `${complete} of ${planned} slices complete`;
+    parts.push(counted(requests, "request"), slices, `${counted(rowsChanged, "row")} changed`);
+  }
   const seconds = secondsOf(run);
-  const time = seconds === undefined ? [] : [durationText(seconds)];
+  if (seconds !== undefined) parts.push(durationText(seconds));
   const reason = error == null ? "" : `: ${error}`;
-  return `${instantText(at)} ${kind} ${job} (${trigger}) ${[status, ...actions, ...time].join(", ")}${reason}`;
+  return `${instantText(at)} ${kind} ${job} (${trigger}) ${parts.join(", ")}${reason}`;
 }
 
 function secondsOf({ startedAt, finishedAt }: EndedRun): number | undefined {

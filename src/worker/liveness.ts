@@ -4,16 +4,7 @@ import type { Logger } from "pino";
 import { isConflict } from "../db/connection/errors.ts";
 import { errorText } from "../errors.ts";
 
-export type Liveness = {
-  /** Called without an error when the database answered. Several callers may report the same outage, any number of times. */
-  readonly reportDatabase: (error?: unknown) => void;
-  /** The worker finished a tick, or waits for its database. */
-  readonly heartbeat: () => void;
-  /** Why the worker is not ready; empty while it is. */
-  readonly reasons: () => readonly string[];
-  /** False if the worker hangs and should be restarted. */
-  readonly isLive: () => boolean;
-};
+export type Liveness = ReturnType<typeof openLiveness>;
 
 /** The queue is polled every few seconds. A worker whose database was silent for longer than this is not ready. */
 const SILENCE_MS_MAX = 15_000;
@@ -21,13 +12,14 @@ const SILENCE_MS_MAX = 15_000;
 const HEARTBEAT_AGE_MS_MAX = 10 * 60_000;
 
 /** `now` is in milliseconds and never goes back. */
-export function openLiveness(log: Logger, now: () => number): Liveness {
+export function openLiveness(log: Logger, now: () => number) {
   let answeredMs: number | undefined;
   let outage: { readonly sinceMs: number; readonly reason: string } | undefined;
   let heartbeatMs = now();
   const isLive = () => now() - heartbeatMs <= HEARTBEAT_AGE_MS_MAX;
   return {
-    reportDatabase(error) {
+    /** Called without an error when the database answered. Several callers may report the same outage, any number of times. */
+    reportDatabase(error?: unknown): void {
       const reason = errorText(error);
       if (error === undefined) {
         if (outage) log.info({ seconds: Math.round((now() - outage.sinceMs) / 1000) }, "database reached again");
@@ -40,16 +32,19 @@ export function openLiveness(log: Logger, now: () => number): Liveness {
         outage = { sinceMs: outage?.sinceMs ?? now(), reason };
       }
     },
-    heartbeat() {
+    /** The worker finished a tick, or waits for its database. */
+    heartbeat(): void {
       heartbeatMs = now();
     },
-    reasons() {
+    /** Why the worker is not ready; empty while it is. */
+    reasons(): readonly string[] {
       if (!isLive()) return [`no tick has ended for ${Math.round((now() - heartbeatMs) / 60_000)} minutes`];
       if (outage) return [outage.reason];
       if (answeredMs === undefined) return ["starting"];
       const silentMs = now() - answeredMs;
       return silentMs > SILENCE_MS_MAX ? [`the database has not answered for ${Math.round(silentMs / 1000)} s`] : [];
     },
+    /** False if the worker hangs and should be restarted. */
     isLive,
   };
 }

@@ -18,7 +18,7 @@ import { dashboardReads } from "./dashboard-reads.ts";
 import type { Liveness } from "./liveness.ts";
 
 /**
- * `current` is called at each request, as the configuration may be another one then; visitors must send `access`. `url` has no slash at its
+ * `current` is called at each request, as the configuration may have changed by then. Visitors must send `access`. `url` has no slash at its
  * end. Throws `config` if the monitor can't listen at the configured address.
  */
 export async function openMonitoring(
@@ -32,18 +32,19 @@ export async function openMonitoring(
     build: { version, schema: await newestMigration() },
     ready: () => readiness().reasons.length === 0,
   });
-  const scrub = (text: string) => app.scrubber.scrub(text);
-  const pages = openDashboard({ log: app.log, readiness, ...dashboardReads(db, () => current().config) });
   const read = <T>(work: (query: Query) => Promise<T>, signal: AbortSignal) => readByStatements(db, work, { signal });
   const openApi = async () =>
     (await import("../web/api.ts")).openApi({ log: app.log, version, readByStatements: read });
   let api: ReturnType<typeof openApi> | undefined;
-  const deps = {
-    ...{ log: app.log, scrub, access: () => current().access, readiness },
+  const monitor = await openMonitor(current().config.monitor, {
+    log: app.log,
+    scrub: (text) => app.scrubber.scrub(text),
+    access: () => current().access,
+    readiness,
     metrics: openScrape(app.log, metrics, () => health(db, current().config, BRIEF_SNAPSHOT_SECONDS)),
-    ...{ pages, api: () => (api ??= openApi()) },
-  };
-  const monitor = await openMonitor(current().config.monitor, deps);
+    pages: openDashboard({ log: app.log, readiness, ...dashboardReads(db, () => current().config) }),
+    api: () => (api ??= openApi()),
+  });
   app.log.info({ url: monitor.url }, "monitor listens");
   return { metrics, url: monitor.url, [Symbol.asyncDispose]: () => monitor[Symbol.asyncDispose]() };
 }

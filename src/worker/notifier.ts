@@ -32,7 +32,7 @@ export type NotifierContext = {
 const SENDING_MS_MAX = 5_000;
 const MINUTE_MS = 60_000;
 const REPORT_LENGTH_MAX = 2_000;
-/** A report that was sent is stored with the state of a condition that has begun. */
+/** The state under which a sent report is stored: that of a condition that has begun. */
 const REPORTED = "wrong";
 
 const PROBLEMS = {
@@ -63,8 +63,8 @@ export class Notifier {
     // At most one ping a minute, however often a tick comes.
     const isPingDue = deadMan !== undefined && minute !== this.#pingedMinute;
     if (!webhook && !isPingDue) return;
-    // `lastSent` is read before the health state. In the other order another replica could send a newer notification in between,
-    // and this replica would then send one from its older state.
+    // `lastSent` is read before the health state. In the other order another replica could send a newer notification in between, and this
+    // replica would then send a notification from its older state.
     const lastSent = webhook && (await readLastSent(db));
     const state = await health(db, config);
     if (webhook && lastSent) {

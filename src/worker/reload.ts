@@ -1,5 +1,5 @@
-// Takes up a changed configuration while the worker runs. It is read at an interval and compared: Kubernetes replaces a symbolic link
-// above its file, editors rename a new file over the old one, and events of the file system tell neither reliably.
+// Takes up a changed configuration while the worker runs. The file is read at an interval and compared: Kubernetes replaces a symbolic link
+// above the file, editors rename a new file over the old one, and events of the file system tell neither reliably.
 
 import { isDeepStrictEqual } from "node:util";
 import type { App } from "../app.ts";
@@ -19,19 +19,12 @@ export async function loadForWorker(app: App): Promise<Loaded> {
   return { config, ...(await readMonitorSecrets(app, config)) };
 }
 
-export type Reloader = AsyncDisposable & {
-  /** The configuration in force. `superseded` is aborted when another one is taken up. */
-  readonly current: () => Loaded & { readonly superseded: AbortSignal };
-  /** Why the newest configuration is not in force; undefined if it is. */
-  readonly refusal: () => ConfigRefusal | undefined;
-  /** Reads the configuration now. */
-  readonly request: () => void;
-};
+export type Reloader = ReturnType<typeof openReloader>;
 
 export type ReloaderDeps = {
   readonly log: Pick<App["log"], "info" | "error">;
   readonly load: () => Promise<Loaded>;
-  /** Throws if the worker couldn't start with this configuration. Called while the one in force is still used. */
+  /** Throws if the worker couldn't start with this configuration. Called while the configuration in force is still used. */
   readonly requireStartable: (config: Config) => Promise<void>;
   readonly onRefusalChange: (refusal: ConfigRefusal | undefined) => void;
 };
@@ -42,7 +35,7 @@ export function openReloader(
   first: Loaded,
   { log, load, requireStartable, onRefusalChange }: ReloaderDeps,
   readEveryMs: number = READ_EVERY_MS,
-): Reloader {
+) {
   let inForce = first;
   let superseded = new AbortController();
   let refusal: ConfigRefusal | undefined;
@@ -82,8 +75,11 @@ export function openReloader(
   const timer = setInterval(checks.request, readEveryMs);
 
   return {
+    /** The configuration in force. `superseded` is aborted when another one is taken up. */
     current: () => ({ ...inForce, superseded: superseded.signal }),
+    /** Why the newest configuration is not in force; undefined if it is. */
     refusal: () => refusal,
+    /** Reads the configuration now. */
     request: checks.request,
     async [Symbol.asyncDispose]() {
       clearInterval(timer);

@@ -1,5 +1,5 @@
-// A tick: one pass of planning over all jobs. It ends runs that lost their queue jobs, and starts runs for due scheduled times and missing
-// days. A lock on the job's row keeps workers that tick at the same time from planning a job twice.
+// A tick: one pass of planning over all jobs. Ends runs that lost their queue jobs, and starts runs for due scheduled times and missing days.
+// A lock on the job's row keeps workers that tick at the same time from planning a job twice.
 
 import { randomUUID } from "node:crypto";
 import { type ConfiguredJob, jobsOf } from "../config/config.ts";
@@ -26,8 +26,8 @@ import { nextOccurrence, planTick } from "../schedule/schedule.ts";
 import { isDueForRetry } from "../usage/backfill.ts";
 import { addDays, dayOf } from "../usage/days.ts";
 import { configuredSeries, dueDays, type ExportJob, seriesOf, sliceCount, windowOf } from "../usage/plan.ts";
-import type { WorkerContext } from "./context.ts";
 import { type ProjectJob, reportRunEnd } from "./handle-project.ts";
+import type { WorkerContext } from "./worker-context.ts";
 
 /** Returns the ids of the series that have fewer good slices than due days. */
 type ReadIncomplete = (tx: Tx) => Promise<readonly number[]>;
@@ -37,9 +37,9 @@ type ReadIncomplete = (tx: Tx) => Promise<readonly number[]>;
  * database can't be reached.
  */
 export async function tick(context: WorkerContext): Promise<boolean> {
-  // Before anything is planned: such a run keeps the next one from being started.
+  // Before anything is planned: a run without queue jobs would keep the next one from being started.
   for (const end of await endRunsWithoutJobs(context.db)) reportRunEnd(context, end);
-  // Read once for all exports: with many series it is the longest statement of a tick.
+  // Read once for all exports: with many series this is the longest statement of a tick.
   let incomplete: readonly number[] | undefined;
   const readIncomplete: ReadIncomplete = async (tx) => (incomplete ??= await incompleteSeries(tx));
   let isAnyStarted = false;
@@ -79,8 +79,9 @@ async function tickJob(context: WorkerContext, job: ConfiguredJob, readIncomplet
     const isRunning = runs.some(({ trigger }) => trigger === "schedule" || trigger === "catchup");
     const due = planTick(job, stored, isRunning, now);
     if (due) {
-      const projects = job.kind === "export" ? await makeDue(tx, context, job, now) : job.rotations.map(toRunProject);
-      const isStarted = await startRun(tx, context, job, due, projects);
+      const projects =
+        job.kind === "export" ? await makeDaysDue(tx, context, job, now) : job.rotations.map(toRunProject);
+      const isStarted = await queueRun(tx, context, job, due, projects);
       await markScheduled(tx, job, due.scheduledFor);
       return isStarted;
     }
@@ -88,17 +89,22 @@ async function tickJob(context: WorkerContext, job: ConfiguredJob, readIncomplet
     if (stored.pause || (job.kind === "export" && runs.length > 0)) return false;
     const wanted =
       job.kind === "rotation"
-        ? await newProjects(tx, job.isForMany ? job.rotations : [])
+        ? await projectsToBegin(tx, job.isForMany ? job.rotations : [])
         : await projectsWithGaps(tx, context, job, job.window ? await readIncomplete(tx) : [], now);
     if (wanted.length === 0) return false;
     const heldBack = await projectsHeldBack(tx, job);
     const projects = wanted.filter(({ projectId }) => !heldBack.has(projectId));
-    return projects.length > 0 && startRun(tx, context, job, { trigger: "catchup", scheduledFor: undefined }, projects);
+    return projects.length > 0 && queueRun(tx, context, job, { trigger: "catchup", scheduledFor: undefined }, projects);
   });
 }
 
 /** Makes the days of the scheduled run due, and returns its projects. */
-async function makeDue(tx: Tx, { app, ids }: WorkerContext, job: ExportJob, now: Date): Promise<readonly RunProject[]> {
+async function makeDaysDue(
+  tx: Tx,
+  { app, ids }: WorkerContext,
+  job: ExportJob,
+  now: Date,
+): Promise<readonly RunProject[]> {
   warnOfLeftOut(app.log, job);
   const today = dayOf(now);
   const series = seriesOf(job);
@@ -128,7 +134,7 @@ async function projectsWithGaps(
 }
 
 /** The projects whose rotation no process has begun yet: a project that was discovered does not wait for the next scheduled time. */
-async function newProjects(tx: Tx, rotations: readonly RotationConfig[]): Promise<readonly RunProject[]> {
+async function projectsToBegin(tx: Tx, rotations: readonly RotationConfig[]): Promise<readonly RunProject[]> {
   if (rotations.length === 0) return [];
   const names = rotations.map(({ name }) => name);
   const begun = await begunRotations(tx, names);
@@ -140,8 +146,8 @@ function toRunProject({ project }: RotationConfig): RunProject {
   return { projectId: project.id, planned: 0 };
 }
 
-/** Stores the run and its queue jobs, one for each project. False if that scheduled time has a run already. */
-async function startRun(
+/** Stores the run and its queue jobs, one for each project. False if the scheduled time has a run already. */
+async function queueRun(
   tx: Tx,
   { app, config, queue }: WorkerContext,
   { kind, name }: JobId,

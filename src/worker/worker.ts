@@ -17,22 +17,22 @@ import { judgeDays, PROJECTS_AT_ONCE } from "../jobs/export.ts";
 import { programVersion } from "../package-files.ts";
 import { setTimers } from "../schedule/schedule.ts";
 import { DAY_MS } from "../usage/days.ts";
-import { openWorkerContext, retryUntilReached, type WorkerContext, type WorkerDeps } from "./context.ts";
 import { handleProject, type ProjectDeps } from "./handle-project.ts";
 import { Notifier } from "./notifier.ts";
-import { ProjectWatch } from "./projects.ts";
+import { ProjectWatch } from "./project-watch.ts";
 import type { Reloader } from "./reload.ts";
 import { tick, withCurrentValues } from "./tick.ts";
+import { openWorkerContext, retryUntilReached, type WorkerContext, type WorkerDeps } from "./worker-context.ts";
 
-/** The end of `drainSeconds`, in which unfinished jobs are released and everything is closed. */
+/** The last part of `drainSeconds`, in which unfinished jobs are released and everything is closed. */
 const RESERVED_MS = 4_000;
-/** Longest wait for marking the worker as stopped and for closing the queue and the service. */
+/** The longest wait for marking the worker as stopped and for closing the queue and the service. */
 const CLOSE_MS_MAX = 500;
-/** Days are judged (is their usage unusual?) once they are read or become final; a few minutes later is soon enough. */
+/** Days are judged (is their usage unusual?) once they are read or become final. A few minutes later is soon enough. */
 const JUDGE_MS = 5 * 60_000;
 /** While some rotations wait for a slow delivery, others go on. */
 const ROTATIONS_AT_ONCE = 8;
-/** The projects of one key are at most half of those at once: when the service makes that key wait, those of other keys go on. */
+/** A key has at most half of the projects at once: when the service makes this key wait, the projects of other keys go on. */
 const PROJECTS_OF_A_KEY = PROJECTS_AT_ONCE / 2;
 /** A tick may come this often, as it makes only a few short statements for each job. */
 const TICK_MS = 10_000;
@@ -44,8 +44,8 @@ export async function newWorker(): Promise<NewWorker> {
 }
 
 /**
- * Works until the signal of the app aborts or the configuration is superseded. Then it claims no more jobs, and completes the requests in
- * flight within `drainSeconds`. Requests that it has not completed by then are aborted, and their jobs go back to the queue.
+ * Works until the signal of the app aborts or the configuration is superseded. Then claims no more jobs, and completes the requests in flight
+ * within `drainSeconds`. Requests that are not completed by then are aborted, and their jobs go back to the queue.
  */
 export async function runWorker(
   app: App,
@@ -72,7 +72,7 @@ export async function runWorker(
   const notifications = serialTask(() => notifier.evaluate());
   const notify = atMostEvery(NOTIFY_MS, async () => notifications.request());
   const ticks = startTicks(opened, heartbeat, deps, notify);
-  await startWork(ticks.current, { stopping: stop, onUnknownProject: onProjectsChanged, knownRuns: new Set() });
+  await claimJobs(ticks.current, { stopping: stop, onUnknownProject: onProjectsChanged, knownRuns: new Set() });
   try {
     if (!stop.aborted) await once(stop, "abort");
     app.log.info(
@@ -99,14 +99,14 @@ async function waitAtMost(ms: number, promise: Promise<unknown>): Promise<void> 
 }
 
 /** Claims queue jobs from now on. `current` returns the context with the values of fan-outs as they are known now. */
-async function startWork(current: () => WorkerContext, deps: ProjectDeps): Promise<void> {
+async function claimJobs(current: () => WorkerContext, deps: ProjectDeps): Promise<void> {
   const { queue } = current();
   const handle: WorkSettings["handle"] = (job, handBack) => handleJob(current(), deps, job, handBack);
   await queue.work("export", { atOnce: PROJECTS_AT_ONCE, atOnceOfGroup: PROJECTS_OF_A_KEY, handle });
   await queue.work("rotation", { atOnce: ROTATIONS_AT_ONCE, handle });
 }
 
-/** The queue stores the error of a failed job, so the error that this throws is only a text, without anything secret. */
+/** Throws an error with a scrubbed text and no stack: the queue stores it. */
 async function handleJob(
   context: WorkerContext,
   deps: ProjectDeps,
@@ -132,7 +132,7 @@ async function handleJob(
   }
 }
 
-/** `onFinished` is called after each tick, also after one that failed. `current` returns the context of the newest tick. */
+/** `onFinished` is called after each tick, also after a failed one. `current` returns the context of the newest tick. */
 function startTicks(
   opened: WorkerContext,
   heartbeat: () => Promise<void>,

@@ -11,14 +11,14 @@ import { HOUR_MS } from "../usage/days.ts";
 
 /** The least time between two attempts to read the lists. */
 const RETRY_MS = 5 * 60_000;
-/** How long nothing is planned while lists are being read. A list that takes longer is taken up when it has been read. */
+/** How long nothing is planned while lists are being read. A list that takes longer is taken up later. */
 const HOLD_MS = 60_000;
 
 type ProjectWatchDeps = {
   readonly app: App;
   readonly config: Config;
   readonly db: Database;
-  /** Takes up the projects that are stored now, at once: until then a tick may plan a run of a project that is gone. */
+  /** Takes up the stored projects at once: until then a tick may plan a run of a project that is gone. */
   readonly onChange: () => void;
   /** Called when lists have been read, or could not be. */
   readonly onRead: () => void;
@@ -39,8 +39,8 @@ export class ProjectWatch {
 
   /**
    * Whether a tick should plan now. If no worker has read the lists for an hour, begins to read them, without waiting: a service that hangs
-   * must not keep the worker from its heartbeat. A tick does not plan while lists are being read, for `holdMs` at most. Nor does it once the
-   * stored projects have changed: the worker takes them up now, and if it can't, the next tick plans with those of its configuration.
+   * must not keep the worker from its heartbeat. A tick does not plan while lists are being read, for at most `holdMs`, nor when it notices
+   * that the stored projects have changed. If the worker can't take these up, the next tick plans with the projects of its configuration.
    */
   async shouldPlan(): Promise<boolean> {
     const { config, db, onChange } = this.#deps;

@@ -51,7 +51,7 @@ export async function retryUntilReached<T>(app: App, liveness: Liveness, open: (
   }
 }
 
-/** Throws why a worker can't start with the configuration, as `openWorkerContext` would. Writes nothing. */
+/** Throws for whatever `openWorkerContext` would throw for, and writes nothing. */
 export async function requireStartable(app: App, config: Config, db: Database): Promise<void> {
   await requireCurrentSchema(db);
   await requireSecrets(app, config);
