@@ -8,7 +8,7 @@ import { databaseNow } from "../db/connection/database.ts";
 import { deleteOldRuns } from "../db/jobs/runs.ts";
 import { type ExportContext, openExportContext } from "../jobs/context.ts";
 import { discoverProjects } from "../jobs/discovery.ts";
-import { daysToReread, type ExportResult, type RequestReason, executePlan } from "../jobs/export.ts";
+import { daysToReread, type ExportResult, executePlan, type RequestReason } from "../jobs/export.ts";
 import { warnOfLeftOut, withSeenValues } from "../jobs/fan-outs.ts";
 import { withDatabase } from "../open-database.ts";
 import { durationText } from "../show/format.ts";
