@@ -18,7 +18,7 @@ export type ChangeQuestion = Pick<Question, "period" | "projects" | "metric" | "
 type ChangeAmounts = { readonly before: string; readonly after: string; readonly change: string };
 
 export type Change = {
-  /** The whole. Its change is null unless every day of both periods was read: `lacking` says which were not. */
+  /** About the total. Its change is null unless every day of both periods was read: `lacking` names the other days. */
   readonly answer: Answer;
   /** Empty if there is no change. */
   readonly splits: readonly ChangeSplit[];
@@ -27,7 +27,7 @@ export type Change = {
 export type ChangeSplit = {
   readonly grouping: Split;
   readonly lacking: Answer["lacking"];
-  /** The largest change first, then the others. Empty if a day is not complete by this grouping, or was not read by it. */
+  /** The part with the largest change comes first. Empty if a day is not complete by this grouping, or was not read by it. */
   readonly parts: readonly ChangePart[];
 };
 
@@ -47,7 +47,7 @@ export type ChangePart = ChangeAmounts & {
   readonly groups: number;
 };
 
-/** Every question about a change asks this. A question that it is made from may ask something else. */
+/** What every question about a change asks, whatever the question of the page has here. */
 const LARGEST_CHANGES = { filter: undefined, group: undefined, sort: "change" } as const;
 
 /** Throws InvalidQuestion if there is no such project. */

@@ -163,7 +163,7 @@ type Gap = {
   readonly status: "missing" | "failed";
   readonly from: Day;
   readonly to: Day;
-  /** Why the newest of its days failed. For missing days it says that they were read before they were over and not since; null if never read. */
+  /** Why the newest of its days failed. Of missing days: that they were read before they were over and not since; null if they were never read. */
   readonly error: string | null;
   readonly series: readonly SeriesName[];
 };

@@ -45,7 +45,9 @@ async function healthFacts(db: Database, tx: Tx, config: Config): Promise<Health
     readAt: now,
     callPauses: await storedPauses(tx),
     jobs: await jobHealth(tx, config, projects, now),
-    ...{ workers, projects, slices },
+    workers,
+    projects,
+    slices,
     causes: causes.map((cause) => ({ ...cause, isRetried: isRetried && cause.isRetried })),
     rotations: await rotationHealth(tx, config.rotations),
     lists: await configuredLists(tx, config),
@@ -69,7 +71,7 @@ async function usageFacts(db: Database, tx: Tx, config: Config) {
   return "value" in read ? read.value : { budgets: [], anomalies: [], notRead: errorText(read.error) };
 }
 
-/** Every due slice is complete, no run failed, no rotation warns, and no job waits for a worker. The usage itself does not matter here. */
+/** Reminders, such as a budget that is used up or unusual usage, do not count. */
 export function isWell({ conditions }: Pick<HealthState, "conditions">): boolean {
   return !conditions.some(({ isWrong }) => isWrong);
 }

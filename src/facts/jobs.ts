@@ -101,7 +101,7 @@ function failedRun(run: LastRun | undefined, hasFailedSlices: boolean): FailedRu
 /** "last" is the newest run, "failed" that of `failedRun`, and "success" that of `lastSuccess` in JobHealth. */
 type NewestRuns = { readonly [What in "last" | "failed" | "success"]?: LastRun };
 
-/** Older failed runs are not read: a job that fails every night, and is caught up every day, has very many. */
+/** Older failed runs are not read: a job that fails every night, and is caught up every day, has very many failed runs. */
 const FAILED_RUNS_READ_MAX = 5;
 
 /** The start of the job's newest run that ended well; before all times if there is none. */

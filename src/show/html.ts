@@ -127,7 +127,7 @@ export function choiceList(label: string, choices: readonly Choice[]): Html {
 }
 
 const NO_VALUE = "no value";
-/** The name is isolated: from right to left, it would reverse the text around it. */
+/** The name is isolated: a name written from right to left would reverse the text around it. */
 export function nameHtml(name: string | null): Html {
   if (name === null) return html`<i>${NO_VALUE}</i>`;
   return name.trim() === "" ? html`<i>blank name</i>` : html`<bdi>${name}</bdi>`;

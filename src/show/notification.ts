@@ -18,8 +18,8 @@ export type Notification = {
 type NamedNotification = Notification & { readonly name: string };
 
 /**
- * One for each condition that began or ended since. `lastSent` has the phase that was sent last, by name and subject. So nothing is sent
- * if a job fails again, or if its gaps grow.
+ * `lastSent` has the phase that was sent last for each name and subject. A condition is sent when it begins and when it ends: nothing is sent if
+ * a job fails again, or if its gaps grow.
  */
 export function notificationsOf(
   conditions: readonly Condition[],

@@ -1,5 +1,5 @@
-// Draws the charts of the page, from what it says they show. The amounts of a day appear beside the pointer, as the texts that the page has;
-// the table below a chart has all of them, also for the keyboard. A click on a bar or on an entry of the legend leads to its group alone.
+// Draws the charts that the page describes. The amounts of a day appear beside the pointer; the table below a chart has all amounts, also for
+// the keyboard. A click on a bar or on an entry of the legend leads to its group alone.
 
 import "echarts/lib/chart/bar.js";
 import "echarts/lib/chart/line.js";
