@@ -1,4 +1,4 @@
-// What the service answers about usage and cost: breakdowns, what they can be filtered by, and balances. Pure.
+// Answers about usage and cost: breakdowns, what they can be filtered by, and balances. Pure.
 
 import { DIMENSIONS_OF, type Dialect, type Dimension, filterIn, groupingIn, type Source } from "../usage/dimensions.ts";
 import {
@@ -12,11 +12,11 @@ import {
   uuidFrom,
 } from "./usage.ts";
 
-type Query = ReturnType<typeof parseQuery>;
+type BreakdownQuery = ReturnType<typeof parseQuery>;
 
 /**
- * Reads the parameters by the names of a dialect. Nothing is refused: a grouping that the dialect does not have is left out, and any other
- * name is taken for a feature, which narrows nothing if it is unknown. Usage has one grouping and billing several.
+ * Reads the parameters by the names of a dialect. Nothing is refused: an unknown grouping is left out, and an unknown feature narrows nothing.
+ * Usage has one grouping, billing several.
  */
 function parseQuery(parameters: URLSearchParams, source: Source, dialect: Dialect) {
   const asked = parameters.getAll("grouping").slice(0, source === "usage" ? 1 : undefined);
@@ -33,10 +33,7 @@ function parseQuery(parameters: URLSearchParams, source: Source, dialect: Dialec
   };
 }
 
-/**
- * One row for each group of the day that used or cost something. In `grouping` the dimensions that were not asked for are null. Of a set's
- * orders the first one is shown.
- */
+/** One row for each group of the day. In `grouping`, dimensions that were not asked for are null. A set is in the order of its first record. */
 export function breakdownRows(
   records: readonly UsageRecord[],
   day: string,
@@ -45,7 +42,8 @@ export function breakdownRows(
   dialect: Dialect,
 ): readonly object[] {
   const query = parseQuery(parameters, source, dialect);
-  const matching = (source === "billing" ? records.map(billed) : records).filter((one) => matches(one, query, dialect));
+  const all = source === "billing" ? records.map(billed) : records;
+  const matching = all.filter((record) => matches(record, query, dialect));
   const groups = Map.groupBy(matching, (record) =>
     JSON.stringify(query.groupings.map((name) => sortedIfSet(record[name] ?? null))),
   );
@@ -62,8 +60,8 @@ export function breakdownRows(
   });
 }
 
-/** Whether the record has any of the features to be used, none of those not to be used, and a value of each filter. */
-function matches(record: UsageRecord, query: Query, dialect: Dialect): boolean {
+/** Whether the record has a feature to be used, no feature not to be used, and a value of each filter. */
+function matches(record: UsageRecord, query: BreakdownQuery, dialect: Dialect): boolean {
   const features = record.feature_set ?? [];
   if (query.featuresUsed.length > 0 && !query.featuresUsed.some((name) => features.includes(name))) return false;
   if (query.featuresNotUsed.some((name) => features.includes(name))) return false;
@@ -130,7 +128,7 @@ function dollarsOf(records: readonly UsageRecord[]): bigint {
   return records.reduce((sum, { dollars = "0" }) => sum + smallestUnits(dollars), 0n);
 }
 
-/** The record with its line item and its dollars. */
+/** Adds the line item and the dollars. */
 function billed(record: UsageRecord): UsageRecord {
   const lineItem = record.line_item === undefined ? lineItemOf(record) : record.line_item;
   return { ...record, line_item: lineItem, dollars: record.dollars ?? priceOf(record, lineItem) };
@@ -144,7 +142,7 @@ function lineItemOf({ endpoint, method, model }: UsageRecord): string | null {
   return `${method ?? "sync"}::${name.replace(/^(aura(?:-\d+)?)-.*$/, "$1")}`;
 }
 
-/** Dollars for one unit of the metric. They have so many digits that some amounts have more than a double holds. */
+/** Dollars for one unit of the metric. The prices have so many digits that a double can't hold some of the amounts. */
 const PRICES: Readonly<Record<string, { readonly metric: keyof Amounts; readonly price: string }>> = {
   "nova-3": { metric: "hours", price: "0.404962866" },
   "nova-2": { metric: "hours", price: "0.226148094" },
@@ -173,8 +171,8 @@ function smallestUnits(text: string): bigint {
 
 function decimal(amount: bigint): string {
   const digits = String(amount < 0n ? -amount : amount).padStart(DECIMALS + 1, "0");
-  const fraction = digits.slice(-DECIMALS).replace(/0+$/, "");
-  return `${amount < 0n ? "-" : ""}${digits.slice(0, -DECIMALS)}${fraction === "" ? "" : `.${fraction}`}`;
+  const text = `${digits.slice(0, -DECIMALS)}.${digits.slice(-DECIMALS)}`.replace(/\.?0+$/, "");
+  return `${amount < 0n ? "-" : ""}${text}`;
 }
 
 // TypeScript's library does not declare it yet.
@@ -184,7 +182,7 @@ declare global {
   }
 }
 
-/** The number with all its digits, which a double may not have. */
+/** The number with all its digits, which a double may not hold. */
 function jsonNumber(amount: bigint): object {
   return JSON.rawJSON(decimal(amount));
 }

@@ -1,9 +1,9 @@
-// Calendar days in UTC. The emulator has day arithmetic of its own, so that a mistake in the product's shows.
+// Calendar days in UTC. The emulator has its own day arithmetic, so that a mistake in the product's arithmetic shows.
 
 const DAY_MS = 86_400_000;
 
-/** First and last day, `YYYY-MM-DD`, both included. */
-export type Window = { readonly start: string; readonly end: string };
+/** The first and the last day, `YYYY-MM-DD`. */
+export type DayRange = { readonly start: string; readonly end: string };
 
 export function dayOf(instant: Date): string {
   return instant.toISOString().slice(0, 10);
@@ -22,20 +22,20 @@ export function isWeekend(day: string): boolean {
   return [0, 6].includes(new Date(startMs(day)).getUTCDay());
 }
 
-export function daysOf({ start, end }: Window): string[] {
+export function daysOf({ start, end }: DayRange): string[] {
   const count = (startMs(end) - startMs(start)) / DAY_MS + 1;
   return Array.from({ length: Math.max(0, count) }, (_, i) => addDays(start, i));
 }
 
-/** If one side is not asked for, the window has 30 days; without both it has the last 30 that are over. */
-export function windowOf(start: string | undefined, end: string | undefined, now: Date): Window {
+/** With one of the two, the range has 30 days; with neither, it is the last 30 days that are over. */
+export function rangeOf(start: string | undefined, end: string | undefined, now: Date): DayRange {
   const lastDay = end ?? addDays(dayOf(now), -1);
   return { start: start ?? addDays(lastDay, -29), end: lastDay };
 }
 
-/** Whether the text is a day that exists: not 2026-02-30. */
+/** False for a day that does not exist, such as 2026-02-30. */
 export function isDay(text: string): boolean {
-  return /^\d{4}-\d{2}-\d{2}$/.test(text) && !Number.isNaN(startMs(text)) && addDays(text, 0) === text;
+  return /^\d{4}-/.test(text) && !Number.isNaN(startMs(text)) && addDays(text, 0) === text;
 }
 
 function startMs(day: string): number {

@@ -1,4 +1,4 @@
-// The API keys of all projects, and what a create-key request and a scope mean.
+// The API keys of all projects, create-key requests, and scopes.
 
 import { randomBytes, randomUUID } from "node:crypto";
 import { z } from "zod";
@@ -9,21 +9,21 @@ export type ConsoleKey = {
   readonly secret: string;
   readonly projectId: string;
   readonly scopes: readonly string[];
-  /** The key may use every project of the account, and not only its own. */
+  /** The key may use every project of the account. */
   readonly isAccountKey?: boolean;
 };
 
-export type ApiKey = KeyRequest & {
+export type ApiKey = RequestedKey & {
   readonly apiKeyId: string;
   readonly projectId: string;
   readonly origin: "console" | "created";
   /** With microseconds, as the service writes it. */
   readonly created: string;
-  /** The keys that an account key creates are account keys, too. */
+  /** An account key creates account keys. */
   readonly isAccountKey: boolean;
 };
 
-export type KeyState = ApiKey & { readonly state: "active" | "expired" | "deleted" };
+export type KeyAndState = ApiKey & { readonly state: "active" | "expired" | "deleted" };
 
 export class KeyStore {
   readonly #bySecret = new Map<string, ApiKey>();
@@ -33,8 +33,8 @@ export class KeyStore {
     for (const { secret, projectId, scopes, isAccountKey = false } of consoleKeys) {
       const id = apiKeyId(projectId, this.keysOf(projectId, now).length);
       const identity = { apiKeyId: id, projectId, isAccountKey, origin: "console" } as const;
-      const request = { comment: "made in the console", tags: undefined, expiresAt: undefined };
-      this.#add(secret, { ...identity, ...request, scopes: grantedScopes(scopes) }, now);
+      const requested = { comment: "made in the console", tags: undefined, expiresAt: undefined };
+      this.#add(secret, { ...identity, ...requested, scopes: grantedScopes(scopes) }, now);
     }
   }
 
@@ -50,11 +50,11 @@ export class KeyStore {
     return key && this.#stateOf(key, at) === "active" ? key : undefined;
   }
 
-  /** Makes the key that a caller with another key has asked for, in the project of that key. */
-  create({ projectId, isAccountKey }: ApiKey, request: KeyRequest, at: Date) {
+  /** Makes a key in the project of the caller's key. */
+  create({ projectId, isAccountKey }: ApiKey, requested: RequestedKey, at: Date) {
     const secret = randomBytes(20).toString("hex");
     const identity = { apiKeyId: randomUUID(), projectId, isAccountKey, origin: "created" } as const;
-    return { secret, key: this.#add(secret, { ...identity, ...request }, at) };
+    return { secret, key: this.#add(secret, { ...identity, ...requested }, at) };
   }
 
   /** The working keys of a project. */
@@ -67,11 +67,11 @@ export class KeyStore {
   }
 
   /** Every key that ever was, oldest first. */
-  states(at: Date): KeyState[] {
+  states(at: Date): KeyAndState[] {
     return [...this.#bySecret.values()].map((key) => ({ ...key, state: this.#stateOf(key, at) }));
   }
 
-  #stateOf({ apiKeyId, expiresAt }: ApiKey, at: Date): KeyState["state"] {
+  #stateOf({ apiKeyId, expiresAt }: ApiKey, at: Date): KeyAndState["state"] {
     if (this.#deletedIds.has(apiKeyId)) return "deleted";
     return expiresAt && expiresAt <= at ? "expired" : "active";
   }
@@ -79,14 +79,14 @@ export class KeyStore {
 
 // The body of a create-key request.
 
-type KeyRequest = {
+type RequestedKey = {
   readonly comment: string;
   readonly scopes: readonly string[];
   readonly tags: readonly string[] | undefined;
   readonly expiresAt: Date | undefined;
 };
 
-/** The service may accept unknown fields. The emulator refuses them, so that a misspelt field is noticed. */
+/** The service may accept unknown fields. The emulator refuses them to show misspelt ones. */
 const Body = z.strictObject({
   comment: z.string(),
   scopes: z.array(z.string().refine(isScope, "unknown scope")).min(1),
@@ -94,8 +94,8 @@ const Body = z.strictObject({
   time_to_live_in_seconds: z.int().positive().optional(),
 });
 
-/** The request, or what is wrong with it. */
-export function parseKeyRequest(text: string, now: Date): KeyRequest | string {
+/** A text says what is wrong with the request. */
+export function parseKeyRequest(text: string, now: Date): RequestedKey | string {
   const { data, error } = Body.safeParse(parseJson(text));
   if (error) return z.prettifyError(error);
   const { comment, tags, time_to_live_in_seconds: seconds } = data;
@@ -122,7 +122,7 @@ const ROLES: ReadonlyMap<string, readonly string[]> = new Map([
   ["owner", ["*"]],
 ]);
 
-/** Scopes that the service answers with others. */
+/** Scopes that the service lists as other scopes. */
 const SHORTHANDS: ReadonlyMap<string, readonly string[]> = new Map([
   ["self-hosted:products", ["self-hosted:product:api", "self-hosted:product:engine"]],
   ["keys:write", ["keys:read", "keys:write"]],

@@ -1,18 +1,19 @@
-// The emulator's endpoints. They check a request's key, then its project, then its scope, and answer from usage or keys.
+// The emulator's endpoints. They check the key, the project and the scope of a request, in this order.
 
 import type { Dialect, Source } from "../usage/dimensions.ts";
 import { balances, billingFields, breakdownRows, usageFields } from "./breakdown.ts";
-import { ageDays, dayOf, daysOf, isDay, type Window, windowOf } from "./days.ts";
+import { ageDays, type DayRange, dayOf, daysOf, isDay, rangeOf } from "./days.ts";
 import { type ApiKey, type KeyStore, mayDo, parseKeyRequest } from "./keys.ts";
 import type { UsageRecord, UsageSource } from "./usage.ts";
 
-export type Service = {
+/** The service that an emulator imitates. */
+export type Emulated = {
   readonly dialect: Dialect;
   /** The first day whose usage the balance pays for. */
   readonly countsFrom: string;
   readonly usage: UsageSource;
   readonly keys: KeyStore;
-  /** The projects of the account at this moment, which an account key sees. */
+  /** The projects of the account, which an account key sees. */
   readonly projects: () => readonly AccountProject[];
 };
 
@@ -31,11 +32,12 @@ export type IncomingRequest = {
   readonly requestId: string;
 };
 
-/** A request whose key works, belongs to the project of the path and has the scope. `keyId` is the key that the path names. */
+/** A request whose key works, may use the project of the path, and has the scope. */
 type Call = IncomingRequest & {
   readonly caller: ApiKey;
+  /** The id of the key that the path names. */
   readonly keyId: string | undefined;
-  /** What the path is about; "usage" if it is about neither. */
+  /** Read only by the answers about usage and cost. */
   readonly source: Source;
 };
 
@@ -45,7 +47,7 @@ export type Answer =
   | { readonly status: number; readonly json: Json }
   | { readonly status: number; readonly text: string };
 
-type Handler = (call: Call, service: Service) => Answer;
+type Handler = (call: Call, service: Emulated) => Answer;
 
 const ROUTES: readonly (readonly [method: string, path: RegExp, scope: string | undefined, answer: Handler])[] = [
   ["GET", pathOf("/v1/projects/:project/(?<source>usage)/breakdown"), "project:read", answerBreakdown],
@@ -64,7 +66,7 @@ function pathOf(template: string): RegExp {
   return new RegExp(`^${template.replaceAll(/:(\w+)/g, "(?<$1>[^/]+)")}$`);
 }
 
-export function answerTo(incoming: IncomingRequest, service: Service): Answer {
+export function answerTo(incoming: IncomingRequest, service: Emulated): Answer {
   const { method, url, caller } = incoming;
   const { pathname } = url;
   // The service answers a key it does not know with plain text.
@@ -82,58 +84,58 @@ export function answerTo(incoming: IncomingRequest, service: Service): Answer {
   return answer({ ...incoming, caller: { ...caller, projectId }, keyId, source }, service);
 }
 
-function projectsOf({ projectId, isAccountKey }: ApiKey, service: Service): readonly AccountProject[] {
+function projectsOf({ projectId, isAccountKey }: ApiKey, service: Emulated): readonly AccountProject[] {
   return isAccountKey ? service.projects() : [{ id: projectId, name: projectId }];
 }
 
-function listProjects({ caller }: Call, service: Service): Answer {
+function listProjects({ caller }: Call, service: Emulated): Answer {
   return ok({ projects: projectsOf(caller, service).map(({ id, name }) => ({ project_id: id, name })) });
 }
 
-// What the service answers about usage and cost, always by day.
+// Usage and cost, always by day.
 
 const NO_DAYS = badRequest("start and end must be days, YYYY-MM-DD");
 
-function answerBreakdown(call: Call, service: Service): Answer {
+function answerBreakdown(call: Call, service: Emulated): Answer {
   const { url, source } = call;
-  const window = windowAsked(call);
-  if (!window) return NO_DAYS;
-  const results = daysOf(window).flatMap((day) =>
+  const range = requestedDays(call);
+  if (!range) return NO_DAYS;
+  const results = daysOf(range).flatMap((day) =>
     breakdownRows(usageOn(day, call, service), day, url.searchParams, source, service.dialect),
   );
-  return ok({ ...window, resolution: { units: "day", amount: 1 }, results });
+  return ok({ ...range, resolution: { units: "day", amount: 1 }, results });
 }
 
-function answerFields(call: Call, service: Service): Answer {
-  const window = windowAsked(call);
-  if (!window) return NO_DAYS;
-  const records = daysOf(window).flatMap((day) => usageOn(day, call, service));
+function answerFields(call: Call, service: Emulated): Answer {
+  const range = requestedDays(call);
+  if (!range) return NO_DAYS;
+  const records = daysOf(range).flatMap((day) => usageOn(day, call, service));
   return ok(call.source === "usage" ? usageFields(records) : billingFields(records));
 }
 
 /** The balance pays for all usage since `countsFrom`. */
-function answerBalances(call: Call, service: Service): Answer {
+function answerBalances(call: Call, service: Emulated): Answer {
   const days = daysOf({ start: service.countsFrom, end: dayOf(call.now) });
   const records = days.flatMap((day) => usageOn(day, call, service));
   return ok(balances(call.caller.projectId, records));
 }
 
-/** Undefined if the request names something else than days. */
-function windowAsked({ url: { searchParams }, now }: Call): Window | undefined {
+/** Undefined if a parameter is no day. */
+function requestedDays({ url: { searchParams }, now }: Call): DayRange | undefined {
   const start = searchParams.get("start") ?? undefined;
   const end = searchParams.get("end") ?? undefined;
   const isWrong = [start, end].some((day) => day !== undefined && !isDay(day));
-  return isWrong ? undefined : windowOf(start, end, now);
+  return isWrong ? undefined : rangeOf(start, end, now);
 }
 
-function usageOn(day: string, { caller, now }: Call, { usage }: Service): readonly UsageRecord[] {
+function usageOn(day: string, { caller, now }: Call, { usage }: Emulated): readonly UsageRecord[] {
   const age = ageDays(day, now);
   return age < 0 ? [] : usage(caller.projectId, day, age);
 }
 
-// What the service answers about API keys. A secret is in the answer of a create and nowhere else.
+// API keys. A secret is in the answer of a create and nowhere else.
 
-function createKey({ caller, contentType, body, now }: Call, { keys }: Service): Answer {
+function createKey({ caller, contentType, body, now }: Call, { keys }: Emulated): Answer {
   if (!/^application\/json\b/i.test(contentType)) return badRequest("expected the content type application/json");
   const request = parseKeyRequest(body, now);
   if (typeof request === "string") return badRequest(request);
@@ -141,12 +143,12 @@ function createKey({ caller, contentType, body, now }: Call, { keys }: Service):
   return ok({ ...describeKey(key), key: secret });
 }
 
-function listKeys({ caller, now }: Call, { keys }: Service): Answer {
+function listKeys({ caller, now }: Call, { keys }: Emulated): Answer {
   return ok({ api_keys: keys.keysOf(caller.projectId, now).map((key) => ({ api_key: describeKey(key) })) });
 }
 
 /** Nothing protects the caller's own key, nor the last key of a project. */
-function deleteKey({ caller, keyId, now }: Call, { keys }: Service): Answer {
+function deleteKey({ caller, keyId, now }: Call, { keys }: Emulated): Answer {
   const key = keys.keysOf(caller.projectId, now).find(({ apiKeyId }) => apiKeyId === keyId);
   if (!key) return notFound("no such key");
   keys.remove(key);

@@ -8,28 +8,28 @@ import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { addDays, dayOf } from "./days.ts";
 import { type ConsoleKey, KeyStore } from "./keys.ts";
-import { type Answer, answerTo, type IncomingRequest, type Service } from "./routes.ts";
+import { type Answer, answerTo, type Emulated, type IncomingRequest } from "./routes.ts";
 import { madeUpUsage } from "./usage.ts";
 
-/** If `usage` is left out, it is made up. If `countsFrom` is left out, it is 30 days before the emulator starts. */
-export type EmulatorOptions = Partial<Omit<Service, "keys">> & {
-  /** Left out or 0: any free port. */
+/** Without `usage` it is made up. Without `countsFrom` it is 30 days before the emulator starts. */
+export type EmulatorOptions = Partial<Omit<Emulated, "keys">> & {
+  /** 0, the default, takes any free port. */
   readonly port?: number;
   /** The only keys at the start. Their projects are the only projects, unless `projects` names others. */
   readonly consoleKeys: readonly ConsoleKey[];
   readonly now?: () => Date;
-  /** Answers a request. Left out, the emulator answers as the service does. */
+  /** Answers a request in place of the emulator. */
   readonly handle?: Handle;
 };
 
-type Handle = (incoming: IncomingRequest, response: ServerResponse, service: Service) => Promise<void>;
+type Handle = (incoming: IncomingRequest, response: ServerResponse, service: Emulated) => Promise<void>;
 
 export type Emulator = Awaited<ReturnType<typeof startEmulator>>;
 
 export async function startEmulator(options: EmulatorOptions) {
   const { port = 0, consoleKeys, now = () => new Date(), handle = answer, ...settings } = options;
   const ids = new Set(consoleKeys.map(({ projectId }) => projectId));
-  const service: Service = {
+  const service: Emulated = {
     dialect: "interface",
     countsFrom: addDays(dayOf(now()), -30),
     usage: madeUpUsage(1),
@@ -53,7 +53,6 @@ export async function startEmulator(options: EmulatorOptions) {
   const emulator = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     keys: service.keys,
-    /** The service's clock. */
     now,
     close,
     [Symbol.asyncDispose]: close,
@@ -69,7 +68,7 @@ export async function startEmulator(options: EmulatorOptions) {
 /** A URL needs an address before its path. */
 const BASE = "http://emulator.test";
 
-async function serve(request: IncomingMessage, response: ServerResponse, service: Service, now: Date, handle: Handle) {
+async function serve(request: IncomingMessage, response: ServerResponse, service: Emulated, now: Date, handle: Handle) {
   const { method = "", url: path = "", headers } = request;
   try {
     const url = URL.parse(path, BASE) ?? new URL(BASE);
@@ -86,7 +85,7 @@ async function serve(request: IncomingMessage, response: ServerResponse, service
   }
 }
 
-async function answer(incoming: IncomingRequest, response: ServerResponse, service: Service): Promise<void> {
+async function answer(incoming: IncomingRequest, response: ServerResponse, service: Emulated): Promise<void> {
   const { status, headers, body } = outgoingOf(answerTo(incoming, service), incoming);
   response.writeHead(status, headers).end(body);
 }

@@ -14,7 +14,7 @@ import { isWeekend } from "./days.ts";
 export type Amounts = Readonly<Record<Metric, number>>;
 export type GroupValue = string | readonly string[] | null;
 
-/** Two sets with the same members in another order are one group. */
+/** Sets with the same members in another order are one group. */
 export function sortedIfSet(value: GroupValue): GroupValue {
   return value === null || typeof value === "string" ? value : value.toSorted();
 }
@@ -30,7 +30,7 @@ export type UsageRecord = Partial<Amounts> & {
   readonly dollars?: string;
 };
 
-/** The usage of a day that has arrived by now. `ageDays` is the time since the day began: from 1 on the day is over. */
+/** The usage of a day that has arrived so far. `ageDays` is the time since the day began: from 1 on the day is over. */
 export type UsageSource = (projectId: string, day: string, ageDays: number) => readonly UsageRecord[];
 
 export function sumOf(records: readonly UsageRecord[]): Amounts {
@@ -39,7 +39,7 @@ export function sumOf(records: readonly UsageRecord[]): Amounts {
   });
 }
 
-/** Rounded down. A greater share never gives a smaller amount. */
+/** Rounded down, so that a greater share never gives a smaller amount. */
 function shareOf(amounts: Amounts, share: number): Amounts {
   return eachMetric((metric, perUnit) => Math.floor(Math.round(amounts[metric] * perUnit) * share) / perUnit);
 }
@@ -50,7 +50,7 @@ function eachMetric(amountOf: (metric: Metric, perUnit: number) => number): Amou
   return Object.fromEntries(amounts) as Amounts;
 }
 
-// Made-up usage, like that of a real project: the same for the same seed, project and day, whatever was requested before.
+// Made-up usage, as a real project may have it.
 
 const WEEKEND_SHARE = 0.35;
 /** On some days a workload has no requests, so that a group may be absent on a day. */
@@ -69,7 +69,7 @@ export function madeUpUsage(seed: number): UsageSource {
     });
 }
 
-/** The share of a day's usage that has arrived. It is final after three days. With a greater `lateness`, in [0, 1), more comes late. */
+/** The share of a day's usage that has arrived, all of it after three days. With a greater `lateness`, in [0, 1), more comes late. */
 function shareArrived(ageDays: number, lateness: number): number {
   if (ageDays >= 3) return 1;
   if (ageDays >= 2) return 1 - 0.015 * lateness;
@@ -128,7 +128,7 @@ const TAG_SETS: readonly [null, ...(readonly string[])[]] = [
   ["batch", "research"],
 ];
 
-/** Each workload of a project makes one kind of request, of which an ordinary weekday has `dailyRequests`. */
+/** Each workload of a project makes one kind of request, `dailyRequests` times on an ordinary weekday. */
 function workloadsOf(seed: number, projectId: string) {
   return Array.from({ length: WORKLOADS }, (_, n) => {
     const random = randomFrom("workload", seed, projectId, n);
@@ -158,7 +158,7 @@ function documentedDimensions(random: () => number): Partial<UsageRecord> {
 
 // What the service knows by name.
 
-/** The features that can be filtered by. Get Fields also lists two that the service does not document. */
+/** The features that can be filtered by. Get Fields lists two that the service does not document. */
 export const FEATURES: readonly string[] = [...DOCUMENTED_FEATURES, "aura-2", "Numerals.v2"];
 
 /** The id that stands for a model in Get Fields, and in filters of the dialect "2026". */
@@ -173,7 +173,7 @@ export function apiKeyId(projectId: string, n: number): string {
 
 /** Random numbers in [0, 1), always the same sequence for the same seeds. */
 export function randomFrom(...seeds: readonly (string | number)[]): () => number {
-  // FNV-1a for the first state, and mulberry32 for those after it: little code, and random enough for made-up usage.
+  // FNV-1a makes the first state, mulberry32 the later ones: little code, and random enough for made-up usage.
   let state = 0x811c9dc5;
   for (const byte of new TextEncoder().encode(JSON.stringify(seeds))) state = Math.imul(state ^ byte, 0x01000193);
   return () => {
@@ -186,9 +186,7 @@ export function randomFrom(...seeds: readonly (string | number)[]): () => number
 
 export function uuidFrom(...seeds: readonly (string | number)[]): string {
   const random = randomFrom(...seeds);
-  const digits = (count: number) =>
-    Array.from({ length: count }, () => Math.floor(random() * 16).toString(16)).join("");
-  return `${digits(8)}-${digits(4)}-4${digits(3)}-a${digits(3)}-${digits(12)}`;
+  return "xxxxxxxx-xxxx-4xxx-axxx-xxxxxxxxxxxx".replaceAll("x", () => Math.floor(random() * 16).toString(16));
 }
 
 export function pick<T>(choices: readonly [T, ...T[]], random: () => number): T {

@@ -4,8 +4,8 @@
 import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { addDays, dayOf } from "../../src/emulator/days.ts";
-import type { KeyState } from "../../src/emulator/keys.ts";
-import { type Answer, answerTo, type IncomingRequest, type Json, type Service } from "../../src/emulator/routes.ts";
+import type { KeyAndState } from "../../src/emulator/keys.ts";
+import { type Answer, answerTo, type Emulated, type IncomingRequest, type Json } from "../../src/emulator/routes.ts";
 import {
   type EmulatorOptions as Options,
   outgoingOf,
@@ -89,7 +89,7 @@ export type Emulator = AsyncDisposable &
     readonly url: string;
     /** Every request so far, in the order they came. */
     readonly requests: readonly Readonly<SeenRequest>[];
-    keys(): KeyState[];
+    keys(): KeyAndState[];
     secretWorks(secret: string): boolean;
     /** Ends open connections, and with them the answers in progress. A second call does nothing. */
     close(): Promise<void>;
@@ -131,7 +131,7 @@ export async function startEmulator(options: EmulatorOptions): Promise<Emulator>
 
 // The modes.
 
-function answerAs(modes: Modes, incoming: IncomingRequest, service: Service): Answer {
+function answerAs(modes: Modes, incoming: IncomingRequest, service: Emulated): Answer {
   const { caller, now } = incoming;
   const url = new URL(incoming.url);
   const { pathname, searchParams } = url;
