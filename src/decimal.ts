@@ -1,4 +1,40 @@
-// Exact arithmetic with decimals as text: a double would lose digits. Pure.
+// Numbers with all their digits: a double would lose some. Pure.
+
+/** A number of a JSON text that a double can't hold: 9007199254740993 would lose its last digit, and 1e999 would be Infinity. */
+export class ExactNumber {
+  /** The number as the JSON text has it. */
+  readonly source: string;
+
+  constructor(source: string) {
+    this.source = source;
+  }
+}
+
+export function numberSource(value: number | ExactNumber): string {
+  return value instanceof ExactNumber ? value.source : String(value);
+}
+
+/** More digits than any real amount has, and few enough for Postgres and for people to read. */
+const DIGITS_MAX = 400;
+
+/** The number as decimal text, without exponent and superfluous zeros. Undefined if it is too long, or not finite. */
+export function decimalText(value: number | ExactNumber): string | undefined {
+  const source = numberSource(value);
+  // JavaScript writes a double in canonical form, unless it needs an exponent.
+  if (typeof value === "number" && Number.isFinite(value) && !source.includes("e")) return source;
+  const found = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(source);
+  if (!found) return undefined;
+  const [, sign = "", whole = "", fraction = "", exponent = "0"] = found;
+  const digits = whole + fraction;
+  const point = whole.length + Number(exponent);
+  if (Math.abs(point) > DIGITS_MAX || digits.length > DIGITS_MAX) return undefined;
+
+  const padded = "0".repeat(Math.max(0, -point)) + digits.padEnd(point, "0");
+  const split = Math.max(0, point);
+  return plainDecimal(`${sign}${padded.slice(0, split).replace(/^0+/, "") || "0"}.${padded.slice(split)}0`);
+}
+
+// Arithmetic with decimal texts.
 
 /** Removes zeros at the end of the fraction. */
 export function plainDecimal(text: string): string {
@@ -8,10 +44,10 @@ export function plainDecimal(text: string): string {
 
 export function sumOf(...amounts: readonly string[]): string {
   const places = Math.max(0, ...amounts.map((amount) => amount.split(".")[1]?.length ?? 0));
-  const digits = amounts.reduce((sum, amount) => sum + unscaled(amount, places), 0n);
-  const text = String(digits < 0n ? -digits : digits).padStart(places + 1, "0");
-  const [whole, fraction] = [text.slice(0, text.length - places), text.slice(text.length - places)];
-  return plainDecimal(`${digits < 0n ? "-" : ""}${whole}${fraction === "" ? "" : `.${fraction}`}`);
+  const sum = amounts.reduce((before, amount) => before + unscaled(amount, places), 0n);
+  const digits = String(sum < 0n ? -sum : sum).padStart(places + 1, "0");
+  const point = digits.length - places;
+  return plainDecimal(`${sum < 0n ? "-" : ""}${digits.slice(0, point)}${places > 0 ? "." : ""}${digits.slice(point)}`);
 }
 
 export function difference(amount: string, less: string): string {

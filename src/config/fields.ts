@@ -4,10 +4,10 @@
 import { Cron } from "croner";
 import { validateDetailed } from "node-cron";
 import { z } from "zod";
+import { decimalText, ExactNumber } from "../decimal.ts";
 import { errorText } from "../errors.ts";
 import { isDay } from "../usage/days.ts";
 import { BILLING_DIMENSIONS, DIMENSIONS } from "../usage/dimensions.ts";
-import { decimalText, ExactNumber } from "../usage/json-value.ts";
 import { GROUPINGS, groupingBy } from "../usage/series.ts";
 import type { ConfigIssue } from "./json.ts";
 import { describeValue, didYouMean, isKeyLike } from "./messages.ts";

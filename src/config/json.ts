@@ -2,8 +2,8 @@
 // and quotes the file in its errors, with the keys in it. Pure.
 
 import { findNodeAtLocation, type Node, type ParseError, parseTree, printParseErrorCode } from "jsonc-parser";
+import { decimalText, ExactNumber } from "../decimal.ts";
 import { AppError } from "../errors.ts";
-import { decimalText, ExactNumber } from "../usage/json-value.ts";
 
 export type Path = readonly (string | number)[];
 

@@ -20,12 +20,11 @@ import { fetchBreakdown, groupingName } from "../service/breakdown.ts";
 import { listKeys } from "../service/keys.ts";
 import { fetchBalances, fetchBilledFields } from "../service/projects.ts";
 import type { Service } from "../service/service.ts";
-import { emptySlice, type NormalisedSlice, rowCount } from "../usage/answer-rows.ts";
+import { badAnswer, emptySlice, type NormalisedSlice, rowCount } from "../usage/answer-rows.ts";
 import type { DueSlice } from "../usage/backfill.ts";
 import { addCounts, NO_COUNTS, pickCounts, type RunCounts, type RunTrigger } from "../usage/counts.ts";
 import { addDays, type Day, dayOf, daysOf, type Window } from "../usage/days.ts";
 import type { Dialect, Source } from "../usage/dimensions.ts";
-import { badAnswer } from "../usage/json-value.ts";
 import { emptiedDays, groupingEvidence, type NormalisedAnswer, normalise } from "../usage/normalise.ts";
 import {
   type DaysToReread,

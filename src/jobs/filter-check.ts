@@ -9,6 +9,7 @@ import { AppError } from "../errors.ts";
 import { fetchBreakdown } from "../service/breakdown.ts";
 import { type BilledFields, fetchBilledFields, fetchFields, type ListedFields } from "../service/projects.ts";
 import type { NormalisedSlice } from "../usage/answer-rows.ts";
+import { badAnswer } from "../usage/answer-rows.ts";
 import { type Day, dayOf, type Window } from "../usage/days.ts";
 import {
   BILLING_DIMENSIONS,
@@ -22,7 +23,6 @@ import {
   documentedValues,
   type Source,
 } from "../usage/dimensions.ts";
-import { badAnswer } from "../usage/json-value.ts";
 import { groupingEvidence, normalise } from "../usage/normalise.ts";
 import type { ExportJob, UsageRequest } from "../usage/plan.ts";
 import {

@@ -3,23 +3,14 @@
 import { z } from "zod";
 import { AppError } from "../errors.ts";
 import type { Secret } from "../secret.ts";
-import { ExactNumber } from "../usage/json-value.ts";
-import {
-  type Failure,
-  isHtml,
-  isUncompressed,
-  type Redact,
-  type Reply,
-  type ResponseHeaders,
-  sanitizeLine,
-} from "./errors.ts";
+import type { Failure } from "./errors.ts";
+import { parseExact } from "./json.ts";
+import { isHtml, isUncompressed, type Redact, type Reply, type ResponseHeaders, sanitizeLine } from "./reply.ts";
 import type { Service, ServiceAnswer, ServiceCall } from "./service.ts";
-
-const HEADER_LENGTH_MAX = 100;
 
 export type Outcome = ServiceAnswer | Failure;
 
-/** Whether the body is read as an answer. Any other body is read only for an error message, and only if it is short. */
+/** Whether the body is read as an answer. Any other body only serves an error message, and only if it is short. */
 export function isReadable(status: number, headers: ResponseHeaders): boolean {
   return status >= 200 && status <= 299 && isUncompressed(headers) && isJson(headers);
 }
@@ -38,7 +29,7 @@ export function readAnswer(what: string, reply: Reply, method: ServiceCall["meth
 }
 
 function bodyValue({ status, headers, body }: Reply, redact: Redact): unknown {
-  // A 206 holds only a part of an answer. If that part is valid JSON, it would be taken for the whole.
+  // If the part is valid JSON, it would be taken for the whole.
   if (status === 206) throw new SyntaxError("it is only a part of one");
   if (!isUncompressed(headers))
     throw new SyntaxError(`it is compressed (${headerForMessage(headers, "content-encoding", redact)})`);
@@ -69,13 +60,11 @@ function isJson(headers: ResponseHeaders): boolean {
 }
 
 function headerForMessage(headers: ResponseHeaders, name: string, redact: Redact): string {
-  return sanitizeLine(String(headers[name] ?? "not given"), redact, HEADER_LENGTH_MAX) || "another";
+  return sanitizeLine(String(headers[name] ?? "not given"), redact) || "another";
 }
 
-const ID = /^[A-Za-z0-9_-]{1,128}$/;
-
 export function isIdentifier(text: string): boolean {
-  return ID.test(text);
+  return /^[A-Za-z0-9_-]{1,128}$/.test(text);
 }
 
 /** An id from the service. It becomes part of a request path, so it is checked as soon as it is read. */
@@ -94,12 +83,11 @@ export function parseAnswer<T extends z.ZodType>(schema: T, answer: ServiceAnswe
   throw new AppError("bad_answer", message, { details: { status: answer.status } });
 }
 
-/** Whether the service answered with one of these statuses. */
 export function hasStatus(error: unknown, statuses: readonly number[]): boolean {
   return error instanceof AppError && statuses.some((status) => error.details.status === status);
 }
 
-/** Makes the call. Returns undefined if the service answers with one of `statuses`, which the caller expects. */
+/** Undefined if the service answers with one of `statuses`. */
 export async function callAllowingStatuses(
   service: Service,
   statuses: readonly number[],
@@ -113,88 +101,4 @@ export async function callAllowingStatuses(
     if (hasStatus(error, statuses)) return undefined;
     throw error;
   }
-}
-
-// Parses JSON: numbers keep their value, and text that could not be stored as it was sent is refused.
-
-const JSON_DEPTH_MAX = 64;
-const ESCAPE = /\\(u003a|.)/gi;
-/** A number of at most 15 digits keeps all of them when it is converted to a double and back, unless its exponent is large. */
-const SHORT_NUMBER = /^-?[\d.]{1,15}(?:[eE][+-]?\d{1,2})?$/;
-/** The part of the pattern before the number makes the search three times as fast. */
-const LONG_NUMBER = /(?:^|[:,[])\s*(-?\d[\d.]{15,}(?:[eE][+-]?\d+)?)/g;
-/** The end of a value must follow the exponent: otherwise a part of a UUID would match. */
-const LARGE_EXPONENT = /[eE][+-]?\d{3,}\s*(?:[,}\]]|$)/;
-
-/**
- * Numbers that a double cannot hold come back as ExactNumber. Throws a SyntaxError if the text is not JSON, is nested too deeply, has half of
- * a surrogate pair (Postgres would replace it, and two groups could become one), or has an object with two members of one name.
- */
-export function parseExact(text: string): unknown {
-  const value = parseJson(text);
-  // JSON.parse keeps one of two members of one name, so the text then has more colons than the value.
-  // The text is valid UTF-8, so only an escape can write half of a surrogate pair. An escape can write a colon, too.
-  const hasEscapes = text.includes("\\u");
-  const unescaped = hasEscapes ? text.replace(ESCAPE, (_, one: string) => (one.length > 1 ? ":" : "")) : text;
-  if (colonsIn(unescaped) !== checkedColons(value, 0, hasEscapes)) {
-    throw new SyntaxError("it has an object with two members of one name");
-  }
-  // A reviver makes parsing seven times as long, and nearly every answer does without. A string that contains such
-  // a number causes a slow parse and no mistake.
-  const isExactText =
-    !LARGE_EXPONENT.test(text) && text.matchAll(LONG_NUMBER).every(([, number = ""]) => isExact(number));
-  return isExactText ? value : JSON.parse(text, reviveNumber);
-}
-
-/** Whether the number is the same as a double. */
-function isExact(source: string): boolean {
-  return String(Number(source)) === source || SHORT_NUMBER.test(source);
-}
-
-function reviveNumber(_key: string, value: unknown, context?: { source?: string }): unknown {
-  if (typeof value !== "number" || context?.source === undefined) return value;
-  return isExact(context.source) ? value : new ExactNumber(context.source);
-}
-
-/** The error of JSON.parse quotes the text, which may hold a secret. */
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw new SyntaxError("it is not valid JSON");
-  }
-}
-
-/**
- * Returns how many colons the value's JSON has, if no object has two members of one name: those in texts, and one a member. Throws a
- * SyntaxError for what can't be stored as it was sent.
- */
-function checkedColons(value: unknown, depth: number, hasEscapes: boolean): number {
-  if (typeof value === "string") return checkedTextColons(value, hasEscapes);
-  if (typeof value !== "object" || value === null) return 0;
-  if (depth >= JSON_DEPTH_MAX) throw new SyntaxError(`it is nested more than ${JSON_DEPTH_MAX} levels deep`);
-  let colons = 0;
-  if (Array.isArray(value)) {
-    for (const element of value) colons += checkedColons(element, depth + 1, hasEscapes);
-    return colons;
-  }
-  // An object from JSON.parse inherits no enumerable member.
-  for (const key in value) {
-    if (key === "__proto__") throw new SyntaxError("it has a member named __proto__");
-    colons += 1 + checkedTextColons(key, hasEscapes);
-    const member: unknown = value[key as keyof typeof value];
-    if (typeof member !== "number") colons += checkedColons(member, depth + 1, hasEscapes);
-  }
-  return colons;
-}
-
-function checkedTextColons(text: string, hasEscapes: boolean): number {
-  if (hasEscapes && !text.isWellFormed()) throw new SyntaxError("it holds text with half of a surrogate pair");
-  return colonsIn(text);
-}
-
-function colonsIn(text: string): number {
-  let colons = 0;
-  for (let at = text.indexOf(":"); at !== -1; at = text.indexOf(":", at + 1)) colons++;
-  return colons;
 }

@@ -1,4 +1,4 @@
-// Reads a breakdown: GET /v1/projects/{id}/usage/breakdown or …/billing/breakdown. usage/ checks what the answer looks like.
+// Reads a breakdown: GET /v1/projects/{id}/usage/breakdown or …/billing/breakdown. `usage/normalise.ts` checks the shape of the answer.
 
 import { AppError } from "../errors.ts";
 import type { Secret } from "../secret.ts";
@@ -8,13 +8,13 @@ import { dimensionsOf, type Grouping, type Series } from "../usage/series.ts";
 import { hasStatus } from "./answer.ts";
 import type { Service, ServiceCall } from "./service.ts";
 
-/** The name under which a grouping is sent, which its answer may repeat. Only billing groups by several, named alike in both dialects. */
+/** The name under which a grouping is sent, which the answer may repeat. Groupings by several dimensions have one name in both dialects. */
 export function groupingName(grouping: Grouping, dialect: Dialect): string {
   const [dimension] = dimensionsOf(grouping);
   return dimension === grouping ? groupingIn(dialect, dimension) : grouping;
 }
 
-/** A key needs one of these scopes to read a breakdown. Documents about the service differ on which one usage needs. */
+/** A key needs one of these scopes to read a breakdown. The service's documents differ on which scope usage needs. */
 export const BREAKDOWN_SCOPES: Readonly<Record<Source, readonly string[]>> = {
   usage: ["project:read", "usage:read"],
   billing: ["billing:read"],
@@ -22,9 +22,10 @@ export const BREAKDOWN_SCOPES: Readonly<Record<Source, readonly string[]>> = {
 
 /** Whether the two dialects write this request differently. */
 export function dependsOnDialect({ grouping, filter: { dimensions } }: Series): boolean {
+  const filtered = DIMENSIONS.filter((name) => dimensions[name] !== undefined);
   return (
-    dimensionsOf(grouping).some((one) => differsIn2026(one, "grouping")) ||
-    DIMENSIONS.some((one) => dimensions[one] !== undefined && differsIn2026(one, "filter"))
+    dimensionsOf(grouping).some((name) => differsIn2026(name, "grouping")) ||
+    filtered.some((name) => differsIn2026(name, "filter"))
   );
 }
 
@@ -37,12 +38,12 @@ export function breakdownQuery({ series, window }: UsageRequest, dialect: Dialec
   }
   for (const dimension of dimensionsOf(grouping)) query.append("grouping", groupingIn(dialect, dimension));
   for (const [feature, value] of Object.entries(filter.features)) query.set(feature, value);
-  for (const one of DIMENSIONS) {
-    const value = filter.dimensions[one];
+  for (const dimension of DIMENSIONS) {
+    const value = filter.dimensions[dimension];
     if (value === undefined) continue;
-    const name = filterIn(dialect, one);
+    const name = filterIn(dialect, dimension);
     if (name === null) {
-      const message = `the filter "${filter.name}" narrows by ${one}, which this service only groups by (its dialect is "${dialect}"): remove it`;
+      const message = `the filter "${filter.name}" narrows by ${dimension}, which this service only groups by (its dialect is "${dialect}"): remove it`;
       throw new AppError("rejected", message);
     }
     query.set(name, value);
@@ -53,10 +54,9 @@ export function breakdownQuery({ series, window }: UsageRequest, dialect: Dialec
 /** Used while no usage shows which dialect the service speaks. The public service speaks this one today. */
 export const DEFAULT_DIALECT: Dialect = "2026";
 
-/** `dialect` may only be left out for a request that is the same in both dialects. */
+/** `dialect` may only be left out for a request for which `dependsOnDialect` is false. */
 type BreakdownOptions = Pick<ServiceCall, "beforeAttempt"> & { readonly dialect?: Dialect };
 
-/** Returns the parsed answer; its shape is unchecked. */
 export async function fetchBreakdown(
   service: Service,
   request: UsageRequest,

@@ -6,7 +6,8 @@ import { AppError } from "../errors.ts";
 import { openAgent } from "../proxy-agent.ts";
 import type { Secret } from "../secret.ts";
 import { isIdentifier, isReadable, type Outcome, readAnswer } from "./answer.ts";
-import { connectionFailure, httpDateMs, REDACT_ALL, type Reply, redactorFor, statusFailure } from "./errors.ts";
+import { connectionFailure, statusFailure } from "./errors.ts";
+import { httpDateMs, REDACT_ALL, type Reply, redactorFor } from "./reply.ts";
 import { Attempts, Refusals } from "./retry.ts";
 import type { AuthScheme, Service, ServiceAnswer, ServiceCall, ServiceDeps, ServiceSettings } from "./service.ts";
 
@@ -15,7 +16,7 @@ const SHOWN_ID_LENGTH_MAX = 60;
 
 /** About a hundred thousand rows. It bounds the memory that a body without an end takes. */
 const BODY_BYTES_MAX = 32 * 1024 * 1024;
-/** The limit for a body that is read only for an error message. Of a longer one nothing is shown. */
+/** The limit for a body that only serves an error message. Nothing of a longer body is shown. */
 const ERROR_BYTES_MAX = 64 * 1024;
 
 const CONNECTION_OPTIONS = {
@@ -31,8 +32,8 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
   const { waitMsMax = WAIT_MS_MAX, log, onAttempt, scrub } = deps;
   const base = new URL(settings.baseUrl);
   const shared = openAgent({ ...CONNECTION_OPTIONS, connections: settings.maxConcurrent }, deps.proxy);
-  // A new connection for each call: the service may close one that was kept alive just as a request is sent, and then nobody knows whether
-  // the request arrived.
+  // A new connection for each call: the service may close a kept connection just as a request is sent, and then nobody knows whether the
+  // request arrived.
   const unshared = openAgent({ ...CONNECTION_OPTIONS, pipelining: 0 }, deps.proxy);
   const refusals = new Refusals();
   const attempts = new Attempts({ rate, waitMsMax, now, random, sleep, log, onAttempt });
@@ -43,7 +44,7 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
     const options = requestOptions(base, settings.authScheme, call, key);
     const what = `${call.method} /${call.path.join("/")}`;
     const agent = call.retry ? shared : unshared;
-    // A call that must not be sent twice is not aborted: nobody would know whether it arrived.
+    // For the same reason, a call that must not be sent twice is not aborted.
     const stop = call.retry ? signal : undefined;
     const redact = call.secretAnswer ? REDACT_ALL : redactorFor(key, scrub);
     async function send(): Promise<Outcome> {
@@ -66,7 +67,7 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
     };
     // Checked here too, so that a refused key does not wait for a permit.
     refusals.check(key, what);
-    // The first three parts of the path name the project: v1, projects, its id.
+    // The path begins with v1, projects and the project's id.
     const project = call.path.slice(0, 3).join("/");
     const attempt = { operation: call.operation, key: key.name, project, prepare, send };
     try {
@@ -92,48 +93,42 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
 }
 
 function requestOptions(base: URL, scheme: AuthScheme, call: ServiceCall, key: Secret): Dispatcher.RequestOptions {
-  return {
-    origin: base.origin,
-    path: base.pathname.replace(/\/$/, "") + pathOf(call),
-    method: call.method,
-    headers: headersOf(scheme, key, call.body !== undefined),
-    ...(call.body !== undefined && { body: JSON.stringify(call.body) }),
-  };
-}
-
-/** Escaping is no guard: `..` escaped is still `..`, and leads out of the project. */
-function pathOf({ path, query }: ServiceCall): string {
+  const { method, path, query, body } = call;
+  // Escaping would be no guard: `..` escaped is still `..`, and leads out of the project.
   const wrong = path.find((part) => !isIdentifier(part));
   if (wrong !== undefined) {
     const shown = JSON.stringify(wrong.slice(0, SHOWN_ID_LENGTH_MAX));
-    const message = `an id of the service has 1 to 128 letters, digits, "_" or "-", and this one is ${shown}`;
-    throw new AppError("config", message, { details: { sent: "no" } });
+    throw unsent(`an id of the service has 1 to 128 letters, digits, "_" or "-", and this one is ${shown}`);
+  }
+  const secret = key.reveal();
+  if (!/^[\x21-\x7e]+$/.test(secret)) {
+    throw unsent("the key is empty, or holds a space, a line break or a letter that cannot be sent");
   }
   const search = query === undefined || query.size === 0 ? "" : `?${query}`;
-  return `/${path.join("/")}${search}`;
-}
-
-function headersOf(scheme: AuthScheme, key: Secret, hasBody: boolean): Record<string, string> {
-  const value = key.reveal();
-  if (!/^[\x21-\x7e]+$/.test(value)) {
-    const message = "the key is empty, or holds a space, a line break or a letter that cannot be sent";
-    throw new AppError("config", message, { details: { sent: "no" } });
-  }
   return {
-    authorization: scheme === "none" ? value : `${scheme} ${value}`,
-    accept: "application/json",
-    // A compressed answer can be a thousand times larger than what was received.
-    "accept-encoding": "identity",
-    "user-agent": "usage-export",
-    ...(hasBody && { "content-type": "application/json" }),
+    origin: base.origin,
+    path: `${base.pathname.replace(/\/$/, "")}/${path.join("/")}${search}`,
+    method,
+    headers: {
+      authorization: scheme === "none" ? secret : `${scheme} ${secret}`,
+      accept: "application/json",
+      // A compressed answer can be a thousand times larger than what was received.
+      "accept-encoding": "identity",
+      "user-agent": "usage-export",
+      ...(body !== undefined && { "content-type": "application/json" }),
+    },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
   };
 }
 
-// Sends a request once and reads the whole answer, by undici's events: a stream for each body would cost more than the rest of a call.
+function unsent(message: string): AppError {
+  return new AppError("config", message, { details: { sent: "no" } });
+}
 
 /**
- * Rejects if there is no whole answer within `seconds`, or if the signal is aborted. An answer whose body is only read for an error message
- * resolves then, without its body.
+ * Sends a request once and reads the whole answer, by undici's events: a stream for each body would cost more than the rest of a call. Rejects
+ * if there is no whole answer within `seconds`, if it is too long, or if the signal is aborted. But if the body would only serve an error message,
+ * the answer then resolves without it.
  */
 async function exchange(
   agent: Dispatcher,
@@ -141,10 +136,9 @@ async function exchange(
   seconds: number,
   signal: AbortSignal | undefined,
 ): Promise<Reply> {
-  // A signal that is already aborted fires no event.
   signal?.throwIfAborted();
   const { promise, resolve, reject } = Promise.withResolvers<Reply>();
-  let reply: (Reply & { readonly isWanted: boolean }) | undefined;
+  let reply: (Reply & { readonly isBodyNeeded: boolean }) | undefined;
   let controller: Dispatcher.DispatchController | undefined;
   let failure: Error | undefined;
   const chunks: Uint8Array[] = [];
@@ -158,7 +152,7 @@ async function exchange(
     if (failure) return;
     failure = error;
     finish();
-    if (reply?.isWanted === false) resolve(reply);
+    if (reply?.isBodyNeeded === false) resolve(reply);
     else reject(error);
     controller?.abort(error);
   };
@@ -175,10 +169,10 @@ async function exchange(
     },
     onResponseStart(_controller, status, headers) {
       // An informational answer precedes the answer itself.
-      if (status >= 200) reply = { status, headers, body: undefined, isWanted: isReadable(status, headers) };
+      if (status >= 200) reply = { status, headers, body: undefined, isBodyNeeded: isReadable(status, headers) };
     },
     onResponseData(_controller, chunk) {
-      const bytesMax = reply?.isWanted ? BODY_BYTES_MAX : ERROR_BYTES_MAX;
+      const bytesMax = reply?.isBodyNeeded ? BODY_BYTES_MAX : ERROR_BYTES_MAX;
       bytes += chunk.length;
       chunks.push(chunk);
       if (bytes > bytesMax) fail(new AppError("bad_answer", `the answer is longer than ${bytesMax} bytes`));

@@ -18,7 +18,7 @@ const ListedKey = TokenAnswer.extend({
 });
 const KeyListAnswer = z.object({ api_keys: z.array(z.object({ api_key: ListedKey })) });
 
-/** The id and scopes of the calling key; undefined if the service does not offer them. */
+/** The id and scopes of the calling key; undefined if the service has no such call. */
 export async function fetchToken(service: Service, key: Secret, signal: AbortSignal) {
   const call = { operation: "token", method: "GET", path: ["v1", "auth", "token"], retry: true } as const;
   const answer = await callAllowingStatuses(service, [404], call, key, signal);
@@ -27,16 +27,16 @@ export async function fetchToken(service: Service, key: Secret, signal: AbortSig
   return { apiKeyId, scopes };
 }
 
-/** Undefined if the service has no list (404), or does not show it to this key (403). It may hold only keys that the caller made. */
+/** Undefined if the service has no list (404), or does not show it to this key (403). The list may hold only keys that the caller made. */
 export async function listKeys(service: Service, projectId: string, key: Secret, signal: AbortSignal) {
   const path = ["v1", "projects", projectId, "keys"];
   const call = { operation: "list_keys", method: "GET", path, retry: true, scopes: ["keys:read"] } as const;
   const answer = await callAllowingStatuses(service, [403, 404], call, key, signal);
   if (!answer) return undefined;
   const { api_keys: listed } = parseAnswer(KeyListAnswer, answer, "the list of keys");
-  return listed.map(({ api_key: { api_key_id: apiKeyId, scopes, comment, tags, created } }) => ({
-    ...{ apiKeyId, scopes, comment: comment ?? "", tags: tags ?? undefined, created: created ?? undefined },
-  }));
+  return listed.map(({ api_key: { api_key_id: apiKeyId, scopes, comment, tags, created } }) => {
+    return { apiKeyId, scopes, comment: comment ?? "", tags: tags ?? undefined, created: created ?? undefined };
+  });
 }
 
 /** False if the service no longer had the key. Safe to repeat. The service lets a key delete itself, and the last key of a project. */
@@ -65,8 +65,8 @@ const CreatedKeyAnswer = z.object({
 });
 
 /**
- * Sends one create, never a second one: that would make a second key, whose secret nobody has. A failure of the call is an AppError
- * whose `details.created` is "no" if certainly no key was made, else "unknown". Once the create is sent, an abort has no effect.
+ * Sends one create: a second one would make a second key, whose secret nobody has. If the call fails, `details.created` of the AppError is "no"
+ * if certainly no key was made, else "unknown". Once the create is sent, an abort has no effect.
  */
 export async function createKey(
   service: Service,

@@ -6,9 +6,9 @@ import { waitTooLong } from "./errors.ts";
 
 /** The caps of all processes together. */
 export type RateCaps = { readonly requestsPerSecond: number; readonly maxConcurrent: number };
-/** The caller of one call. Pauses are by the name of the key. If a pause is longer than `waitMsMax`, the call fails. */
-type Caller = { readonly key: string; readonly project: string; readonly waitMsMax: number };
-/** The right to make one call, until it is released. While it is not valid nothing may be sent: another process may have its slot. */
+/** What a call needs a permit for. `key` is the name of its key. If a pause is longer than `waitMsMax`, the call fails. */
+type PermitRequest = { readonly key: string; readonly project: string; readonly waitMsMax: number };
+/** The right to make one call, until it is released. While the permit is not valid nothing may be sent: another process may have its slot. */
 type Permit = { readonly isValid: () => boolean; readonly release: () => void };
 /** The rate of this process, as calls see it. */
 export type Rate = Pick<Limiter, "acquire" | "pausedMs" | "pause"> & {
@@ -16,7 +16,7 @@ export type Rate = Pick<Limiter, "acquire" | "pausedMs" | "pause"> & {
   readonly rest: () => Promise<void>;
 };
 
-/** A call that waits for a slot. The promise gives the time from which on it may start. */
+/** A call that waits for a slot. The promise gives the earliest time at which it may start. */
 type Waiter = PromiseWithResolvers<number> & { readonly project: string };
 
 /** In place of a key's name: a pause of all calls. */
@@ -24,7 +24,7 @@ export const EVERY_KEY = "";
 /** After a timer was late, the next calls start earlier by up to this time, so that the rate is reached. */
 const LATE_MS_MAX = 100;
 
-/** A share that follows one that ran out has another number: meanwhile another process may have used the slots. */
+/** The slots of this process until a time. After a share ran out the next one has another number: another process may have used its slots. */
 type Share = { readonly slots: number; readonly untilMs: number; readonly number: number };
 
 export class Limiter {
@@ -48,7 +48,7 @@ export class Limiter {
     this.#sleep = sleep;
   }
 
-  /** A subclass learns here that a call asks for a slot. */
+  /** Called when a call asks for a slot. */
   protected onDemand(): void {}
 
   /** 0 if the share was not renewed in time. */
@@ -74,7 +74,7 @@ export class Limiter {
     this.#pauses.set(key, Math.max(this.#pauses.get(key) ?? 0, this.#now() + ms));
   }
 
-  /** `startsLater` says that another process may just have used an added slot: the next call then waits for an interval. */
+  /** If `startsLater`, another process may just have used an added slot: the next call then waits for an interval. */
   setShare(slots: number, untilMs: number, startsLater: boolean): void {
     const isAdded = slots > this.slots;
     const number = this.#share.number + (this.#now() < this.#share.untilMs ? 0 : 1);
@@ -88,7 +88,7 @@ export class Limiter {
     this.#waiting.clear();
   }
 
-  async acquire({ key, project, waitMsMax }: Caller, signal: AbortSignal): Promise<Permit> {
+  async acquire({ key, project, waitMsMax }: PermitRequest, signal: AbortSignal): Promise<Permit> {
     for (;;) {
       signal.throwIfAborted();
       const ms = this.pausedMs(key);
@@ -149,7 +149,7 @@ export class Limiter {
   }
 }
 
-/** The first of the project with the fewest calls in flight: a project whose calls hang gets no further slot while others want one. */
+/** The first waiter of the project with the fewest calls in flight: a project whose calls hang gets no further slot while others want one. */
 function nextWaiter(waiting: ReadonlySet<Waiter>, inFlight: readonly string[]): Waiter | undefined {
   let next: Waiter | undefined;
   let fewest = Number.POSITIVE_INFINITY;

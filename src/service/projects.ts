@@ -1,11 +1,11 @@
-// What the service says of projects besides their usage: which ones a key can see, what their usage can be filtered by, and their balances.
+// Reads what the service says of projects besides their usage: which projects a key can see, what usage can be filtered by, and balances.
 
 import { z } from "zod";
+import { decimalText, ExactNumber } from "../decimal.ts";
 import { AppError } from "../errors.ts";
 import type { Secret } from "../secret.ts";
 import { toPrintableLine, truncate } from "../text.ts";
 import type { Source } from "../usage/dimensions.ts";
-import { decimalText, ExactNumber } from "../usage/json-value.ts";
 import type { Project } from "../usage/series.ts";
 import { callAllowingStatuses, Id, parseAnswer } from "./answer.ts";
 import { BREAKDOWN_SCOPES } from "./breakdown.ts";
@@ -25,7 +25,6 @@ const Entry = z.object({ project_id: Id, name: z.string().nullish() });
 
 export type ProjectList = ReturnType<typeof readList>;
 
-/** The projects that the key can see. */
 export async function fetchProjects(service: Service, key: Secret, signal: AbortSignal, secondsMax = LIST_SECONDS_MAX) {
   const late = AbortSignal.timeout(secondsMax * 1000);
   const call = { operation: "projects", method: "GET", path: ["v1", "projects"], retry: true } as const;
@@ -40,7 +39,7 @@ export async function fetchProjects(service: Service, key: Secret, signal: Abort
 
 function readList({ projects, limit }: z.output<typeof ProjectsAnswer>) {
   const listed = new Map<string, Project>();
-  /** Why entries are left out: one that can't be read says nothing about the others. */
+  /** Why entries are left out. */
   const leftOut: string[] = [];
   for (const [i, entry] of projects.entries()) {
     const { data, error } = Entry.safeParse(entry);
@@ -61,7 +60,7 @@ function readList({ projects, limit }: z.output<typeof ProjectsAnswer>) {
 // that it does not list.
 
 const OptionalText = z.string().optional().catch(undefined);
-/** Undefined if the service does not list names of that kind. Unreadable entries are dropped. */
+/** Undefined if the service does not list them. Unreadable entries are dropped. */
 const Names = z.array(OptionalText).nullish().catch(undefined).transform(present);
 /** In dialect "2026" the service filters by `model_id`, not by the name. */
 const Model = z
@@ -100,25 +99,19 @@ export type ListedFields = Readonly<z.output<typeof FieldsAnswer>>;
 /** The values that amounts have, by dimension; undefined if the service does not list them. */
 export type BilledFields = Readonly<z.output<typeof BillingFieldsAnswer>>;
 
-type Asking = readonly [service: Service, projectId: string, key: Secret, signal: AbortSignal];
+/** What usage can be filtered by; undefined if the service has no such list. */
+export const fetchFields = fieldsReader("usage", FieldsAnswer);
+/** What amounts can be filtered by; undefined if the service has no such list. */
+export const fetchBilledFields = fieldsReader("billing", BillingFieldsAnswer);
 
-/** What usage can be filtered by. Undefined if the service has no such list. */
-export function fetchFields(...asking: Asking) {
-  return fetchList("usage", FieldsAnswer, asking);
-}
-
-/** What amounts can be filtered by. Undefined if the service has no such list. */
-export function fetchBilledFields(...asking: Asking) {
-  return fetchList("billing", BillingFieldsAnswer, asking);
-}
-
-/** Sent without dates, because then the answer covers the longest period. */
-async function fetchList<T extends z.ZodType>(source: Source, schema: T, asking: Asking) {
-  const [service, projectId, key, signal] = asking;
-  const path = ["v1", "projects", projectId, source, "fields"];
-  const call = { operation: "fields", method: "GET", path, retry: true, scopes: BREAKDOWN_SCOPES[source] } as const;
-  const answer = await callAllowingStatuses(service, [404], call, key, signal);
-  return answer && parseAnswer(schema, answer, `${source} fields`);
+/** The call has no dates, because then the answer covers the longest period. */
+function fieldsReader<T extends z.ZodType>(source: Source, schema: T) {
+  return async (service: Service, projectId: string, key: Secret, signal: AbortSignal) => {
+    const path = ["v1", "projects", projectId, source, "fields"];
+    const call = { operation: "fields", method: "GET", path, retry: true, scopes: BREAKDOWN_SCOPES[source] } as const;
+    const answer = await callAllowingStatuses(service, [404], call, key, signal);
+    return answer && parseAnswer(schema, answer, `${source} fields`);
+  };
 }
 
 // GET /v1/projects/{id}/balances
@@ -147,7 +140,6 @@ const BalancesAnswer = z.object({
     .refine((all) => new Set(all.map(({ balanceId }) => balanceId)).size === all.length, "a balance is in it twice"),
 });
 
-/** A refusal (403), and a service that does not offer balances (404), are errors as any other. */
 export async function fetchBalances(service: Service, projectId: string, key: Secret, signal: AbortSignal) {
   const path = ["v1", "projects", projectId, "balances"];
   const call = { operation: "balances", method: "GET", path, retry: true, scopes: ["billing:read"] } as const;

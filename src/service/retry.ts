@@ -1,4 +1,5 @@
-// The attempts of a call. An attempt never resumes an answer that broke off: the result could be made of two different answers.
+// The attempts of a call, and the refusals that make further calls useless. An attempt never resumes an answer that broke off: the result could
+// be made of two different answers.
 
 import { AppError, errorCode } from "../errors.ts";
 import type { Secret } from "../secret.ts";
@@ -12,23 +13,19 @@ const BAD_ANSWERS_MAX = 2;
 const DELAY_MS_FIRST = 500;
 const DELAY_MS_MAX = 30_000;
 
-export type Attempt = Pick<AttemptReport, "operation"> & {
-  /** The name of its key. */
+type Attempt = Pick<AttemptReport, "operation"> & {
   readonly key: string;
   readonly project: string;
-  /** It is awaited before each attempt, after the permit is given. An error that it throws ends the call. */
+  /** Awaited before `send`, after the permit is given. An error that it throws ends the call. */
   readonly prepare: () => Promise<void>;
-  /** Returns an answer, or a failure of the service or the connection. Throws if aborted. */
+  /** Throws if aborted. */
   readonly send: () => Promise<Outcome>;
 };
 
 type AttemptsDeps = Required<Pick<ServiceDeps, "waitMsMax" | "now" | "random" | "sleep" | "log">> &
   Pick<ServiceDeps, "onAttempt"> & { readonly rate: Pick<Rate, "acquire" | "pause"> };
 
-/**
- * After this many calls in a row without an answer the service counts as down. Until a call is answered, each call is then tried only
- * once, to add no load.
- */
+/** After this many consecutive calls without an answer the service counts as down: until one is answered, each call is tried only once. */
 const UNANSWERED_CALLS_MAX = 3;
 
 export class Attempts {
@@ -39,13 +36,12 @@ export class Attempts {
     this.#deps = deps;
   }
 
-  /** Makes attempts until the service answers, or another attempt would not help. */
   async call(attempt: Attempt, retry: boolean, signal: AbortSignal): Promise<ServiceAnswer> {
     const { waitMsMax, random, sleep, log } = this.#deps;
     const attemptsMax = retry && this.#unanswered < UNANSWERED_CALLS_MAX ? ATTEMPTS_MAX : 1;
     const kinds: FailureKind[] = [];
     for (;;) {
-      // If this throws, nothing was sent. That shows neither that the service is down nor that it is up, so the count stays.
+      // If this throws, the service was not heard, so the count of unanswered calls stays.
       const outcome = await this.#once(attempt, kinds.length + 1, signal);
       if (!("error" in outcome)) {
         this.#unanswered = 0;
@@ -116,8 +112,8 @@ function withAttemptCount(error: AppError, attempts: number): AppError {
 }
 
 /**
- * Milliseconds to wait before the next attempt, or undefined to give up. `failures` are those of this call, the newest last. A wait that the
- * service asked for is never shortened. `random` is in [0, 1): callers that failed together do not try again together.
+ * Milliseconds to wait before the next attempt, or undefined to give up. `failures` are the failures of this call, the newest last. `random` is
+ * in [0, 1): callers that failed together do not try again together.
  */
 export function retryDelayMs(
   failures: readonly FailureKind[],
@@ -132,33 +128,31 @@ export function retryDelayMs(
 }
 
 /**
- * Remembers refusals, so that a refused key is not sent again with every call of a run. If the service refused the key itself, no call is
- * made with it; any other refusal is for one operation only, because the key may be allowed others.
+ * Remembers refusals, so that a refused key is not sent again with every call of a run. If the service refused the key itself, the key is not
+ * used for any call. Another refusal concerns one call only, because the key may be allowed others.
  */
 export class Refusals {
-  #known: { readonly key: Secret; readonly operation: string; readonly error: AppError }[] = [];
+  #known: { readonly key: Secret; readonly what: string; readonly error: AppError }[] = [];
 
-  /** Throws if a call with this key is known to be refused. */
-  check(key: Secret, operation: string): void {
-    const error = this.#find(key, operation);
+  /** Throws if a call with this key is known to be refused. `what` is the method and the path of the call. */
+  check(key: Secret, what: string): void {
+    const error = this.#find(key, what);
     if (!error) return;
     const { code, message, details } = error;
     throw new AppError(code, `not called again after a refusal: ${message}`, { details });
   }
 
-  /** Remembers the error if it is a refusal. */
-  remember(key: Secret, operation: string, error: unknown): void {
-    const isNew = error instanceof AppError && error.code === "unauthorized" && !this.#find(key, operation);
-    if (isNew) this.#known.push({ key, operation, error });
+  remember(key: Secret, what: string, error: unknown): void {
+    const isNew = error instanceof AppError && error.code === "unauthorized" && !this.#find(key, what);
+    if (isNew) this.#known.push({ key, what, error });
   }
 
-  /** Forgets the refusals of one key, or of all keys. */
   forget(key?: Secret): void {
-    this.#known = this.#known.filter((one) => key !== undefined && !one.key.equals(key));
+    this.#known = this.#known.filter((refusal) => key !== undefined && !refusal.key.equals(key));
   }
 
-  #find(key: Secret, operation: string): AppError | undefined {
-    return this.#known.find((one) => one.key.equals(key) && (one.operation === operation || isKeyRejected(one.error)))
-      ?.error;
+  #find(key: Secret, what: string): AppError | undefined {
+    const refusals = this.#known.filter((refusal) => refusal.key.equals(key));
+    return refusals.find((refusal) => refusal.what === what || isKeyRejected(refusal.error))?.error;
   }
 }

@@ -6,8 +6,8 @@ import type { ErrorCode } from "../errors.ts";
 import type { HttpProxy } from "../proxy.ts";
 import type { Secret } from "../secret.ts";
 import type { Dialect } from "../usage/dimensions.ts";
-import type { Redact } from "./errors.ts";
 import type { Rate, RateCaps } from "./limiter.ts";
+import type { Redact } from "./reply.ts";
 
 /** The word before the key in the Authorization header; with "none" the header is the key alone. */
 export const AUTH_SCHEMES = ["Token", "Bearer", "none"] as const;
@@ -29,7 +29,7 @@ export type ServiceDeps = {
   readonly proxy?: HttpProxy | undefined;
   /** Called once for each attempt, when it is over. */
   readonly onAttempt?: ((report: AttemptReport) => void) | undefined;
-  /** The rate that all calls of the process share. */
+  /** Shared by all calls of the process. */
   readonly rate: Rate;
   /** If the service asks for a longer wait than this, calls fail at once. */
   readonly waitMsMax?: number;
@@ -45,9 +45,9 @@ export type ServiceCall = Pick<AttemptReport, "operation"> & {
   readonly path: readonly string[];
   readonly query?: URLSearchParams;
   readonly body?: unknown;
-  /** False means one attempt, and an abort does not interrupt it once it is sent: its effect could not be undone, and its answer would be lost. */
+  /** False means one attempt, which an abort does not interrupt once it is sent: its effect could not be undone, and its answer would be lost. */
   readonly retry: boolean;
-  /** It is awaited before each attempt, after the permit is given. An error that it throws ends the call. */
+  /** Awaited before each attempt, after the permit is given. An error that it throws ends the call. */
   readonly beforeAttempt?: (() => Promise<void>) | undefined;
   /** The answer may contain a secret that the scrubber does not know yet, so no part of the answer is quoted. */
   readonly secretAnswer?: boolean;
@@ -75,7 +75,7 @@ export type Service = Pick<ServiceSettings, "baseUrl" | "dialect"> & {
   readonly close: () => Promise<void>;
 };
 
-/** For the metrics. It never has the path, which holds ids. */
+/** For the metrics, so it never has the path, which holds ids. */
 export type AttemptReport = {
   /** The name of the call's kind, such as "breakdown". */
   readonly operation: string;

@@ -1,22 +1,40 @@
 // The rows of an answer: their groups, their metrics as exact decimal text, and the columns in which they are hashed and stored. Pure.
 
 import { hash } from "node:crypto";
-import { sumOf } from "../decimal.ts";
+import { decimalText, ExactNumber, numberSource, sumOf } from "../decimal.ts";
+import { AppError } from "../errors.ts";
 import type { Day } from "./days.ts";
-import { DIMENSIONS_OF, type Dimension, dimension, type Source } from "./dimensions.ts";
-import {
-  badAnswer,
-  decimalText,
-  describeJson,
-  type ExactNumber,
-  isNumber,
-  type JsonObject,
-  numberSource,
-} from "./json-value.ts";
+import { DIMENSIONS_OF, type Dimension, groupingIn, type Source } from "./dimensions.ts";
 import { METRICS_OF, type StoredMetric } from "./metrics.ts";
 
+/** The error for an answer that can't be read, or must not be believed. */
+export function badAnswer(reason: string): AppError {
+  return new AppError("bad_answer", reason);
+}
+
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof ExactNumber);
+}
+
+function isNumber(value: unknown): value is number | ExactNumber {
+  return typeof value === "number" || value instanceof ExactNumber;
+}
+
+/** Describes a value in an error message: its type, and the beginning of a text or a number. */
+export function describeJson(value: unknown): string {
+  if (value === null) return "null";
+  if (value === undefined) return "nothing";
+  if (Array.isArray(value)) return "an array";
+  if (isNumber(value)) return `the number ${numberSource(value).slice(0, 40)}`;
+  return typeof value === "object" ? "an object" : `the ${typeof value} ${JSON.stringify(value).slice(0, 40)}`;
+}
+
+// Groups: the values of the dimensions.
+
 export type Group = {
-  /** The same for all values that are stored as one group, whatever the order and the repetition of its members. */
+  /** The same for all values that are stored as one group: order and repetition of the members do not matter. */
   readonly key: string;
   /** The `key`, except that null, an empty and an absent value differ: to the service they are different groups. */
   readonly keyOfService: string;
@@ -24,13 +42,9 @@ export type Group = {
   readonly display: string | null;
 };
 
-/** The one group of an answer that is not grouped. */
 export const UNGROUPED: Group = { key: "all", keyOfService: "all", display: null };
 
-/**
- * Combines the groups of a row, one for each dimension. The combined group is shown as a JSON object with the value of each dimension: null for
- * "no value", the tags as an array, and any other value as its text.
- */
+/** Shown as a JSON object with the value of each dimension: null for "no value", the tags as an array, any other value as its text. */
 export function combinedGroup(dimensions: readonly Dimension[], groups: readonly Group[]): Group {
   const shown = dimensions.map((dimension, i) => `"${dimension}":${valueJson(dimension, groups[i]?.display ?? null)}`);
   return {
@@ -54,18 +68,16 @@ function valueJson(dimension: Dimension, display: string | null): string {
 export function groupOf(dimension: Dimension, value: unknown, row: number): Group {
   if (value === undefined) return ABSENT;
   if (value === null) return NULL;
-  for (const one of Array.isArray(value) ? value : [value]) {
-    if (one !== null && typeof one !== "string") {
-      throw badAnswer(
-        `results[${row}].${dimension}: expected a text, an array of texts or null, got ${describeJson(one)}`,
-      );
-    }
+  for (const member of Array.isArray(value) ? value : [value]) {
+    if (member === null || typeof member === "string") continue;
+    const expected = "expected a text, an array of texts or null";
+    throw badAnswer(`results[${row}].${dimension}: ${expected}, got ${describeJson(member)}`);
   }
   const json = JSON.stringify(value);
   return dimension === "tags" ? groupOfTags(json) : groupOfOthers(json);
 }
 
-/** Whether it is a value, and not one of the shapes of "no value". */
+/** False for each shape of "no value". */
 export function isValue(value: unknown): boolean {
   return Array.isArray(value) ? value.some(isValue) : value !== undefined && value !== null && value !== "";
 }
@@ -74,31 +86,33 @@ const noValue = (shape: string): Group => ({ key: "null", keyOfService: shape, d
 const ABSENT = noValue("absent");
 const NULL = noValue("null");
 
-// The same groups are in every answer of a series, so they are remembered. Tags are always shown as a JSON array, even a single one.
+type Members = readonly (string | null)[];
+
+// The same groups are in every answer of a series, so they are remembered.
 const groupOfTags = remembered((json) => groupFrom(json, (_, key) => key));
 const groupOfOthers = remembered((json) => groupFrom(json, displayOf));
 
-function groupFrom(json: string, display: (values: readonly (string | null)[], key: string) => string | null): Group {
-  const value: (string | null)[] = [JSON.parse(json)].flat();
-  if (!isValue(value)) return noValue(json);
-  const values = canonicalSet(value);
-  const key = JSON.stringify(values);
-  return { key, keyOfService: key, display: display(values, key) };
+function groupFrom(json: string, display: (members: Members, key: string) => string | null): Group {
+  const sent: Members = [JSON.parse(json)].flat();
+  if (!isValue(sent)) return noValue(json);
+  const members = canonicalSet(sent);
+  const key = JSON.stringify(members);
+  return { key, keyOfService: key, display: display(members, key) };
 }
 
 /** Sorts the members, each once. A member without a value is null and comes last: the service has sent it among models. */
-function canonicalSet(values: readonly (string | null)[]): (string | null)[] {
-  const texts = values.filter((value) => value !== null && value !== "");
+function canonicalSet(members: Members): Members {
+  const texts = members.filter((member) => member !== null && member !== "");
   const sorted = [...new Set(texts)].sort();
-  return texts.length < values.length ? [...sorted, null] : sorted;
+  return texts.length < members.length ? [...sorted, null] : sorted;
 }
 
-function displayOf(values: readonly (string | null)[], key: string): string | null {
-  const [value = null] = values;
-  return values.length > 1 ? key : value && withoutNul(value);
+/** Only tags are shown as a JSON array when there is one of them. */
+function displayOf([first = null, ...others]: Members, key: string): string | null {
+  return others.length > 0 ? key : first && withoutNul(first);
 }
 
-/** Postgres accepts no NUL in a text, so that it is shown as JSON would write it. */
+/** Postgres accepts no NUL in a text, so it is shown as JSON writes it. */
 function withoutNul(text: string): string {
   return text.replaceAll("\0", "\\u0000");
 }
@@ -107,7 +121,7 @@ function withoutNul(text: string): string {
 const REMEMBERED_MAX = 10_000;
 const REMEMBERED_LENGTH_MAX = 100;
 
-/** Keeps the results of a function that is called with the same texts again and again. No caller may change a result. */
+/** Keeps the results of a function that is called with the same texts again and again. */
 export function remembered<T>(compute: (text: string) => T): (text: string) => T {
   const results = new Map<string, T>();
   return (text) => {
@@ -121,20 +135,19 @@ export function remembered<T>(compute: (text: string) => T): (text: string) => T
   };
 }
 
+// Metrics: the numbers of a row.
+
 export type RowMetrics = {
-  /** In the order of METRICS_OF its source: exact decimal text; null if the service sent none. Only dollars may be negative. */
+  /** In the order of METRICS_OF the source, as exact decimal text; null if the service sent none. Only dollars may be negative. */
   readonly values: readonly (string | null)[];
   /** Other numbers than those of the metrics, as a JSON object with sorted names; null if there are none. */
   readonly extra: string | null;
 };
 
-const KNOWN_NAMES: Readonly<Record<Source, ReadonlySet<string>>> = {
-  usage: knownNames("usage"),
-  billing: knownNames("billing"),
-};
+const KNOWN_NAMES = { usage: knownNames("usage"), billing: knownNames("billing") };
 
 function knownNames(source: Source): ReadonlySet<string> {
-  const dimensions = DIMENSIONS_OF[source].flatMap((one) => [one, dimension(one).in2026?.grouping ?? one]);
+  const dimensions = DIMENSIONS_OF[source].flatMap((dimension) => [dimension, groupingIn("2026", dimension)]);
   return new Set([...METRICS_OF[source], ...dimensions, "grouping", "start", "end"]);
 }
 
@@ -142,29 +155,27 @@ function knownNames(source: Source): ReadonlySet<string> {
 export function readMetrics(row: JsonObject, rowNo: number, source: Source = "usage"): RowMetrics {
   const metrics = METRICS_OF[source];
   const values = metrics.map((metric) => readMetric(row[metric], rowNo, metric));
-  const extra: string[] = [];
-  for (const name in row) if (!KNOWN_NAMES[source].has(name)) extra.push(name);
-  const extraText = readExtra(row, extra, rowNo);
+  const extra: Record<string, string> = {};
+  for (const name in row) {
+    const value = row[name];
+    if (!KNOWN_NAMES[source].has(name) && isNumber(value)) extra[name] = finiteText(value, rowNo, name);
+  }
+  const extraJson = numbersJson(extra);
   // A row of billing may have no amount, which is not 0.
-  if (extraText === null && source === "usage" && values.every((value) => value === null)) {
+  if (extraJson === null && source === "usage" && values.every((value) => value === null)) {
     throw badAnswer(`results[${rowNo}]: the row has none of the metrics ${metrics.join(", ")}`);
   }
-  return { values, extra: extraText };
+  return { values, extra: extraJson };
 }
 
-function readExtra(row: JsonObject, names: string[], rowNo: number): string | null {
-  const members = names.sort().flatMap((name) => {
-    const value = row[name];
-    return isNumber(value) ? [`${JSON.stringify(name)}:${finiteText(value, rowNo, name)}`] : [];
-  });
-  return members.length > 0 ? `{${members.join(",")}}` : null;
+/** A JSON object of numbers, sorted by name; null without any. */
+function numbersJson(numbers: Readonly<Record<string, string | null>>): string | null {
+  const names = Object.keys(numbers).sort();
+  return names.length > 0 ? `{${names.map((name) => `${JSON.stringify(name)}:${numbers[name]}`).join(",")}}` : null;
 }
 
 function readMetric(value: unknown, rowNo: number, metric: StoredMetric): string | null {
-  // JavaScript writes these without an exponent.
-  if (typeof value === "number" && value >= 1e-6 && value < 1e21) return String(value);
   if (value === undefined || value === null) return null;
-  if (value === 0) return "0";
   if (!isNumber(value)) throw badAnswer(`results[${rowNo}].${metric}: expected a number, got ${describeJson(value)}`);
   const text = finiteText(value, rowNo, metric);
   // A credit is a negative amount.
@@ -184,11 +195,10 @@ function finiteText(value: number | ExactNumber, rowNo: number, metric: string):
 /** Adds up two rows, exactly. What only one of them has stays as it is. */
 export function addMetrics(a: RowMetrics, b: RowMetrics): RowMetrics {
   const [one, other] = [extraNumbers(a), extraNumbers(b)];
-  const names = [...new Set([...Object.keys(one), ...Object.keys(other)])].sort();
-  const extra = names.map((name) => `${JSON.stringify(name)}:${addAmounts(one[name], other[name])}`);
+  const names = Object.keys({ ...one, ...other });
   return {
     values: a.values.map((value, i) => addAmounts(value, b.values[i])),
-    extra: extra.length > 0 ? `{${extra.join(",")}}` : null,
+    extra: numbersJson(Object.fromEntries(names.map((name) => [name, addAmounts(one[name], other[name])]))),
   };
 }
 
@@ -199,6 +209,8 @@ function extraNumbers({ extra }: RowMetrics): Readonly<Record<string, string>> {
 function addAmounts(a: string | null | undefined, b: string | null | undefined): string | null {
   return a == null || b == null ? (a ?? b ?? null) : sumOf(a, b);
 }
+
+// Slices: the rows of a day.
 
 /** The rows of a slice in the order of their group keys, column by column. Every array has an element for each row. */
 export type Columns = {
@@ -241,7 +253,6 @@ export function rowCount(slices: readonly NormalisedSlice[]): number {
   return slices.reduce((sum, slice) => sum + slice.rowCount, 0);
 }
 
-/** A day without usage. */
 export function emptySlice(day: Day): NormalisedSlice {
   return sliceOf(day, false, columnsOf([]));
 }

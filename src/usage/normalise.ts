@@ -1,14 +1,18 @@
-// Turns an answer of the service into slices, or says why it can't be read. A doubtful answer is rejected whole: a number that looks right and
-// is wrong would cost more than a day that is late. Pure.
+// Turns an answer of the service into slices, or says why it can't be read. An answer with an unclear part is rejected whole: a number that
+// looks right and is wrong would cost more than a day that is late. Pure.
 
 import {
   type AnswerRow,
   addMetrics,
+  badAnswer,
   columnsOf,
   combinedGroup,
+  describeJson,
   type Group,
   groupOf,
+  isObject,
   isValue,
+  type JsonObject,
   type NormalisedSlice,
   type RowMetrics,
   readMetrics,
@@ -17,8 +21,7 @@ import {
   UNGROUPED,
 } from "./answer-rows.ts";
 import { addDays, type Day, dayCount, daysOf, isDay, type Window } from "./days.ts";
-import type { Dimension, Source } from "./dimensions.ts";
-import { badAnswer, describeJson, isObject, type JsonObject } from "./json-value.ts";
+import { type Dimension, groupingIn, type Source } from "./dimensions.ts";
 import type { UsageRequest } from "./plan.ts";
 import { dimensionsOf } from "./series.ts";
 
@@ -29,8 +32,8 @@ export type NormalisedAnswer = {
 };
 
 /**
- * Returns the slices that an answer covers: the days of the window, or without a window the days that the answer names, or `runDay` if it names
- * none. `askedAs` is the name under which the grouping was sent. Throws `bad_answer` with the reason.
+ * Returns a slice for each day of the window; without a window for each day that the answer names, or for `runDay` if it names none. `askedAs`
+ * is the name under which the grouping was sent. Throws `bad_answer` with the reason.
  */
 export function normalise(
   request: UsageRequest,
@@ -50,22 +53,24 @@ export function normalise(
   const { source, grouping } = request.series;
   const dimensions = dimensionsOf(grouping);
   // A grouping by several dimensions is sent under the same name in both dialects.
-  for (const one of dimensions) requireDimension(one, dimensions.length > 1 ? one : askedAs, results, source);
+  for (const name of dimensions) requireDimension(name, dimensions.length > 1 ? name : askedAs, results, source);
   if (source === "billing") requireDollars(answer, results);
 
-  const days = results.map((row, i) => dayOfRow(row, period, i));
-  const dated = days.filter((day) => day !== undefined);
-  if (dated.length > 0 && dated.length < days.length) {
-    throw badAnswer(`${days.length - dated.length} of ${days.length} rows name no day, so that their days are unknown`);
+  const rowDays = results.map((row, i) => dayOfRow(row, period, i));
+  const named = rowDays.filter((day) => day !== undefined);
+  if (named.length > 0 && named.length < rowDays.length) {
+    throw badAnswer(
+      `${rowDays.length - named.length} of ${rowDays.length} rows name no day, so that their days are unknown`,
+    );
   }
-  const rowsOf: RowsByDay = new Map();
+  const rows: RowsByDay = new Map();
   for (const [i, row] of results.entries()) {
     const metrics = readMetrics(row, i, source);
-    addRow(rowsOf, days[i] ?? runDay, { group: groupOfRow(row, dimensions, i), metrics }, dimensions);
+    addRow(rows, rowDays[i] ?? runDay, { group: groupOfRow(row, dimensions, i), metrics }, dimensions);
   }
-  const covered = coveredDays(request.window, period, [...new Set(dated)], runDay);
+  const covered = coveredDays(request.window, period, [...new Set(named)], runDay);
   const slices = (covered ?? [runDay]).map((day) =>
-    sliceOf(day, covered === undefined, columnsOf(rowsByGroup(rowsOf.get(day)?.values() ?? []), source)),
+    sliceOf(day, covered === undefined, columnsOf(rowsByGroup(rows.get(day)?.values() ?? []), source)),
   );
   return { slices, period };
 }
@@ -92,14 +97,15 @@ function requireDollars(answer: JsonObject, results: readonly JsonObject[]): voi
     throw badAnswer(`no row has the member "dollars"`);
 }
 
+/** The rows of each day by `keyOfService`. */
 type RowsByDay = Map<Day, Map<string, AnswerRow>>;
 
 /**
  * A group that is sent twice with the same numbers is one row. With different numbers, the answer is refused. To the service, null, an empty
  * and an absent value are different groups: their rows stay apart until `rowsByGroup` adds them up.
  */
-function addRow(slices: RowsByDay, day: Day, row: AnswerRow, dimensions: readonly Dimension[]): void {
-  const rows = slices.get(day) ?? new Map<string, AnswerRow>();
+function addRow(rowsByDay: RowsByDay, day: Day, row: AnswerRow, dimensions: readonly Dimension[]): void {
+  const rows = rowsByDay.get(day) ?? new Map<string, AnswerRow>();
   const twin = rows.get(row.group.keyOfService);
   if (twin && !sameMetrics(twin.metrics, row.metrics)) {
     throw badAnswer(
@@ -109,7 +115,7 @@ function addRow(slices: RowsByDay, day: Day, row: AnswerRow, dimensions: readonl
     );
   }
   rows.set(row.group.keyOfService, twin ?? row);
-  slices.set(day, rows);
+  rowsByDay.set(day, rows);
 }
 
 /** Adds up the rows of each group. The service counts no request in two of the rows with "no value". */
@@ -152,23 +158,18 @@ export function groupingEvidence(dimension: Dimension, answer: unknown): "value"
   return rows.some((row) => isValue(dimensionValue(row, dimension).value)) ? "value" : "no value";
 }
 
-const NAMES_OF_MODEL = ["model", "models"];
-
-/** The dimension's value and name, in the row's `grouping` or in the row itself; the value is undefined if it is absent. */
+/** The dimension's value in the row's `grouping` or in the row itself, under its name in either dialect; undefined if it is absent. */
 function dimensionValue(row: JsonObject, dimension: Dimension): { value: unknown; name: string } {
   const { grouping } = row;
   const inner = isObject(grouping) ? grouping : row;
-  for (const name of dimension === "model" ? NAMES_OF_MODEL : [dimension]) {
+  for (const name of [dimension, groupingIn("2026", dimension)]) {
     if (Object.hasOwn(inner, name)) return { value: inner[name], name };
     if (Object.hasOwn(row, name)) return { value: row[name], name };
   }
   return { value: undefined, name: dimension };
 }
 
-/**
- * The period that an answer names; undefined if it names none. Throws if its buckets are not days, or if the answer names another window than
- * was requested: a service that does not know `start` treats it as a feature.
- */
+/** Undefined if the answer names no period. Throws for another one than `window`: a service that does not know `start` treats it as a feature. */
 export function answerPeriod(answer: JsonObject, window: Window | undefined): Window | undefined {
   requireDailyBuckets(answer.resolution);
   const start = readDay(answer.start, "start");
@@ -191,7 +192,7 @@ function requireDailyBuckets(resolution: unknown): void {
   throw badAnswer(`expected buckets of one day, got resolution ${JSON.stringify(resolution).slice(0, 80)}`);
 }
 
-/** If the row names no day, it is the answer's period, which must be a single day. Undefined if the answer has no period either. */
+/** The day that the row names, or else the answer's period, which then must be a single day. Undefined if neither names one. */
 export function dayOfRow(row: JsonObject, period: Window | undefined, rowNo: number): Day | undefined {
   const holder = isObject(row.grouping) && (row.grouping.start ?? row.grouping.end) != null ? row.grouping : row;
   const start = readDay(holder.start, "start", rowNo);
@@ -211,23 +212,20 @@ export function dayOfRow(row: JsonObject, period: Window | undefined, rowNo: num
 /** Ten years: longer than any answer, and short enough to store a slice for each of its days. */
 const ANSWER_DAYS_MAX = 3_660;
 
-/**
- * The days that an answer covers: all days of the window, because a day without rows is a day without usage, or the days that the answer names.
- * These must end by tomorrow, which may have begun by the service's clock: one date far in the future would make every day up to it due.
- * Undefined if it names none.
- */
+/** All days of the window, because a day without rows is a day without usage; without a window the days that the answer names, if any. */
 export function coveredDays(
   window: Window | undefined,
   period: Window | undefined,
   rowDays: readonly Day[],
   runDay: Day,
 ): Day[] | undefined {
-  const covered = window ?? namedDays(period, rowDays, runDay);
-  if (!covered) return undefined;
-  if (!window && (covered.end > addDays(runDay, 1) || dayCount(covered) > ANSWER_DAYS_MAX)) {
-    throw badAnswer(`expected at most ${ANSWER_DAYS_MAX} days up to ${runDay}, got ${covered.start} to ${covered.end}`);
+  if (window) return daysOf(window);
+  const named = namedDays(period, rowDays, runDay);
+  // Tomorrow may have begun by the service's clock. A date far in the future would make every day up to it due.
+  if (named && (named.end > addDays(runDay, 1) || dayCount(named) > ANSWER_DAYS_MAX)) {
+    throw badAnswer(`expected at most ${ANSWER_DAYS_MAX} days up to ${runDay}, got ${named.start} to ${named.end}`);
   }
-  return daysOf(covered);
+  return named && daysOf(named);
 }
 
 /** The days from the first row's to the end of the answer's period, or to today if the period ends later. Without rows, only that last day. */
@@ -241,8 +239,8 @@ function namedDays(period: Window | undefined, rowDays: readonly Day[], runDay: 
 }
 
 /**
- * The days that an answer without a window empties: earlier answers covered them, and this one has no rows for them. They begin with
- * `oldestStored`, the oldest stored day in the period of the answer, and end before the first day that it covers.
+ * The days that an answer without a window empties: earlier answers had rows for them, and this one begins later. `oldestStored` is the oldest
+ * stored day in the period of the answer.
  */
 export function emptiedDays(covered: readonly Day[], oldestStored: Day | null | undefined): Day[] {
   const [first] = [...covered].sort();
@@ -254,7 +252,6 @@ function requireOneDay({ start, end }: Window, what: string): void {
   if (start !== end) throw badAnswer(`${what}: expected a bucket of one day, got ${start} to ${end}`);
 }
 
-/** Reads a day, which may be sent as the midnight that begins it. */
 function readDay(value: unknown, name: string, rowNo?: number): Day | undefined {
   if (value === undefined || value === null) return undefined;
   const day = typeof value === "string" ? dayFrom(value) : "";
@@ -263,7 +260,7 @@ function readDay(value: unknown, name: string, rowNo?: number): Day | undefined 
   throw badAnswer(`${path}: expected a day as YYYY-MM-DD, got ${describeJson(value)}`);
 }
 
-/** Returns an empty text for what is no day. */
+/** The day may be sent as the midnight that begins it. Empty if the text is no day. */
 const dayFrom = remembered((text) => {
   const day = text.replace(/T00:00(:00(\.0+)?)?(Z|\+00:00)?$/, "");
   return isDay(day) ? day : "";

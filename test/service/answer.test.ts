@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import { Secret } from "../../src/secret.ts";
 import { type Outcome, readAnswer } from "../../src/service/answer.ts";
-import { type ResponseHeaders, readErrorBody, redactorFor } from "../../src/service/errors.ts";
+import { type ResponseHeaders, readErrorBody, redactorFor } from "../../src/service/reply.ts";
 import { ENCODINGS } from "../support/encodings.ts";
 import { findSecrets } from "../support/leak-search.ts";
 import { serve } from "./open-test-service.ts";

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { Secret } from "../../src/secret.ts";
-import { type FailureKind, type ResponseHeaders, requestedWaitMs } from "../../src/service/errors.ts";
+import { type FailureKind, requestedWaitMs } from "../../src/service/errors.ts";
+import type { ResponseHeaders } from "../../src/service/reply.ts";
 import { ATTEMPTS_MAX, retryDelayMs } from "../../src/service/retry.ts";
 import type { Service } from "../../src/service/service.ts";
 import { answering, answeringJson, answerJson } from "../support/scripted-server.ts";
@@ -122,13 +123,10 @@ test.each<[string, ResponseHeaders, number | undefined]>([
   ["a date in the past is a wait of zero", { "retry-after": "Sun, 01 Mar 2026 11:00:00 GMT" }, 0],
   ["a date is compared with the Date", { date: LATER, "retry-after": "Wed, 04 Mar 2026 12:01:00 GMT" }, 60_000],
   ["an unreadable Date header is ignored", { date: "now", "retry-after": "Sun, 01 Mar 2026 12:00:09 GMT" }, 9_000],
-  ["of two headers the longer counts", { "retry-after": ["2", "5"] }, 5_000],
-  ["of two headers the one that can be read counts", { "retry-after": ["soon", "3"] }, 3_000],
   ["more than an hour is cut to an hour", { "retry-after": "3601" }, 3_600_000],
   ["a day is cut to an hour", { "retry-after": "86400" }, 3_600_000],
   ["more than a day is a mistake", { "retry-after": "86401" }, undefined],
   ["a date in 2099 is a mistake", { date: DATE, "retry-after": "Sun, 01 Mar 2099 12:00:00 GMT" }, undefined],
-  ["of two headers the plausible one counts", { "retry-after": ["999999999", "5"] }, 5_000],
 ])("the requested wait: %s", (_name, headers, expected) => {
   expect(requestedWaitMs(headers, NOW_MS)).toBe(expected);
 });

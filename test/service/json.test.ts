@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { parseExact } from "../../src/service/answer.ts";
-import { ExactNumber } from "../../src/usage/json-value.ts";
+import { ExactNumber } from "../../src/decimal.ts";
+import { parseExact } from "../../src/service/json.ts";
 
 test.each([
   ["0", 0],

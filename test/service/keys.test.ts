@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
+import { ExactNumber } from "../../src/decimal.ts";
 import { breakdownQuery, fetchBreakdown } from "../../src/service/breakdown.ts";
 import { deleteKey, fetchToken, listKeys } from "../../src/service/keys.ts";
-import { ExactNumber } from "../../src/usage/json-value.ts";
 import type { UsageRequest } from "../../src/usage/plan.ts";
 import type { Filter, Grouping } from "../../src/usage/series.ts";
 import { answering, answeringJson, answerJson, type Script } from "../support/scripted-server.ts";

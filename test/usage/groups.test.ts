@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { ExactNumber } from "../../src/decimal.ts";
 import { combinedGroup, groupOf } from "../../src/usage/answer-rows.ts";
-import { ExactNumber } from "../../src/usage/json-value.ts";
 
 const keyOf = (value: unknown) => groupOf("tags", value, 0).key;
 const shown = (value: unknown) => groupOf("model", value, 0).display;

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import { ExactNumber } from "../../src/decimal.ts";
 import { readMetrics } from "../../src/usage/answer-rows.ts";
-import { ExactNumber } from "../../src/usage/json-value.ts";
 import { METRICS } from "../../src/usage/metrics.ts";
 
 const ROW = 3;

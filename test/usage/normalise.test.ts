@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import { expect, test } from "vitest";
+import { ExactNumber } from "../../src/decimal.ts";
 import { emptySlice, type NormalisedSlice } from "../../src/usage/answer-rows.ts";
-import { ExactNumber } from "../../src/usage/json-value.ts";
 import { METRICS } from "../../src/usage/metrics.ts";
 import { groupingEvidence, normalise } from "../../src/usage/normalise.ts";
 import { RUN_DAY, sampleAnswer, sampleRequest, sampleRow, windowless } from "./sample-request.ts";

@@ -1,0 +1,94 @@
+// An HTTP answer of the service: its headers, and the text of an error body for a log line or an error message. Pure.
+
+import { isFreeOfSecret, Scrubber, type Secret } from "../secret.ts";
+import { toPrintableLine } from "../text.ts";
+
+/** The body is undefined if it was cut, or too long to be read. */
+export type Reply = {
+  readonly status: number;
+  readonly headers: ResponseHeaders;
+  readonly body: Uint8Array | undefined;
+};
+
+/** Header names in lower case; a header that came twice is a list. */
+export type ResponseHeaders = Readonly<Record<string, string | string[] | undefined>>;
+
+export function isUncompressed(headers: ResponseHeaders): boolean {
+  return (headers["content-encoding"] ?? "identity") === "identity";
+}
+
+export function isHtml(headers: ResponseHeaders): boolean {
+  return /\bhtml\b/i.test(String(headers["content-type"]));
+}
+
+const HTTP_DATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/;
+
+/** Date.parse alone accepts "1" as a date. */
+export function httpDateMs(date: ResponseHeaders[string]): number | undefined {
+  return HTTP_DATE.test(String(date)) ? Date.parse(String(date)) : undefined;
+}
+
+/** Replaces secrets. */
+export type Redact = (text: string) => string;
+
+/** Replaces the key of a call, which the service may repeat in any encoding, and everything that `scrub` replaces. */
+export function redactorFor(key: Secret, scrub: Redact): Redact {
+  return (text) => {
+    const scrubber = new Scrubber();
+    scrubber.add(key);
+    const hidden = scrub(scrubber.scrub(text));
+    return isFreeOfSecret(hidden, key.reveal()) ? hidden : "(not shown, as it may hold the key)";
+  };
+}
+
+/** For an answer that may hold a secret that the scrubber does not know yet. */
+export const REDACT_ALL: Redact = () => "";
+
+const LINE_LENGTH_MAX = 100;
+const SEARCHED_TEXT_LENGTH_MAX = 2_000;
+
+/** One line without control or direction characters, without secrets, and not longer than `lengthMax`. */
+export function sanitizeLine(text: string, redact: Redact, lengthMax = LINE_LENGTH_MAX): string {
+  // Redaction is slow on a long text, so the text is shortened first. It is cut to its final length only after redaction, because half a key
+  // might not be recognised.
+  const characters = [...redact(toPrintableLine(text.slice(0, SEARCHED_TEXT_LENGTH_MAX)))];
+  return characters.length <= lengthMax ? characters.join("") : `${characters.slice(0, lengthMax).join("")}…`;
+}
+
+const ERROR_TEXT_LENGTH_MAX = 300;
+
+/** `scope` is the missing scope if the text quotes one, such as `Check that your account has the 'keys:write' scope`. */
+export function readErrorBody({ headers, body }: Reply, redact: Redact) {
+  const read = textOfBody(headers, body);
+  const hidden = "(its words are not shown, as they may hold a new key)";
+  const text = sanitizeLine(read.text, redact, ERROR_TEXT_LENGTH_MAX) || hidden;
+  const requestId = sanitizeLine(String(headers["dg-request-id"] ?? read.requestId ?? ""), redact) || undefined;
+  return { text, requestId, scope: /'([\w-]+(?::[\w-]+)+)'/.exec(text)?.[1] };
+}
+
+/** A body that was cut or too long is not quoted: it could end with half a key, which no search recognises. */
+function textOfBody(headers: ResponseHeaders, body: Reply["body"]): { text: string; requestId?: string | undefined } {
+  if (body === undefined) return { text: "(a body that was cut or too long)" };
+  if (!isUncompressed(headers)) return { text: "(a compressed body)" };
+  if (body.length === 0) return { text: "(no body)" };
+  const text = new TextDecoder().decode(body);
+  if (isHtml(headers) || /^\s*<(?:!doctype|html|head|body|\?xml)/i.test(text)) return { text: "(an HTML page)" };
+  if (!/^\s*[{[]/.test(text)) return { text };
+
+  const fields = membersOf(text);
+  const textIn = (...names: readonly string[]) =>
+    names.map((name) => fields[name]).find((value): value is string => typeof value === "string" && value !== "");
+  const code = textIn("err_code", "error_code", "category");
+  const sentence = [textIn("message", "err_msg", "error"), textIn("details")].filter(Boolean).join(" ");
+  const message = [code, sentence].filter(Boolean).join(": ");
+  // JSON of another shape is not quoted: it may hold a secret.
+  return { text: message || "(a body without a message)", requestId: textIn("request_id") };
+}
+
+function membersOf(text: string): Readonly<Record<string, unknown>> {
+  try {
+    return { ...JSON.parse(text) };
+  } catch {
+    return {};
+  }
+}
