@@ -9,7 +9,7 @@ import {
   type EachDimension,
   type Source,
 } from "../usage/dimensions.ts";
-import { overlappingPrices } from "../usage/prices.ts";
+import { overlappingPrices } from "../usage/money.ts";
 import { BILLING_GROUPINGS, type Filter, filterKey, GROUPINGS, NO_CONDITIONS } from "../usage/series.ts";
 import type { ConfigIssue, Path } from "./json.ts";
 import { describeReceived, describeValue, didYouMean, formatPath, oneOf, quoteAll } from "./messages.ts";

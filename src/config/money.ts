@@ -1,11 +1,10 @@
 // The schemas of prices and budgets, and the rules for their fields. Pure.
 
 import { z } from "zod";
-import { BUDGET_PERIODS, BUDGET_SCOPES, type BudgetScope, SCOPE_GROUPINGS } from "../usage/budgets.ts";
 import type { Source } from "../usage/dimensions.ts";
 import { METRICS } from "../usage/metrics.ts";
+import { BUDGET_PERIODS, BUDGET_SCOPES, type BudgetScope, PRICED_TIMES, SCOPE_GROUPINGS } from "../usage/money.ts";
 import type { ExportJob } from "../usage/plan.ts";
-import { PRICED_TIMES } from "../usage/prices.ts";
 import { filterKey, type Grouping, NO_CONDITIONS, type Project } from "../usage/series.ts";
 import { Currency, Day, Decimal, Name, object, text, withRules } from "./fields.ts";
 import type { ConfigIssue, Path } from "./json.ts";

@@ -18,7 +18,7 @@ import {
 } from "../show/format.ts";
 import { present, projectsText, shellQuoted, truncate } from "../text.ts";
 import { RETRIED_CODES } from "../usage/backfill.ts";
-import type { BudgetUse } from "../usage/budgets.ts";
+import type { BudgetUse } from "../usage/money.ts";
 import type { ProjectHealth, SliceCounts } from "./coverage.ts";
 import type { JobHealth } from "./jobs.ts";
 import type { RotationHealth } from "./keys.ts";

@@ -28,9 +28,9 @@ import {
   whyNotCompared,
 } from "../../show/sentences.ts";
 import { present } from "../../text.ts";
-import type { BudgetUse } from "../../usage/budgets.ts";
 import { dayCount } from "../../usage/days.ts";
 import { addsUp, groupingNoun } from "../../usage/dimensions.ts";
+import type { BudgetUse } from "../../usage/money.ts";
 import type { View } from "../question.ts";
 import { pageHref, type Section } from "./frame.ts";
 import { groupParameters } from "./usage-sections.ts";
