@@ -1,6 +1,6 @@
 // Decides which days are read outside of a job's window: those of a backfill, and due slices that are read again. Pure.
 
-import { DAY_MS, type Day, daysOf, type Window } from "./days.ts";
+import { DAY_MS, type Day, daysOf, HOUR_MS, type Window } from "./days.ts";
 import {
   dueDays,
   type ExportJob,
@@ -24,7 +24,6 @@ export type BackfillMode = (typeof BACKFILL_MODES)[number];
 /** By seriesKey and day. A slice without an entry was never read, and is missing. */
 export type KnownSlices = ReadonlyMap<string, Readonly<Record<Day, SliceStatus>>>;
 
-/** A job and the series that it reads in a backfill. */
 export type BackfillJob = { readonly job: ExportJob; readonly series: readonly Series[] };
 
 export type BackfillPlan = { readonly job: ExportJob; readonly plan: ExportPlan };
@@ -39,10 +38,7 @@ export function distinctSeries(jobs: readonly ExportJob[], selection: Selection)
   });
 }
 
-/**
- * For each job, the newest days of all its series come first. A job without requests is left out. Requests are as long as allowed: a year of
- * 16 series takes 192 of them, where single days would take 5,840.
- */
+/** A job without requests is left out. Requests are as long as allowed: a year of 16 series takes 192 requests, not 5,840. */
 export function planBackfill(
   jobs: readonly BackfillJob[],
   range: Window,
@@ -64,49 +60,44 @@ export function planBackfill(
   });
 }
 
-/** How many slices of a range have each status. */
 export function countStatuses(jobs: readonly BackfillJob[], range: Window, known: KnownSlices) {
   const days = daysOf(range);
   const counts: Record<SliceStatus, number> = { complete: 0, suspect: 0, failed: 0, missing: 0 };
-  for (const one of jobs.flatMap(({ series }) => series)) {
-    const statuses = known.get(seriesKey(one));
+  for (const series of jobs.flatMap((job) => job.series)) {
+    const statuses = known.get(seriesKey(series));
     for (const day of days) counts[statuses?.[day] ?? "missing"]++;
   }
   return counts;
 }
 
 /**
- * A due slice that is not complete, or was not read since its day was over. A suspect slice is left out if a good reading since then is stored
- * and the next scheduled run reads it again.
+ * A due slice that is not complete, or was not read since its day was over. A suspect slice is left out if the next scheduled run reads it again,
+ * and a good reading is stored since its day was over.
  */
 export type DueSlice = {
   readonly seriesId: number;
   readonly day: Day;
   readonly status: "missing" | "failed" | "suspect";
   readonly attemptedAt: Date | null;
-  /** When the first of its failures in a row was, or when the first doubtful answer was asked for. */
+  /** When the first of its consecutive failures was, or when the first doubtful answer was asked for. */
   readonly since: Date | null;
-  /** Why it failed. */
   readonly code?: string | null;
 };
 
 /** The codes of failures that may be over in a minute. Another attempt after any other failure would have the same result. */
 export const RETRIED_CODES: readonly string[] = ["unavailable", "rate_limited"];
 
-/** A slice that the run itself has tried is due again only if the failure may be over. Another slice is due if it was so when the run began. */
+/** A slice that the run itself has tried is due again only if the failure may be over; any other slice, if it was due when the run began. */
 export function isDueInRun(slice: DueSlice, startedAt: Date): boolean {
-  const { attemptedAt, code } = slice;
-  if (slice.status !== "missing" && attemptedAt && attemptedAt >= startedAt) return RETRIED_CODES.includes(code ?? "");
+  const { status, attemptedAt, code } = slice;
+  if (status !== "missing" && attemptedAt && attemptedAt >= startedAt) return RETRIED_CODES.includes(code ?? "");
   return isDueForRetry(slice, startedAt);
 }
 
-const RETRY_DELAY_MS_MIN = 60 * 60_000;
-const RETRY_DELAY_MS_MAX = DAY_MS;
-
-/** The delay is as long as the trouble has lasted, so that it doubles with each attempt: what is refused now is often refused an hour later. */
+/** The delay is as long as the failures have lasted, so it doubles with each attempt: what is refused now is often refused an hour later. */
 export function isDueForRetry({ status, attemptedAt, since }: DueSlice, now: Date): boolean {
   if (status === "missing" || attemptedAt === null) return true;
   const lastedMs = attemptedAt.getTime() - (since ?? attemptedAt).getTime();
-  const delayMs = Math.min(Math.max(lastedMs, RETRY_DELAY_MS_MIN), RETRY_DELAY_MS_MAX);
+  const delayMs = Math.min(Math.max(lastedMs, HOUR_MS), DAY_MS);
   return now.getTime() - attemptedAt.getTime() >= delayMs;
 }

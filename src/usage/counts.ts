@@ -4,7 +4,6 @@ export type RunTrigger = "schedule" | "manual" | "catchup" | "backfill";
 
 /** The counts of a run that did nothing. */
 export const NO_COUNTS = {
-  /** Usage requests made. */
   requests: 0,
   /** Slices that the run was to read. The next five fields count how these ended. */
   planned: 0,

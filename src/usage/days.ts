@@ -5,8 +5,8 @@ import { millisecondsInDay, millisecondsInHour } from "date-fns/constants";
 import { differenceInHours } from "date-fns/differenceInHours";
 import { isValid } from "date-fns/isValid";
 
-// Functions of date-fns that count hours know no time zone, unlike those that count days; a day in UTC has 24 hours. Each function is imported
-// from its own module: the whole package loads every locale, which takes a second and 300 MB.
+// The functions of date-fns that count days use the machine's time zone, those that count hours do not; a day in UTC has 24 hours. Each function
+// is imported from its own module: the whole package loads every locale, which takes a second and 300 MB.
 
 export const HOUR_MS = millisecondsInHour;
 export const DAY_MS = millisecondsInDay;
@@ -39,16 +39,15 @@ export function daysOf(window: Window): Day[] {
   return Array.from({ length: Math.max(dayCount(window), 0) }, (_, index) => addDays(window.start, index));
 }
 
-/** Whether the text is a day that exists: not 2026-02-30. */
+/** False for a day that does not exist, such as 2026-02-30. */
 export function isDay(text: string): boolean {
-  if (!/^\d{4}-\d{2}-\d{2}$/.test(text)) return false;
   const instant = startOfDay(text);
-  return isValid(instant) && dayOf(instant) === text;
+  return /^\d{4}-/.test(text) && isValid(instant) && dayOf(instant) === text;
 }
 
 // The periods that people choose, and what they are compared with.
 
-/** Whole weeks, so that the periods before have as many days of each weekday. */
+/** Whole weeks, so that earlier periods of the same length have as many days of each weekday. */
 export const DAYS_DEFAULT = 28;
 /** A leap year. A chart can't show more days. */
 export const DAYS_MAX = 366;
@@ -76,10 +75,12 @@ function isCalendarMonth({ start, end }: Window): boolean {
   return start.endsWith("-01") && end.slice(0, 7) === start.slice(0, 7) && addDays(end, 1).endsWith("-01");
 }
 
-type FieldNames = { readonly from: string; readonly to: string };
-
-/** Returns the first rule that the period breaks. `from` and `to` name the options or form fields of its first and last day. */
-export function periodError({ start, end }: Window, today: Day, { from, to }: FieldNames): string | undefined {
+/** The first rule that the period breaks. `from` and `to` are the names of the options or form fields for its first and last day. */
+export function periodError(
+  { start, end }: Window,
+  today: Day,
+  { from, to }: { readonly from: string; readonly to: string },
+): string | undefined {
   if (end > today) return `${to}: expected ${today} or before, which is today in UTC; got ${end}`;
   if (start > end) return `${from}: expected ${end} or before, which is the last day; got ${start}`;
   if (start < DAY_MIN) return `${from}: expected ${DAY_MIN} or after; got ${start}`;

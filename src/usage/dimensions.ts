@@ -15,13 +15,13 @@ type DimensionEntry = {
   readonly sources: readonly Source[];
   /** The description of a filter by it in the configuration's schema. */
   readonly description: string;
-  /** What people call one value, and several. */
-  readonly noun: readonly [one: string, many: string];
-  /** Whether the usage of its groups adds up to the total; false if a request may count in several groups. */
+  /** What people call a value. */
+  readonly noun: string;
+  /** False if a request may count in several groups, so that their usage is more than the total. */
   readonly addsUp: boolean;
-  /** If a group may be a set of values, what one of them is called in the name of the view bi.usage_by_single_MEMBER. */
+  /** Given if a group may be a set of values: the name of one value, as in the view bi.usage_by_single_MEMBER. */
   readonly member?: string;
-  /** Whether the configuration may ask for a filter by each value. Every dialect must filter by the values that it groups by. */
+  /** Whether the configuration may ask for a filter by each value. Only possible if every dialect filters by the values that it groups by. */
   readonly hasEach: boolean;
   /** The names in dialect "2026" where they differ from `name`; as a filter null where it has none. */
   readonly in2026?: { readonly grouping?: string; readonly filter?: string | null };
@@ -29,17 +29,17 @@ type DimensionEntry = {
   readonly filtersById2026?: true;
   /** The values that the published interface lists. Those of other dimensions are free text. */
   readonly values?: Readonly<Partial<Record<Source, readonly string[]>>>;
-  /** The sources in which every request has a value of it. An answer of theirs without any value was not grouped. */
+  /** The sources in which every request has a value. An answer without any value was not grouped. */
   readonly alwaysFilledIn?: readonly Source[];
 };
 
-/** The best known comes first: where the total is not exported, it is added up from the first of them that is. */
+/** The best known comes first. A total that is not exported is added up from the first dimension that is. */
 const TABLE = [
   {
     name: "line_item",
     sources: ["billing"],
     description: 'The line item of the bill, such as "streaming::nova-3". Billing only.',
-    noun: ["line item", "line items"],
+    noun: "line item",
     addsUp: true,
     hasEach: false,
     alwaysFilledIn: ["billing"],
@@ -48,7 +48,7 @@ const TABLE = [
     name: "model",
     sources: ["usage"],
     description: "The model used.",
-    noun: ["model", "models"],
+    noun: "model",
     addsUp: true,
     member: "model",
     hasEach: false,
@@ -60,7 +60,7 @@ const TABLE = [
     name: "accessor",
     sources: ["usage", "billing"],
     description: "The public identifier of an API key.",
-    noun: ["API key", "API keys"],
+    noun: "API key",
     addsUp: true,
     hasEach: true,
     alwaysFilledIn: ["billing"],
@@ -69,7 +69,7 @@ const TABLE = [
     name: "tags",
     sources: ["usage", "billing"],
     description: "A tag used.",
-    noun: ["tags", "sets of tags"],
+    noun: "tags",
     addsUp: false,
     member: "tag",
     hasEach: true,
@@ -79,7 +79,7 @@ const TABLE = [
     name: "endpoint",
     sources: ["usage"],
     description: "The endpoint used.",
-    noun: ["endpoint", "endpoints"],
+    noun: "endpoint",
     addsUp: true,
     hasEach: true,
     values: { usage: ["listen", "speak", "agent", "read"] },
@@ -89,7 +89,7 @@ const TABLE = [
     name: "method",
     sources: ["usage"],
     description: "The processing method.",
-    noun: ["method", "methods"],
+    noun: "method",
     addsUp: true,
     hasEach: true,
     values: { usage: ["sync", "async", "streaming"] },
@@ -99,7 +99,7 @@ const TABLE = [
     name: "deployment",
     sources: ["usage", "billing"],
     description: "The deployment type.",
-    noun: ["deployment", "deployments"],
+    noun: "deployment",
     addsUp: true,
     hasEach: true,
     values: {
@@ -112,7 +112,7 @@ const TABLE = [
     name: "feature_set",
     sources: ["usage"],
     description: 'The features used together. The dialect "2026" has no such filter.',
-    noun: ["feature set", "feature sets"],
+    noun: "feature set",
     addsUp: false,
     member: "feature",
     hasEach: false,
@@ -153,7 +153,6 @@ export const DIMENSIONS_OF: Readonly<Record<Source, readonly Dimension[]>> = {
   billing: BILLING_DIMENSIONS,
 };
 
-/** The values that the published interface lists; undefined for a dimension with free text. */
 export function documentedValues(name: Dimension, source: Source): readonly string[] | undefined {
   return dimension(name).values?.[source];
 }
@@ -179,7 +178,6 @@ export function addsUp(grouping: string): boolean {
   return ENTRIES.get(grouping)?.addsUp ?? true;
 }
 
-/** What one value of a group is called in the names of views; undefined if no group has several values. */
 export function memberOf(grouping: string): string | undefined {
   return ENTRIES.get(grouping)?.member;
 }
@@ -189,11 +187,11 @@ export function isSet(grouping: string): boolean {
   return memberOf(grouping) !== undefined;
 }
 
-/** The groupings by at most one dimension whose groups add up to the total, the best known first. */
+/** The best known comes first, after the total itself. */
 export const TOTAL_GROUPINGS = ["none", ...TABLE.map(({ name }) => name).filter(addsUp)] as const;
 
 export function groupingNoun(grouping: string): string {
-  return ENTRIES.get(grouping)?.noun[0] ?? grouping;
+  return ENTRIES.get(grouping)?.noun ?? grouping;
 }
 
 /** The features that the service's documentation names, whether a project used them or not. */

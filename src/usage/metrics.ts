@@ -6,9 +6,7 @@ import type { Source } from "./dimensions.ts";
 type MetricEntry = {
   /** The name in the service and of the column. */
   readonly name: string;
-  /** What people call it. */
   readonly label: string;
-  /** What an amount of it counts. */
   readonly unit: "hours" | "tokens" | "characters" | "requests";
   /** The comment on its columns. */
   readonly meaning: string;
@@ -37,10 +35,8 @@ export const METRIC_TABLE = [
 
 export type Metric = (typeof METRIC_TABLE)[number]["name"];
 
-/** Each metric of usage has a column of its own. */
 export const METRICS = METRIC_TABLE.map(({ name }) => name) as readonly Metric[] as readonly [Metric, ...Metric[]];
 
-/** The metrics of both sources. */
 export const STORED_METRICS = [...METRICS, "dollars"] as const;
 export type StoredMetric = Metric | "dollars";
 

@@ -19,6 +19,7 @@ import type { AnswerRules } from "./slice-decision.ts";
 /** The service may answer a longer window in weeks instead of days, and its longest window is not published. */
 export const REQUEST_DAYS_MAX = 31;
 
+/** What happens to a filter with a feature that Get Fields does not list. */
 export const FEATURE_CHECKS = ["error", "warn", "off"] as const;
 
 export type ExportJob = AnswerRules & {
@@ -30,26 +31,23 @@ export type ExportJob = AnswerRules & {
   readonly projects: readonly Project[];
   readonly groupings: readonly Grouping[];
   readonly filters: readonly Filter[];
-  /** Each value of these dimensions that was seen is a filter as well. */
   readonly fanOuts?: readonly FanOut[];
-  /** Left out until it is read from the database. */
+  /** The filters of the fan-outs; left out until they are read from the database. */
   readonly seen?: Seen;
-  /** If it is left out, no date is sent, and the answer is stored under the days that it names. */
+  /** The days before a run that it reads. Without a window no date is sent, and the answer is stored under the days that it names. */
   readonly window?: { readonly days: number; readonly today: boolean };
-  /** What happens to a filter with a feature that Get Fields does not list. */
   readonly checkFeatures: (typeof FEATURE_CHECKS)[number];
 };
 
 /** One breakdown call. Without a window the service chooses the days. */
 export type UsageRequest = { readonly series: Series; readonly window: Window | undefined };
 
-/** The source is named only if it is not usage. */
 export function describeRequest({ series, window }: UsageRequest): SeriesName & Partial<Window> {
   const { project, source, grouping, filter } = series;
   return { project: project.name, ...(source !== "usage" && { source }), grouping, filter: filter.name, ...window };
 }
 
-/** What a plan is restricted to. A field that is left out restricts nothing. */
+/** What a person restricts a plan to. */
 export type Selection = {
   readonly projects?: readonly string[] | undefined;
   readonly groupings?: readonly Grouping[] | undefined;
@@ -58,10 +56,7 @@ export type Selection = {
   readonly days?: readonly Day[] | undefined;
 };
 
-/**
- * Every grouping under every filter of every project. The projects alternate, because the first call with a key is made alone: meanwhile calls
- * for other projects are made.
- */
+/** The projects alternate, because the first call with a key is made alone: meanwhile calls for other projects are made. */
 export function seriesOf(job: ExportJob, selection: Selection = {}): Series[] {
   const projects = job.projects.filter(({ name }) => selection.projects?.includes(name) ?? true);
   const filters = job.filters.filter(({ name }) => selection.filters?.includes(name) ?? true);
@@ -97,7 +92,7 @@ export function configuredSeries(jobs: readonly ExportJob[]): ConfiguredSeries[]
   return [...configured.values()];
 }
 
-/** Requests for some days of one series: one for each stretch of consecutive days, the newest first. */
+/** One request for each stretch of consecutive days that a request may have, the newest first. */
 export function requestsOfDays(series: Series, days: readonly Day[]): UsageRequest[] {
   return consecutiveDays(days)
     .flatMap(splitWindow)
@@ -106,17 +101,17 @@ export function requestsOfDays(series: Series, days: readonly Day[]): UsageReque
 
 export type DueDays = {
   /**
-   * The first due day of a series that had no due days before. Undefined if a person picked only days before yesterday: no schedule
-   * promises the days between those and the first scheduled run.
+   * The first due day of a series that had none. Undefined if a person picked only days before yesterday: no schedule promises the days
+   * between those and the first scheduled run.
    */
   readonly first: Day | undefined;
-  /** The oldest consecutive days of the run: earlier due days extend back to them only if they adjoin. */
+  /** The oldest consecutive days of the run. A series that has due days gets these only if they adjoin its first one. */
   readonly oldestWindow: Window;
-  /** The newest of the days that is over. */
+  /** The newest day of the run that is over. */
   readonly through: Day;
 };
 
-/** The days that a run makes due; undefined if only the answer shows them. */
+/** Undefined if only the answer shows which days are due. */
 export function dueDays(job: ExportJob, today: Day, selection: Selection = {}): DueDays | undefined {
   const windows = windowsOf(job, today, selection);
   const newest = windows?.[0];
@@ -149,8 +144,8 @@ type StoredState = {
 };
 
 /**
- * Plans the window of the job, or the picked days, except settled slices; and, unless days were picked, earlier days that need another reading.
- * The newest days come first, so that the days people look at are fresh even if the service stops answering half-way.
+ * Plans the window of the job, or the picked days, without settled slices. Unless days were picked, also plans earlier days that need another
+ * reading. The newest days come first, so that they are fresh even if the service stops answering half-way.
  */
 export function planRun(
   job: ExportJob,
@@ -164,10 +159,9 @@ export function planRun(
     if (!windowDays) {
       return readsWindow && !isSettled?.(series, undefined) ? [{ series, window: undefined }] : [];
     }
-    const before = (toReread.get(seriesKey(series)) ?? [])
-      .map(({ day }) => day)
-      .filter((day) => !selection.days && (!readsWindow || !due || day < due.oldestWindow.start));
     const unsettled = readsWindow ? windowDays.filter((day) => !isSettled?.(series, day)) : [];
+    const again = selection.days ? [] : (toReread.get(seriesKey(series)) ?? []).map(({ day }) => day);
+    const before = again.filter((day) => !readsWindow || !due || day < due.oldestWindow.start);
     return requestsOfDays(series, [...unsettled, ...before]);
   });
   return { requests: requests.sort(newestFirst), runDay: today, due };
@@ -184,13 +178,13 @@ export function windowOf({ window }: ExportJob, runDay: Day): Window | undefined
   return window && { start: addDays(runDay, -window.days), end: window.today ? runDay : addDays(runDay, -1) };
 }
 
-/** The newest comes first. */
+/** The window of the job, or those of the picked days, the newest first. */
 function windowsOf(job: ExportJob, today: Day, { days }: Selection): readonly Window[] | undefined {
   const window = windowOf(job, today);
   return window && (days ? consecutiveDays(days) : [window]);
 }
 
-/** Joins consecutive days into windows, the newest first. */
+/** The newest comes first. */
 function consecutiveDays(days: readonly Day[]): Window[] {
   const windows: Window[] = [];
   for (const day of [...new Set(days)].sort().reverse()) {
@@ -201,17 +195,17 @@ function consecutiveDays(days: readonly Day[]): Window[] {
   return windows;
 }
 
-/** Splits a window into windows that one request may have, the newest first. */
+/** Splits a window into those of requests, the newest first. */
 export function splitWindow(window: Window): Window[] {
-  const stretches: Window[] = [];
+  const windows: Window[] = [];
   for (let end = window.end; end >= window.start; end = addDays(end, -REQUEST_DAYS_MAX)) {
     const start = addDays(end, 1 - REQUEST_DAYS_MAX);
-    stretches.push({ start: start < window.start ? window.start : start, end });
+    windows.push({ start: start < window.start ? window.start : start, end });
   }
-  return stretches;
+  return windows;
 }
 
-/** How many requests a project has at once. Alone, twice the slots, so that none is idle; beside others not all of them, as its calls may hang. */
+/** How many requests of a project run at once. A single project fills all slots. One of several leaves a slot free, as its calls may hang. */
 export function requestsAtOnce(maxConcurrent: number, projects: number): number {
   return projects === 1 ? 2 * maxConcurrent : Math.max(1, maxConcurrent - 1);
 }

@@ -28,7 +28,7 @@ function subsetsOf([first, ...rest]: readonly string[]): string[] {
   return [first, ...others.map((other) => `${first},${other}`), ...others];
 }
 
-/** The grouping by these dimensions in whatever order; undefined if no source has it. */
+/** The grouping by these dimensions in any order; undefined if no source has it. */
 export function groupingBy(dimensions: readonly string[]): Grouping | undefined {
   const wanted = [...dimensions].sort().join(",");
   return [...GROUPINGS, ...BILLING_GROUPINGS].find((grouping) => grouping === wanted);
@@ -36,15 +36,15 @@ export function groupingBy(dimensions: readonly string[]): Grouping | undefined 
 
 /** In alphabetical order; empty for "none". */
 export function dimensionsOf(grouping: Grouping): readonly Dimension[] {
-  const names: readonly string[] = grouping.split(",");
-  return DIMENSIONS.filter((one) => names.includes(one));
+  const names = grouping.split(",");
+  return DIMENSIONS.filter((name) => names.includes(name));
 }
 
 export type Project = { readonly id: string; readonly name: string };
 
 /** A project that the service has listed at some time, as it is stored. */
 export type KnownProject = Project & {
-  /** The list that it is in: the name of the key that lists it (`keyName` in config/projects.ts). */
+  /** The name of the key that lists it (`keyName` in config/projects.ts). */
   readonly list: string;
   /** Since when it has this name. */
   readonly namedAt: Date;
@@ -52,13 +52,13 @@ export type KnownProject = Project & {
   readonly vanishedAt: Date | null;
 };
 
-/** A named set of conditions; without conditions it is all usage, whatever its name. */
+/** Without conditions it is all usage, whatever its name. */
 export type Filter = {
   readonly name: string;
   /** The value that is sent for each feature, as text such as "true". */
   readonly features: Readonly<Record<string, string>>;
   readonly dimensions: Readonly<Partial<Record<Dimension, string>>>;
-  /** Set if the value was seen in stored usage. The service then knows the value, even if it does not list it. */
+  /** The value was seen in stored usage, so the service knows the value, even if it does not list it. */
   readonly isSeen?: true;
 };
 
@@ -84,10 +84,10 @@ export function seriesText({ project, source = "usage", grouping, filter }: Seri
   return `${project} / ${source === "usage" ? "" : `${source} `}${grouping} / ${filter}`;
 }
 
-/** A plan of thousands of projects asks for the key of the same filter very often. */
+/** Kept because a plan of thousands of projects asks for the key of the same filter very often. */
 const FILTER_KEYS = new WeakMap<Filter, string>();
 
-/** The filter's identity: its conditions as canonical JSON. A filter with other conditions is another series. */
+/** The filter's conditions as canonical JSON: a filter with other conditions makes another series. */
 export function filterKey(filter: Filter): string {
   const known = FILTER_KEYS.get(filter);
   if (known !== undefined) return known;
@@ -97,7 +97,7 @@ export function filterKey(filter: Filter): string {
   return key;
 }
 
-/** Undefined without conditions, which JSON leaves out. */
+/** Undefined without conditions, so that JSON leaves them out. */
 function sortedConditions(conditions: Readonly<Record<string, string>>) {
   const entries = Object.entries(conditions).sort(([a], [b]) => (a < b ? -1 : 1));
   return entries.length > 0 ? Object.fromEntries(entries) : undefined;
@@ -110,7 +110,8 @@ export function seriesKey(series: Series): string {
   return JSON.stringify([series.source, series.project.id, series.grouping, filterKey(series.filter)]);
 }
 
-/** Makes each value of a dimension that was seen in stored usage a filter. */
+// Fan-outs: each value of a dimension that was seen in stored usage is a filter.
+
 export type FanOut = {
   readonly dimension: EachDimension;
   /** How many values of each project are read: those with the most requests. */
@@ -127,16 +128,15 @@ export type SeenValues = {
 export type SeenValue = {
   readonly filter: Filter;
   /**
-   * From the first day of the window on which the value was seen to the newest day that was read by the dimension. Undefined if it was seen only
-   * outside of the window, on days that a person asks for.
+   * From the first day of the window on which the value was seen to the newest day that was read by the dimension. Undefined if the value was
+   * seen only on other days, which a person asks for.
    */
   readonly days: Window | undefined;
 };
 
-/** The values that were seen in each project, by its id. */
+/** By the id of the project. */
 export type Seen = ReadonlyMap<string, readonly SeenValues[]>;
 
-/** The filter for one value of a dimension. */
 export function seenFilter(dimension: Dimension, value: string): Filter {
   return { name: `${dimension}=${value}`, features: {}, dimensions: { [dimension]: value }, isSeen: true };
 }
@@ -151,7 +151,7 @@ export function namesFanOut(fanOuts: readonly FanOut[], name: string): boolean {
   return fanOuts.some(({ dimension }) => name.startsWith(`${dimension}=`));
 }
 
-/** The series of the values that were seen in the project. `names` selects filters. */
+/** `names` are those of the wanted filters; without it all are. */
 export function seenSeries(
   { seen }: { readonly seen?: Seen },
   project: Project,
@@ -167,8 +167,8 @@ export function seenSeries(
   });
 }
 
-/** The days of the value that the series filters by, see SeenValue; undefined also if its filter is of no fan-out. */
+/** The days of the value that the series filters by (SeenValue); undefined also if its filter belongs to no fan-out. */
 export function seenDays({ seen }: { readonly seen?: Seen }, { project, filter }: Series): Window | undefined {
-  const values = seen?.get(project.id)?.flatMap((one) => one.values) ?? [];
-  return values.find((value) => value.filter === filter)?.days;
+  const values = seen?.get(project.id)?.flatMap(({ values }) => values);
+  return values?.find((value) => value.filter === filter)?.days;
 }

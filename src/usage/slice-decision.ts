@@ -6,7 +6,7 @@ import { GUARDED_FROM, METRIC_TABLE, STORED_METRICS, type StoredMetric } from ".
 /** `missing` includes a slice that was read only before its day was over. */
 export type SliceStatus = "complete" | "suspect" | "failed" | "missing";
 
-/** Why an answer is not believed: it has no rows, or far less usage than is stored, or its numbers may not be those of its filter. */
+/** Why an answer is not believed: `empty`: it has no rows; `fall`: it has far less usage than is stored. */
 export type DoubtKind = "empty" | "fall" | FilterDoubt["kind"];
 
 /** A doubtful answer, whose rows were not stored. */
@@ -23,7 +23,6 @@ export type Doubt = {
 /** The sums of the absolute amounts of a slice, in the order of STORED_METRICS; undefined if no row has the metric. */
 export type Totals = readonly (number | undefined)[];
 
-/** What is stored of a slice. */
 export type StoredSlice = {
   /** The fetch whose rows are visible; 0 while there is none. */
   readonly fetchNo: number;
@@ -40,7 +39,6 @@ export type IncomingSlice = {
   readonly contentHash: string;
   readonly rows: number;
   readonly totals: Totals;
-  /** When the service was asked. */
   readonly askedAt: Date;
   readonly filterDoubt?: FilterDoubt | undefined;
 };
@@ -57,32 +55,31 @@ export type FilterDoubt = {
   readonly isConfirmable: boolean;
 };
 
-/** "confirm": a doubtful answer replaces stored numbers only after a later run got the same answer. */
+/** With "confirm", a doubtful answer replaces stored numbers only after a later run got the same answer. */
 export const GUARD_MODES = ["confirm", "off"] as const;
 type GuardMode = (typeof GUARD_MODES)[number];
 
 type Guards = {
   /** For an answer without rows, where rows are stored. */
   readonly emptyGuard: GuardMode;
-  /** For an answer with less than a tenth of the stored numbers. */
+  /** For an answer with less than a tenth of the stored numbers. Only this guard needs `totals`. */
   readonly cliffGuard: GuardMode;
 };
 
 /**
  * - `stale`: a later fetch is stored or in doubt already; nothing is touched
- * - `suspect`: the answer would remove all rows or over 90 % of the numbers, or its numbers may not be those of the filter; what
- *   is stored is kept until a later run confirms the answer
+ * - `suspect`: the answer is doubtful; what is stored is kept until a later run confirms the answer
  * - `unchanged`: the same numbers; no row is written
  * - `replace`: the rows become those of the answer
  */
 export type SliceDecision = "stale" | "suspect" | "unchanged" | "replace";
 
-/** The confirmation must come later, because a passing fault of the service affects every run of that moment in the same way. */
+/** A passing fault of the service affects every run of that moment in the same way. */
 const CONFIRM_AFTER_MS = HOUR_MS;
 
 export function decideSlice(stored: StoredSlice, incoming: IncomingSlice, guards: Guards): SliceDecision {
-  const kept = reasonToKeep(stored, incoming);
-  if (kept) return kept;
+  const reason = reasonToKeep(stored, incoming);
+  if (reason) return reason;
   const kind = doubtKind(stored, incoming, guards);
   return kind === undefined || isConfirmed(stored.doubt, kind, incoming) ? "replace" : "suspect";
 }
@@ -109,7 +106,7 @@ export function doubtAfter(stored: StoredSlice, incoming: IncomingSlice, guards:
   if (kind === undefined) return undefined;
   const { runId, fetchNo, askedAt } = incoming;
   const before = stored.doubt?.kind === kind ? stored.doubt : undefined;
-  // If the clock was set back, the earlier time counts: otherwise the confirmation would be delayed by as much.
+  // After the clock was set back, a confirmation would come late if the later time counted.
   const since = before && before.since < askedAt ? before.since : askedAt;
   return { kind, runId: before?.runId ?? runId, since, fetchNo, reason: reasonOf(stored, incoming) };
 }
@@ -131,12 +128,7 @@ function doubtKind(stored: StoredSlice, incoming: IncomingSlice, guards: Guards)
   if (incoming.filterDoubt) return incoming.filterDoubt.kind;
   if (stored.rows === 0) return undefined;
   if (incoming.rows === 0) return guards.emptyGuard === "confirm" ? "empty" : undefined;
-  return comparesTotals(guards) && fallOf(stored, incoming) ? "fall" : undefined;
-}
-
-/** Whether the decision needs the totals of the stored numbers and of the answer. */
-export function comparesTotals({ cliffGuard }: Guards): boolean {
-  return cliffGuard === "confirm";
+  return guards.cliffGuard === "confirm" && fallOf(stored, incoming) ? "fall" : undefined;
 }
 
 /** A fall from a smaller amount is believed. */
@@ -147,10 +139,8 @@ const AMOUNT_MIN: ReadonlyMap<StoredMetric, number> = new Map([
 
 const KEPT_SHARE_MIN = 0.1;
 
-type MetricFall = { readonly metric: StoredMetric; readonly before: number; readonly after: number };
-
 /** Compares requests or, if one side has none, the first metric that both have. Doubles are exact enough. */
-function fallOf({ totals = [] }: StoredSlice, incoming: IncomingSlice): MetricFall | undefined {
+function fallOf({ totals = [] }: StoredSlice, incoming: IncomingSlice) {
   for (const metric of ["requests", ...STORED_METRICS] as const) {
     const i = STORED_METRICS.indexOf(metric);
     const [before, after] = [totals[i], incoming.totals[i]];
@@ -169,7 +159,6 @@ function fallOf({ totals = [] }: StoredSlice, incoming: IncomingSlice): MetricFa
  */
 export const UNDATED = ["snapshot", "day", "day-before"] as const;
 
-/** What the configuration of an export says about its answers: which to doubt, and how to store one without a date. */
 export type AnswerRules = Guards & { readonly undated: (typeof UNDATED)[number] };
 
 /** The day of an answer without any date, if it counts as the usage of a day. */
@@ -179,10 +168,9 @@ export function dayOfUndated(readOn: Day, undated: AnswerRules["undated"]): Day 
 
 export type SnapshotDecision = Exclude<SliceDecision, "suspect">;
 
-/** The newest snapshot of a series. */
 export type StoredSnapshot = { readonly fetchNo: number; readonly contentHash: string };
 
-/** Decides as decideSlice, but for a snapshot of a series. An unchanged one is recorded without rows. */
+/** `newest` is the newest snapshot of the series. An unchanged snapshot is recorded without rows. */
 export function decideSnapshot(newest: StoredSnapshot | undefined, incoming: StoredSnapshot): SnapshotDecision {
   if (newest && newest.fetchNo >= incoming.fetchNo) return "stale";
   return newest?.contentHash === incoming.contentHash ? "unchanged" : "replace";

@@ -18,7 +18,7 @@ const DIMENSION = `  {
     name: "language",
     sources: ["usage"],
     description: "The spoken language.",
-    noun: ["language", "languages"],
+    noun: "language",
     addsUp: true,
     hasEach: true,
     values: { usage: ["en", "de"] },

@@ -9,7 +9,6 @@ import { STORED_METRICS } from "../../usage/metrics.ts";
 import type { Grouping } from "../../usage/series.ts";
 import {
   type AnswerRules,
-  comparesTotals,
   decideSlice,
   decideSnapshot,
   doubtAfter,
@@ -203,7 +202,9 @@ async function readAndWrite(tx: Tx, answers: readonly AnswerToStore[], incoming:
   // with a time: if no series was locked after them, it is used, which saves a statement.
   const timeWithSlices = lockedSeries.length > 0 ? undefined : (locked.readAt ?? read.readAt);
   const seenAt = timeWithSlices ?? (await databaseNow(tx));
-  const guarded = changing.filter((slice) => comparesTotals(slice.answer.rules) && replacesRows(slice, stored));
+  const guarded = changing.filter(
+    (slice) => slice.answer.rules.cliffGuard === "confirm" && replacesRows(slice, stored),
+  );
   const totals = await sumSlices(tx, guarded);
   const decided = incoming.slices.map((slice) => ({ ...slice, ...decide(slice, stored, totals, seenAt) }));
   const snapshots = incoming.snapshots.map((slice) => {
