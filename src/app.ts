@@ -1,4 +1,4 @@
-// What every command gets: its variables, its outputs, and its log, which is JSON lines, or lines for a person if standard error is a terminal.
+// What every command gets: variables, outputs and a log. The log is JSON lines, or lines for a person if standard error is a terminal.
 
 import os from "node:os";
 import { type Logger, pino } from "pino";
@@ -26,12 +26,11 @@ const SECRET_VARIABLES = ["DATABASE_URL", "USAGE_EXPORT_MASTER_KEY", "USAGE_EXPO
 export async function openApp(env: Environment, configPath: string, signal: AbortSignal): Promise<App> {
   requireVerifiedTls(env);
   const scrubber = new Scrubber();
-  const variables = SECRET_VARIABLES.flatMap((name) => env[name] ?? []);
+  for (const name of SECRET_VARIABLES) scrubber.add(new Secret(env[name] ?? ""));
   const database = env.DATABASE_URL ?? "";
-  // A database's user alone is no secret. A proxy's may be a token.
+  // The user of a database without a password is no secret. The user of a proxy may be a token.
   const urls = [URL.parse(database)?.password ? database : "", proxyAddress(env)];
-  for (const secret of [...variables.map((value) => new Secret(value)), ...urls.flatMap(urlSecrets)])
-    scrubber.add(secret);
+  for (const secret of urls.flatMap(urlSecrets)) scrubber.add(secret);
   const terminal = process.stderr.isTTY === true;
   const log = await openLog(env.LOG_LEVEL, terminal, scrubber);
   const write = (text: string) => void process.stdout.write(escapeControlCharacters(scrubber.scrub(text)));
@@ -48,7 +47,7 @@ function actorOf({ SUDO_USER }: Environment): string {
   }
 }
 
-/** With the variable set to 0, clients that do not demand verification themselves, such as the database driver, accept any certificate. */
+/** With 0, clients that do not demand verification themselves, such as the database driver, would accept any certificate. */
 function requireVerifiedTls({ NODE_TLS_REJECT_UNAUTHORIZED }: Environment): void {
   if (NODE_TLS_REJECT_UNAUTHORIZED !== "0") return;
   const next = "remove it; to trust an authority of your own, set NODE_EXTRA_CA_CERTS=FILE";
@@ -57,7 +56,6 @@ function requireVerifiedTls({ NODE_TLS_REJECT_UNAUTHORIZED }: Environment): void
 
 const LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"];
 
-/** The scrubber comes last, just before a line is written. */
 export async function openLog(level: string | undefined, terminal: boolean, scrubber: Scrubber): Promise<Logger> {
   if (level !== undefined && !LEVELS.includes(level)) {
     throw new AppError("config", `LOG_LEVEL: expected one of ${LEVELS.join(", ")}; got ${JSON.stringify(level)}`);
@@ -72,7 +70,7 @@ export async function openLog(level: string | undefined, terminal: boolean, scru
   return pino(options, { write: (line) => write(`\r\x1b[K${lineOf(parseEscaped(line))}`) });
 }
 
-/** Escapes the texts of a line before it is coloured, because colours are control characters too. */
+/** Escapes the texts of a line before it is coloured, because colours are control characters. */
 function parseEscaped(line: string): unknown {
   return JSON.parse(line, (_, value) => (typeof value === "string" ? escapeControlCharacters(value) : value));
 }

@@ -14,22 +14,22 @@ export async function sleep(ms: number, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** Works on `atOnce` items at a time. After an error, or once `isOver`, no other item is begun. Resolves when every begun item has ended. */
+/** Works on `atOnce` items at a time. After an error, or once `isOver`, no further item is begun. Waits until every begun item has ended. */
 export async function inParallel<In>(
   items: readonly In[],
   atOnce: number,
   work: (item: In) => Promise<void>,
   isOver = () => false,
 ): Promise<void> {
-  const waiting = items.values();
+  const shared = items.values();
   const errors: unknown[] = [];
-  const workOn = async () => {
-    for (const item of waiting) {
+  const workOnNext = async () => {
+    for (const item of shared) {
       if (errors.length > 0 || isOver()) return;
       await work(item).catch((error: unknown) => errors.push(error));
     }
   };
-  await Promise.all(Array.from({ length: atOnce }, workOn));
+  await Promise.all(Array.from({ length: atOnce }, workOnNext));
   if (errors.length > 0) throw errors[0];
 }
 
@@ -37,39 +37,41 @@ type Batching<In> = {
   /** The highest total weight of a batch, unless a single item is heavier. */
   readonly weightMax: number;
   readonly weightOf: (item: In) => number;
-  /** A batch that is not full waits for this promise, and takes the items that come meanwhile. */
+  /** A batch that is not full awaits this, and takes the items that come meanwhile. */
   readonly beforeBatch?: () => Promise<unknown>;
-  /** How many batches may run at once. With more than one, an item may be done before an earlier one. */
+  /** How many batches may run at once; 1 if left out. */
   readonly concurrency?: number;
 };
 
 type PendingItem<In, Out> = PromiseWithResolvers<Out> & { readonly item: In; readonly weight: number };
 
 /**
- * Joins items that are given at the same time into a batch: while one batch runs, the next one fills. `run` returns a result for each item,
- * at the same index. An Error as a result fails that item alone; an error that `run` throws fails the batch.
+ * Joins items into batches: while one batch runs, the next one fills. `run` returns a result for each item, at the same index. An Error as a
+ * result fails that item alone; an error that `run` throws fails the batch.
  */
 export function batched<In, Out>(
   run: (items: readonly In[]) => Promise<readonly (Out | Error)[]>,
   { weightMax, weightOf, beforeBatch, concurrency = 1 }: Batching<In>,
 ): (item: In) => Promise<Out> {
   const waiting: PendingItem<In, Out>[] = [];
+  let weightWaiting = 0;
   let running = 0;
   let isFilling = false;
-  let weightWaiting = 0;
 
   function takeBatch(): PendingItem<In, Out>[] {
     let weight = 0;
-    const tooHeavy = waiting.findIndex((pending, i) => {
-      if (i > 0 && weight + pending.weight > weightMax) return true;
+    let count = 0;
+    for (const pending of waiting) {
+      if (count > 0 && weight + pending.weight > weightMax) break;
       weight += pending.weight;
-      return false;
-    });
+      count++;
+    }
     weightWaiting -= weight;
-    return waiting.splice(0, tooHeavy === -1 ? waiting.length : tooHeavy);
+    return waiting.splice(0, count);
   }
 
-  async function runAll(): Promise<void> {
+  /** Runs batches, one after the other, until no item waits. */
+  async function runBatches(): Promise<void> {
     running++;
     while (waiting.length > 0) {
       isFilling = true;
@@ -80,7 +82,7 @@ export function batched<In, Out>(
       // A concurrent batch may already have taken every item.
       const batch = takeBatch();
       if (batch.length === 0) continue;
-      if (waiting.length > 0) runMore();
+      if (waiting.length > 0) runBesides();
       try {
         const outs = await run(batch.map(({ item }) => item));
         for (const [i, { resolve, reject }] of batch.entries()) {
@@ -95,20 +97,20 @@ export function batched<In, Out>(
     running--;
   }
 
-  function runMore(): void {
-    if (running < concurrency && !isFilling) void runAll();
+  function runBesides(): void {
+    if (running < concurrency && !isFilling) void runBatches();
   }
 
   return (item) => {
     const pending = { item, weight: weightOf(item), ...Promise.withResolvers<Out>() };
     waiting.push(pending);
     weightWaiting += pending.weight;
-    runMore();
+    runBesides();
     return pending.promise;
   };
 }
 
-/** Runs `work` one at a time: if it is requested while it runs, it runs once more afterwards. `work` must not throw. */
+/** Runs `work` when it is requested; if that is while it runs, it runs once more afterwards. `work` must not throw. */
 export function serialTask(work: () => Promise<void>) {
   let requested = false;
   let stopped = false;
@@ -127,7 +129,7 @@ export function serialTask(work: () => Promise<void>) {
       requested = true;
       running ??= run();
     },
-    /** Does not start again. Resolves when the current run has ended. */
+    /** Waits for the current run. Later requests have no effect. */
     async stop(): Promise<void> {
       stopped = true;
       await running;
@@ -135,25 +137,23 @@ export function serialTask(work: () => Promise<void>) {
   };
 }
 
-type Remembered<T> = { readonly answer: Promise<T>; untilMs: number };
-
 /**
- * Calls `ask` once for each key, and keeps the answer for `keepMs`, or always. Callers that come while it is on its way wait for it. If `ask`
- * fails, they get its error, and the next caller asks again.
+ * Calls `ask` once for each key, and keeps the answer for `keepMs`, or always. Callers that come before the answer wait for it. If `ask` fails,
+ * they get its error, and the next caller asks again.
  */
 export function memoizeAsync<T>(
   keepMs: (answer: T) => number = () => Number.POSITIVE_INFINITY,
   now: () => number = () => performance.now(),
 ): (key: string, ask: () => Promise<T>) => Promise<T> {
-  const known = new Map<string, Remembered<T>>();
+  const known = new Map<string, { readonly answer: Promise<T>; readonly untilMs: number }>();
   return async (key, ask) => {
     const before = known.get(key);
     if (before && now() < before.untilMs) return before.answer;
-    const begun: Remembered<T> = { answer: ask(), untilMs: Number.POSITIVE_INFINITY };
-    known.set(key, begun);
+    const begun = ask();
+    known.set(key, { answer: begun, untilMs: Number.POSITIVE_INFINITY });
     try {
-      const answer = await begun.answer;
-      begun.untilMs = now() + keepMs(answer);
+      const answer = await begun;
+      known.set(key, { answer: begun, untilMs: now() + keepMs(answer) });
       return answer;
     } catch (error) {
       known.delete(key);
@@ -162,7 +162,7 @@ export function memoizeAsync<T>(
   };
 }
 
-/** Each read begins when the previous one is over. After `waitMsMax` the caller gets an error, and its read is not begun, or is aborted. */
+/** Each read begins when the previous one is over. After `waitMsMax` the caller gets an error, and its read is aborted, or not begun. */
 export function oneAtATime(waitMsMax: number): <T>(read: (signal: AbortSignal) => Promise<T>) => Promise<T> {
   let previous: Promise<unknown> = Promise.resolve();
   return (read) => {

@@ -7,13 +7,12 @@ import path from "node:path";
 import { setImmediate as nextRead, setTimeout as sleep } from "node:timers/promises";
 import { systemCode } from "./errors.ts";
 
-type CommandRun = {
-  /** Written to the standard input. Writing fails if the command does not read it; that alone is no failure. */
+type CommandOptions = {
+  /** The standard input. It is no failure if the command does not read it. */
   readonly input: string;
-  /** The command gets these, PATH and HOME, and no other variables: this process's own hold secrets. */
+  /** The command gets these, PATH and HOME. The other variables of this process may hold secrets. */
   readonly variables: Readonly<Record<string, string | undefined>>;
   readonly timeoutSeconds: number;
-  /** Ends the command when it is aborted. */
   readonly signal?: AbortSignal;
 };
 
@@ -22,10 +21,9 @@ const OUTPUT_LENGTH_MAX = 64 * 1024;
 const OUTPUT_MS_MAX = 200;
 
 export async function isProgram(program: string): Promise<boolean> {
-  const paths = program.includes("/")
-    ? [path.resolve(program)]
-    : (process.env.PATH ?? "").split(path.delimiter).map((folder) => path.join(folder, program));
-  for (const file of paths) {
+  const folders = program.includes("/") ? ["."] : (process.env.PATH ?? "").split(path.delimiter);
+  for (const folder of folders) {
+    const file = path.resolve(folder, program);
     const found = await access(file, constants.X_OK)
       .then(() => stat(file))
       .catch(() => undefined);
@@ -34,9 +32,9 @@ export async function isProgram(program: string): Promise<boolean> {
   return false;
 }
 
-/** `failure` says how it failed, such as "ended with 1"; undefined if it succeeded. `stdout` is the last part of the output. */
-export async function runCommand([program = "", ...args]: readonly string[], run: CommandRun) {
-  const { input, variables, timeoutSeconds, signal } = run;
+/** `failure` is such as "ended with 1"; undefined if the command succeeded. `stdout` is the last part of the output. */
+export async function runCommand([program = "", ...args]: readonly string[], options: CommandOptions) {
+  const { input, variables, timeoutSeconds, signal } = options;
   const { PATH, HOME } = process.env;
   const { spawn } = await import("node:child_process");
   signal?.throwIfAborted();
@@ -61,7 +59,7 @@ export async function runCommand([program = "", ...args]: readonly string[], run
     signal?.throwIfAborted();
     if (limit.aborted) return { failure: `took longer than ${timeoutSeconds} s`, stdout };
     await Promise.race([closed, sleep(OUTPUT_MS_MAX)]);
-    // If this process was busy all that time, output may have come that was not read yet: timers fire before it is.
+    // If this process was busy all that time, output may not be read yet: timers fire before reads.
     await nextRead();
     return { failure: status === 0 ? undefined : `ended with ${endedBy ?? status}`, stdout };
   } catch (error) {

@@ -6,10 +6,9 @@ import path from "node:path";
 
 const READ_MS_MAX = 5_000;
 
-/** Folders with work that is over its limit and has not ended yet. */
+/** Folders with work that has exceeded its limit and has not ended yet. */
 const silentFolders = new Set<string>();
-/** By folder, the work that was given last. */
-const newestWork = new Map<string, Promise<unknown>>();
+const lastWork = new Map<string, Promise<unknown>>();
 
 /**
  * A network share whose server is gone never answers. Each call then holds one of the few threads that all files and name lookups share.
@@ -17,9 +16,9 @@ const newestWork = new Map<string, Promise<unknown>>();
  */
 export async function withFileLimit<T>(file: string, msMax: number, work: () => Promise<T>): Promise<T> {
   const folder = path.dirname(path.resolve(file));
-  const previous = newestWork.get(folder) ?? Promise.resolve();
+  const previous = lastWork.get(folder) ?? Promise.resolve();
   const result = previous.catch(() => {}).then(() => withinLimit(folder, msMax, work));
-  newestWork.set(folder, result);
+  lastWork.set(folder, result);
   return result;
 }
 
@@ -38,9 +37,10 @@ async function withinLimit<T>(folder: string, msMax: number, work: () => Promise
   return Promise.race([done, late]);
 }
 
-/** An error has a code, such as ENOENT, or ETIMEDOUT if the file system does not answer. Opening a pipe does not wait for its other end. */
+/** An error has a code, such as ENOENT, or ETIMEDOUT if the file system does not answer. */
 export async function readRegularFile(file: string): Promise<Buffer> {
   return withFileLimit(file, READ_MS_MAX, async () => {
+    // O_NONBLOCK: opening a pipe does not wait for its other end.
     await using handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK);
     const stats = await handle.stat();
     if (!stats.isFile()) throw fileError(stats.isDirectory() ? "EISDIR" : "ENXIO", "not a regular file");
@@ -75,7 +75,7 @@ export async function replaceFile(
     signal?.throwIfAborted();
     await rename(temporary, target);
   } catch (error) {
-    // The first error is the one to report.
+    // An error of the removal would hide the first one.
     await rm(temporary, { force: true }).catch(() => {});
     throw error;
   }

@@ -47,7 +47,7 @@ process.stderr.on("error", () => {});
 
 void main();
 
-// A function, because the bundle is CommonJS, which has no await outside of one.
+// A function, because the bundle is CommonJS, which has no await at the top level.
 async function main(): Promise<void> {
   process.exitCode = UNFINISHED;
   const { runCommandLine } = await import("./cli/commands.ts");
@@ -57,7 +57,7 @@ async function main(): Promise<void> {
   setTimeout(endProcess, EXIT_MS).unref();
 }
 
-/** `process.exit` waits for threads that read files, for ever if a file system does not answer. Then a program that only ends takes its place. */
+/** `process.exit` waits for threads that read files, for ever if a file system does not answer. Another program in its place ends at once. */
 function endProcess(): void {
   const isBlocked = process.getActiveResourcesInfo().some((kind) => /^(FSReq|GetAddrInfo)/.test(kind));
   if (isBlocked) process.execve?.(process.execPath, [process.execPath, "-e", `process.exit(${process.exitCode})`], {});
@@ -68,7 +68,7 @@ function endProcess(): void {
 function abortOnSignals(...names: readonly NodeJS.Signals[]): AbortSignal {
   const controller = new AbortController();
   const stop = (name: NodeJS.Signals) => {
-    for (const each of names) process.removeListener(each, stop);
+    for (const other of names) process.removeListener(other, stop);
     controller.abort(new AppError("stopped", `stopped by ${name}`));
   };
   for (const name of names) process.on(name, stop);

@@ -49,7 +49,7 @@ export async function openDatabase(app: App, stoppingMs: number = STOPPING_MS): 
   return openPostgres(url, logLost, { waitMs: RECONNECT_MS_MAX, signal: app.signal, stoppingMs });
 }
 
-/** Undefined means the embedded database. A variable that is empty is an error, or the numbers would end up in two databases. */
+/** Undefined means the embedded database. An empty variable is an error, or the numbers would end up in two databases. */
 export function databaseUrlOf({ DATABASE_URL: url }: Environment): string | undefined {
   if (url === undefined) return undefined;
   // The driver's error for a wrong URL holds the URL, with its password.
@@ -62,7 +62,7 @@ export function databaseUrlOf({ DATABASE_URL: url }: Environment): string | unde
   throw new AppError("config", `DATABASE_URL${isEmpty ? " is empty" : ""}: ${expected}${nextStep}`);
 }
 
-/** Nothing else shows which of several databases a command used. `by` is where the choice comes from. */
+/** Says which of several databases a command uses. `by` is where the choice comes from. */
 function logDatabase({ env, log, scrubber, terminal }: App, database: string, by: string): void {
   if (!terminal || env.LOG_LEVEL !== undefined) log.info({ database, by }, "database");
   else process.stderr.write(scrubber.scrub(`database: ${database} (${by})\n`));

@@ -1,5 +1,5 @@
-// Opens the service at the one rate of this process. While calls are made, its share of the caps is renewed in the database. Without a
-// database the process uses the whole caps.
+// Opens the service at the rate that all calls of this process share. While calls are made, the process renews its share of the caps in the
+// database. Without a database it uses the whole caps.
 
 import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";
@@ -28,9 +28,9 @@ export async function openServiceFor(
 const RENEW_MS = 2_000;
 /** The shorter interval while slots change hands. */
 const RENEW_MS_CONTENDED = 250;
-/** No call starts in the last part of the time for which the database counts the process as live: it takes a moment to arrive. */
+/** A call takes a moment to arrive, so none starts in the last part of the time for which the database counts the process as live. */
 const MARGIN_MS = 2_000;
-/** With more processes than slots, each has a slot in turn: for this time and that of three calls. */
+/** With more processes than slots, each has a slot in turn: for this time and the time of three calls. */
 const TURN_MS = 10_000;
 const LONG_PAUSE_MS = 5_000;
 
@@ -38,7 +38,7 @@ const now = () => performance.now();
 const NO_DATABASE = {};
 const opened = new WeakMap<object, ProcessRate>();
 
-/** All calls of this process on one database share one rate, that of the newest configuration. */
+/** One rate for each database of this process, with the caps of the newest configuration. */
 export function sharedRate(db: Database | undefined, caps: RateCaps, log: Logger): Rate {
   const rate = opened.get(db ?? NO_DATABASE) ?? new ProcessRate(db, caps, log);
   rate.caps = caps;
@@ -52,7 +52,7 @@ class ProcessRate extends Limiter implements Rate {
   readonly #id = randomUUID();
   /** Whether a call was asked for since the last renewal. */
   #isUsed = false;
-  /** Ends when the process is at rest; undefined before and after. */
+  /** Undefined while the process is at rest. */
   #renewals: Promise<void> | undefined;
   #storing: Promise<unknown> | undefined;
   #rest = new AbortController();
@@ -65,7 +65,7 @@ class ProcessRate extends Limiter implements Rate {
 
   override pause(key: string, ms: number): void {
     this.#pauseHere(key, ms);
-    // If it can't be stored, the others are told by the service.
+    // If the pause can't be stored, the service asks the other processes for one.
     if (this.#db) this.#storing = storePause(this.#db, key, ms).catch(() => {});
   }
 
@@ -106,14 +106,14 @@ class ProcessRate extends Limiter implements Rate {
       await sleep(isSettled ? RENEW_MS : RENEW_MS_CONTENDED, this.#rest.signal).catch(() => {});
     }
     this.setShare(0, 0, false);
-    // If it fails, the others notice by the time.
+    // If it fails, the other processes see that the share has run out.
     await signOff(db, this.#id).catch(() => {});
     this.#renewals = this.#isBusy() ? this.#renewUntilIdle(db) : undefined;
   }
 
   /**
-   * A process announces its slots before it uses them, and before it reads what others have announced. So of two that want the same slot at
-   * least one sees the other. Returns whether it has exactly its fair slots.
+   * A process announces slots before it uses them, and before it reads what other processes have announced. So if two want the same slot, at
+   * least one sees the other. Returns whether the process can use its fair slots and no others.
    */
   async #renew(db: Database): Promise<boolean> {
     const startedMs = now();
@@ -135,7 +135,7 @@ class ProcessRate extends Limiter implements Rate {
   }
 }
 
-/** The cap divided by the processes. They take turns with the slots that are left over, and with all slots if there are too few. */
+/** Divides the slots among the processes. They take turns with the slots that are left over, and with all slots if there are too few. */
 export function fairSlots(ids: readonly string[], id: string, caps: RateCaps, nowMs: number): number {
   const { maxConcurrent, requestsPerSecond } = caps;
   const turn = Math.floor(nowMs / (TURN_MS + (3 * 1000 * maxConcurrent) / requestsPerSecond));

@@ -1,5 +1,5 @@
-// Finds the proxy that HTTPS_PROXY names, except for the hosts in NO_PROXY. Requests go through it in a tunnel that ends at the service itself:
-// the proxy learns neither key nor answer. Requests to this machine, the only ones over http, never use it.
+// Finds the proxy that HTTPS_PROXY names, except for the hosts in NO_PROXY. Requests go through a tunnel that ends at the service: the proxy
+// learns neither key nor answer. Requests to this machine, the only ones over http, use no proxy.
 
 import { AppError } from "./errors.ts";
 import { Secret } from "./secret.ts";
@@ -17,19 +17,21 @@ export function proxyOf(env: Environment): HttpProxy | undefined {
   const [variable, value] = proxyVariable(env);
   if (value === "") return undefined;
   const url = URL.parse(value);
-  if (!url || !["http:", "https:"].includes(url.protocol) || url.hostname === "" || !isDecodable(url)) {
+  // undici decodes the user name and the password.
+  const isDecodable = !/%(?![\da-f]{2})/i.test(`${url?.username}${url?.password}`);
+  if (!url || !["http:", "https:"].includes(url.protocol) || url.hostname === "" || !isDecodable) {
     // The value may hold a password.
     throw new AppError("config", `${variable}: expected the address of a proxy, such as http://proxy.example:3128`);
   }
   return { address: new Secret(url.href), noProxy: env.no_proxy ?? env.NO_PROXY ?? "" };
 }
 
-/** The error of a proxy that makes no tunnel, so that nothing was sent to the service; undefined for any other error. */
+/** The error of a proxy that makes no tunnel: nothing was sent to the service. Undefined for any other error. */
 export function tunnelError(error: unknown): AppError | undefined {
-  // undici has the status in its message alone.
-  const text = error instanceof Error ? /^Proxy response \((\d+)\)/.exec(error.message)?.[1] : undefined;
-  if (text === undefined) return undefined;
-  const status = Number(text);
+  // Only the message of undici's error has the status.
+  const found = error instanceof Error && /^Proxy response \((\d+)\)/.exec(error.message);
+  if (!found) return undefined;
+  const status = Number(found[1]);
   const isTemporary = status >= 500 || status === 408 || status === 429;
   const reason = status === 407 ? ": it needs a user name and password, or refuses the ones it got" : "";
   const message = `the proxy (HTTPS_PROXY) makes no connection, it answered ${status}${reason}`;
@@ -45,12 +47,4 @@ function proxyVariable(env: Environment): readonly [name: string, value: string]
   const variable = env.https_proxy === undefined ? "HTTPS_PROXY" : "https_proxy";
   const value = env[variable]?.trim() ?? "";
   return [variable, value === "" || /^[a-z][a-z0-9+.-]*:\/\//i.test(value) ? value : `http://${value}`];
-}
-
-function isDecodable({ username, password }: URL): boolean {
-  try {
-    return decodeURIComponent(`${username}${password}`) !== undefined;
-  } catch {
-    return false;
-  }
 }

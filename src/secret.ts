@@ -7,7 +7,7 @@ const REDACTED = "[secret]";
 
 export class Secret {
   readonly #value: string;
-  /** What it is called where it may not be shown, such as "env PROD_KEY". Empty if it has no name. */
+  /** Shown in place of the secret, such as "env PROD_KEY". Empty if it has no name. */
   readonly name: string;
 
   constructor(value: string, name = "") {
@@ -40,7 +40,7 @@ export class Secret {
   }
 }
 
-/** The credentials of a URL, as written and decoded: the password, and `user:password`, of which HTTP sends the base64. */
+/** The credentials of a URL, as written and decoded: the password, and `user:password`, which HTTP sends in base64. */
 export function urlSecrets(text: string): readonly Secret[] {
   const { username = "", password = "" } = URL.parse(text) ?? {};
   if (username + password === "") return [];
@@ -60,17 +60,16 @@ function decoded(text: string): string {
 
 /** Shorter values are not replaced: replacing every "abc" would make a log unreadable and protect nothing. */
 const REDACTED_LENGTH_MIN = 8;
-/** The size of the table that says, by two letters, whether a secret may begin there: at nearly every position of a text, none does. */
-const BEGINNINGS_SIZE = 4_096;
 
 /**
- * Replaces known secrets, also reversed or encoded, in text that leaves the process or is stored: an error of the service may contain the key it
- * refuses, and a connection error the URL that failed. Thousands of secrets take hardly longer than one.
+ * Replaces known secrets in text that leaves the process or is stored: an error of the service may contain the key it refuses, and a connection
+ * error the URL that failed. Thousands of secrets take hardly longer than one.
  */
 export class Scrubber {
-  /** By their first letters. Lower case, so that a change of case hides no secret. */
+  /** The forms in which a secret is found, by their first REDACTED_LENGTH_MIN letters. In lower case, so that letters of any case are found. */
   readonly #forms = new Map<string, Set<string>>();
-  readonly #beginnings = new Uint8Array(BEGINNINGS_SIZE);
+  /** The first two letters of all forms. Looking up two numbers is fast, and rules out nearly every position of a text. */
+  readonly #beginnings = new Set<number>();
   /** A key is added again with each request that it is read for. */
   readonly #added = new Set<string>();
 
@@ -99,9 +98,9 @@ export class Scrubber {
 
   #addForm(form: string): void {
     const beginning = form.slice(0, REDACTED_LENGTH_MIN);
-    const same = this.#forms.get(beginning) ?? new Set();
-    this.#forms.set(beginning, same.add(form));
-    this.#beginnings[beginningAt(form, 0)] = 1;
+    const forms = this.#forms.get(beginning) ?? new Set();
+    this.#forms.set(beginning, forms.add(form));
+    this.#beginnings.add(twoLettersAt(form, 0));
   }
 
   /** Overlapping secrets are replaced together, so that no part of either is left. */
@@ -110,7 +109,7 @@ export class Scrubber {
     let scrubbed = "";
     let copiedTo = 0;
     for (let at = 0; at <= lowerCase.length - REDACTED_LENGTH_MIN; at++) {
-      if (this.#beginnings[beginningAt(lowerCase, at)] === 0) continue;
+      if (!this.#beginnings.has(twoLettersAt(lowerCase, at))) continue;
       const end = this.#endOfSecret(lowerCase, at);
       if (end === undefined) continue;
       if (at >= copiedTo) scrubbed += text.slice(copiedTo, at) + REDACTED;
@@ -119,7 +118,7 @@ export class Scrubber {
     return scrubbed + text.slice(copiedTo);
   }
 
-  /** Where the longest secret ends that begins at this position; undefined if none does. */
+  /** Where the longest secret ends that begins at this position; undefined if none begins here. */
   #endOfSecret(lowerCase: string, at: number): number | undefined {
     let end: number | undefined;
     for (const form of this.#forms.get(lowerCase.slice(at, at + REDACTED_LENGTH_MIN)) ?? []) {
@@ -129,28 +128,27 @@ export class Scrubber {
   }
 }
 
-function beginningAt(text: string, at: number): number {
-  return ((text.charCodeAt(at) << 6) ^ text.charCodeAt(at + 1)) & (BEGINNINGS_SIZE - 1);
+function twoLettersAt(text: string, at: number): number {
+  return text.charCodeAt(at) * 65_536 + text.charCodeAt(at + 1);
 }
 
-/** Keeps a letter whose lower case has another length, such as İ, so that positions in both texts are the same. */
+/** A letter whose lower case has another length, such as İ, stays as it is: so positions in both texts are the same. */
 function toLowerCaseSameLength(text: string): string {
   const lowerCase = text.toLowerCase();
   if (lowerCase.length === text.length) return lowerCase;
-  const letters = Array.from(text, (letter) => {
+  return text.replaceAll(/./gsu, (letter) => {
     const lower = letter.toLowerCase();
     return lower.length === letter.length ? lower : letter;
   });
-  return letters.join("");
 }
 
-/** Whether the text holds no part of the secret, nor the secret in an encoding that the scrubber knows. */
+/** Whether the text holds no part of the secret, nor the secret in a form that the scrubber knows. */
 export function isFreeOfSecret(text: string, secret: string): boolean {
   const lowerCase = text.toLowerCase();
-  // This many consecutive characters of a secret are no coincidence; fewer reveal little.
-  const length = REDACTED_LENGTH_MIN;
-  for (let at = 0; at === 0 || at <= secret.length - length; at++) {
-    if (lowerCase.includes(secret.slice(at, at + length).toLowerCase())) return false;
+  // Eight consecutive characters of a secret are no coincidence; fewer reveal little. A shorter secret is its only part.
+  const lastPartAt = Math.max(secret.length - REDACTED_LENGTH_MIN, 0);
+  for (let at = 0; at <= lastPartAt; at++) {
+    if (lowerCase.includes(secret.slice(at, at + REDACTED_LENGTH_MIN).toLowerCase())) return false;
   }
   const scrubber = new Scrubber();
   scrubber.add(new Secret(secret));
