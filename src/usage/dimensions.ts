@@ -17,12 +17,12 @@ type DimensionEntry = {
   readonly description: string;
   /** What people call a value. */
   readonly noun: string;
-  /** False if a request may count in several groups, so that their usage is more than the total. */
-  readonly addsUp: boolean;
+  /** A request may count in several groups, so that their usage does not add up to the total. */
+  readonly overlaps?: true;
   /** Given if a group may be a set of values: the name of one value, as in the view bi.usage_by_single_MEMBER. */
   readonly member?: string;
   /** Whether the configuration may ask for a filter by each value. Only possible if every dialect filters by the values that it groups by. */
-  readonly hasEach: boolean;
+  readonly hasEach?: true;
   /** The names in dialect "2026" where they differ from `name`; as a filter null where it has none. */
   readonly in2026?: { readonly grouping?: string; readonly filter?: string | null };
   /** Whether dialect "2026" filters by other values than it groups by. */
@@ -40,8 +40,6 @@ const TABLE = [
     sources: ["billing"],
     description: 'The line item of the bill, such as "streaming::nova-3". Billing only.',
     noun: "line item",
-    addsUp: true,
-    hasEach: false,
     alwaysFilledIn: ["billing"],
   },
   {
@@ -49,9 +47,7 @@ const TABLE = [
     sources: ["usage"],
     description: "The model used.",
     noun: "model",
-    addsUp: true,
     member: "model",
-    hasEach: false,
     in2026: { grouping: "models" },
     filtersById2026: true,
     alwaysFilledIn: ["usage"],
@@ -61,7 +57,6 @@ const TABLE = [
     sources: ["usage", "billing"],
     description: "The public identifier of an API key.",
     noun: "API key",
-    addsUp: true,
     hasEach: true,
     alwaysFilledIn: ["billing"],
   },
@@ -70,7 +65,7 @@ const TABLE = [
     sources: ["usage", "billing"],
     description: "A tag used.",
     noun: "tags",
-    addsUp: false,
+    overlaps: true,
     member: "tag",
     hasEach: true,
     in2026: { filter: "tag" },
@@ -80,7 +75,6 @@ const TABLE = [
     sources: ["usage"],
     description: "The endpoint used.",
     noun: "endpoint",
-    addsUp: true,
     hasEach: true,
     values: { usage: ["listen", "speak", "agent", "read"] },
     alwaysFilledIn: ["usage"],
@@ -90,7 +84,6 @@ const TABLE = [
     sources: ["usage"],
     description: "The processing method.",
     noun: "method",
-    addsUp: true,
     hasEach: true,
     values: { usage: ["sync", "async", "streaming"] },
     alwaysFilledIn: ["usage"],
@@ -100,7 +93,6 @@ const TABLE = [
     sources: ["usage", "billing"],
     description: "The deployment type.",
     noun: "deployment",
-    addsUp: true,
     hasEach: true,
     values: {
       usage: ["self-hosted", "hosted", "beta"],
@@ -113,9 +105,8 @@ const TABLE = [
     sources: ["usage"],
     description: 'The features used together. The dialect "2026" has no such filter.',
     noun: "feature set",
-    addsUp: false,
+    overlaps: true,
     member: "feature",
-    hasEach: false,
     in2026: { filter: null },
   },
 ] as const satisfies readonly DimensionEntry[];
@@ -146,7 +137,7 @@ function namesOf<Name extends Dimension>(isWanted: (entry: DimensionEntry) => bo
 export const DIMENSIONS = namesOf<Dimension>(() => true);
 export const USAGE_DIMENSIONS = namesOf<UsageDimension>(({ sources }) => sources.includes("usage"));
 export const BILLING_DIMENSIONS = namesOf<BillingDimension>(({ sources }) => sources.includes("billing"));
-export const EACH_DIMENSIONS = namesOf<EachDimension>(({ hasEach }) => hasEach);
+export const EACH_DIMENSIONS = namesOf<EachDimension>(({ hasEach }) => hasEach === true);
 
 export const DIMENSIONS_OF: Readonly<Record<Source, readonly Dimension[]>> = {
   usage: USAGE_DIMENSIONS,
@@ -175,7 +166,7 @@ export function differsIn2026(name: Dimension, use: "grouping" | "filter"): bool
 
 /** Whether usage by the grouping adds up to the total. */
 export function addsUp(grouping: string): boolean {
-  return ENTRIES.get(grouping)?.addsUp ?? true;
+  return !ENTRIES.get(grouping)?.overlaps;
 }
 
 export function memberOf(grouping: string): string | undefined {

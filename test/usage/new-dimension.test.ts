@@ -19,7 +19,6 @@ const DIMENSION = `  {
     sources: ["usage"],
     description: "The spoken language.",
     noun: "language",
-    addsUp: true,
     hasEach: true,
     values: { usage: ["en", "de"] },
   },
