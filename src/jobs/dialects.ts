@@ -84,7 +84,7 @@ export class Dialects {
       const call = (key: Secret) => fetchBreakdown(service, { series, window }, key, app.signal, { dialect });
       const answer = await keys.use(project, call).catch((error: unknown) => {
         // A service may refuse a name that it does not know.
-        if (!hasStatus(error, [400, 422])) throw error;
+        if (!hasStatus(error, 400, 422)) throw error;
       });
       if (groupingEvidence("model", answer) !== "value") continue;
       if (dialect === this.#found) return dialect;

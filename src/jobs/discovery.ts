@@ -115,7 +115,7 @@ async function fetchList(app: App, service: Service, reference: Discovery["key"]
     const problem = `the list of projects fills a page of ${list.listed.length}, and further pages are not read`;
     throw new AppError("bad_answer", `${problem}: write the projects into "projects" one by one`);
   } catch (error) {
-    if (!(error instanceof AppError) || !hasStatus(error, [404, 405, 501])) throw error;
+    if (!(error instanceof AppError) || !hasStatus(error, 404, 405, 501)) throw error;
     const problem =
       'the service does not list projects, so none can be discovered: write them into "projects" one by one';
     throw new AppError(error.code, `${problem} (${error.message})`, { cause: error, details: error.details });

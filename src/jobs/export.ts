@@ -293,7 +293,7 @@ export async function readKeysAndBalances(context: ExportContext, project: Proje
       await store(await keys.use(project, (key) => fetch(service, project.id, key, signal)));
     } catch (error) {
       // Balances are numbers that a person asked for. The rest only adds names.
-      const level = what !== "balances" ? "debug" : hasStatus(error, [401, 403, 404]) ? "info" : "warn";
+      const level = what !== "balances" ? "debug" : hasStatus(error, 401, 403, 404) ? "info" : "warn";
       log[level]({ reason: errorText(error) }, `${what} not read`);
     }
   };

@@ -2,11 +2,10 @@
 
 import { z } from "zod";
 import { AppError } from "../errors.ts";
-import type { Secret } from "../secret.ts";
 import type { Failure } from "./errors.ts";
 import { parseExact } from "./json.ts";
 import { isHtml, isUncompressed, type Redact, type Reply, type ResponseHeaders, sanitizeLine } from "./reply.ts";
-import type { Service, ServiceAnswer, ServiceCall } from "./service.ts";
+import type { ServiceAnswer, ServiceCall } from "./service.ts";
 
 export type Outcome = ServiceAnswer | Failure;
 
@@ -29,10 +28,11 @@ export function readAnswer(what: string, reply: Reply, method: ServiceCall["meth
 }
 
 function bodyValue({ status, headers, body }: Reply, redact: Redact): unknown {
-  // If the part is valid JSON, it would be taken for the whole.
+  // If that part is valid JSON, it would be taken for the whole answer.
   if (status === 206) throw new SyntaxError("it is only a part of one");
-  if (!isUncompressed(headers))
+  if (!isUncompressed(headers)) {
     throw new SyntaxError(`it is compressed (${headerForMessage(headers, "content-encoding", redact)})`);
+  }
   if (!isJson(headers)) {
     // The body is not quoted: it may be the answer to a create, and hold the new key.
     const kind = isHtml(headers) ? "an HTML page" : `${body?.length ?? "too many"} bytes`;
@@ -83,22 +83,14 @@ export function parseAnswer<T extends z.ZodType>(schema: T, answer: ServiceAnswe
   throw new AppError("bad_answer", message, { details: { status: answer.status } });
 }
 
-export function hasStatus(error: unknown, statuses: readonly number[]): boolean {
+export function hasStatus(error: unknown, ...statuses: readonly number[]): boolean {
   return error instanceof AppError && statuses.some((status) => error.details.status === status);
 }
 
-/** Undefined if the service answers with one of `statuses`. */
-export async function callAllowingStatuses(
-  service: Service,
-  statuses: readonly number[],
-  call: ServiceCall,
-  key: Secret,
-  signal: AbortSignal,
-): Promise<ServiceAnswer | undefined> {
-  try {
-    return await service.call(call, key, signal);
-  } catch (error) {
-    if (hasStatus(error, statuses)) return undefined;
-    throw error;
-  }
+/** For `catch`: the value of a call is undefined if the service answers with one of the statuses. */
+export function undefinedFor(...statuses: readonly number[]): (error: unknown) => undefined {
+  return (error) => {
+    if (!hasStatus(error, ...statuses)) throw error;
+    return undefined;
+  };
 }

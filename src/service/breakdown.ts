@@ -78,7 +78,7 @@ export async function fetchBreakdown(
     return (await service.call(call, key, signal)).value;
   } catch (cause) {
     // A service without billing answers 404, and so does any service for a project that it does not know.
-    if (source !== "billing" || !hasStatus(cause, [404])) throw cause;
+    if (source !== "billing" || !hasStatus(cause, 404)) throw cause;
     const message =
       'the service does not offer the billing breakdown for this project: remove the export with "source": "billing", or ask the vendor; if its usage can\'t be read either, check the project id';
     throw new AppError("rejected", message, { cause, details: { status: 404 } });

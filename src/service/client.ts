@@ -44,7 +44,7 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
     const options = requestOptions(base, settings.authScheme, call, key);
     const what = `${call.method} /${call.path.join("/")}`;
     const agent = call.retry ? shared : unshared;
-    // For the same reason, a call that must not be sent twice is not aborted.
+    // A call that must not be sent twice is not aborted: nobody would know whether it arrived.
     const stop = call.retry ? signal : undefined;
     const redact = call.secretAnswer ? REDACT_ALL : redactorFor(key, scrub);
     async function send(): Promise<Outcome> {

@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { AppError } from "../errors.ts";
 import { isFreeOfSecret, Secret } from "../secret.ts";
-import { callAllowingStatuses, Id, parseAnswer } from "./answer.ts";
+import { Id, parseAnswer, undefinedFor } from "./answer.ts";
 import type { Service, ServiceCall } from "./service.ts";
 
 const Scopes = z
@@ -21,7 +21,7 @@ const KeyListAnswer = z.object({ api_keys: z.array(z.object({ api_key: ListedKey
 /** The id and scopes of the calling key; undefined if the service has no such call. */
 export async function fetchToken(service: Service, key: Secret, signal: AbortSignal) {
   const call = { operation: "token", method: "GET", path: ["v1", "auth", "token"], retry: true } as const;
-  const answer = await callAllowingStatuses(service, [404], call, key, signal);
+  const answer = await service.call(call, key, signal).catch(undefinedFor(404));
   if (!answer) return undefined;
   const { api_key_id: apiKeyId, scopes } = parseAnswer(TokenAnswer, answer, "the calling key");
   return { apiKeyId, scopes };
@@ -31,7 +31,7 @@ export async function fetchToken(service: Service, key: Secret, signal: AbortSig
 export async function listKeys(service: Service, projectId: string, key: Secret, signal: AbortSignal) {
   const path = ["v1", "projects", projectId, "keys"];
   const call = { operation: "list_keys", method: "GET", path, retry: true, scopes: ["keys:read"] } as const;
-  const answer = await callAllowingStatuses(service, [403, 404], call, key, signal);
+  const answer = await service.call(call, key, signal).catch(undefinedFor(403, 404));
   if (!answer) return undefined;
   const { api_keys: listed } = parseAnswer(KeyListAnswer, answer, "the list of keys");
   return listed.map(({ api_key: { api_key_id: apiKeyId, scopes, comment, tags, created } }) => {
@@ -43,7 +43,7 @@ export async function listKeys(service: Service, projectId: string, key: Secret,
 export async function deleteKey(service: Service, projectId: string, id: string, key: Secret, signal: AbortSignal) {
   const path = ["v1", "projects", projectId, "keys", id];
   const call = { operation: "delete_key", method: "DELETE", path, retry: true, scopes: ["keys:write"] } as const;
-  return (await callAllowingStatuses(service, [404], call, key, signal)) !== undefined;
+  return (await service.call(call, key, signal).catch(undefinedFor(404))) !== undefined;
 }
 
 export type KeyRequest = {

@@ -24,15 +24,15 @@ export const EVERY_KEY = "";
 /** After a timer was late, the next calls start earlier by up to this time, so that the rate is reached. */
 const LATE_MS_MAX = 100;
 
-/** The slots of this process until a time. After a share ran out the next one has another number: another process may have used its slots. */
-type Share = { readonly slots: number; readonly untilMs: number; readonly number: number };
+/** After a share ran out, the next one is of another generation: meanwhile another process may have used the slots. */
+type Share = { readonly slots: number; readonly untilMs: number; readonly generation: number };
 
 export class Limiter {
   /** The caps of the newest configuration. */
   caps: RateCaps;
   readonly #now: () => number;
   readonly #sleep: Sleep;
-  #share: Share = { slots: 0, untilMs: Number.NEGATIVE_INFINITY, number: 0 };
+  #share: Share = { slots: 0, untilMs: Number.NEGATIVE_INFINITY, generation: 0 };
   /** The earliest time at which the rate lets a call start. */
   #nextStartMs = 0;
   /** The projects of the calls that have a slot. */
@@ -77,8 +77,8 @@ export class Limiter {
   /** If `startsLater`, another process may just have used an added slot: the next call then waits for an interval. */
   setShare(slots: number, untilMs: number, startsLater: boolean): void {
     const isAdded = slots > this.slots;
-    const number = this.#share.number + (this.#now() < this.#share.untilMs ? 0 : 1);
-    this.#share = { slots, untilMs, number };
+    const generation = this.#share.generation + (this.#now() < this.#share.untilMs ? 0 : 1);
+    this.#share = { slots, untilMs, generation };
     if (isAdded && startsLater) this.#nextStartMs = Math.max(this.#nextStartMs, this.#now() + this.#intervalMs());
     this.#serve();
   }
@@ -96,8 +96,8 @@ export class Limiter {
       if (ms > 0) await this.#sleep(ms, signal);
       this.onDemand();
       const startMs = await this.#waitForSlot(project, signal);
-      const { number } = this.#share;
-      const isValid = () => number === this.#share.number && this.slots > 0 && this.pausedMs(key) === 0;
+      const { generation } = this.#share;
+      const isValid = () => generation === this.#share.generation && this.slots > 0 && this.pausedMs(key) === 0;
       const release = () => this.#release(project);
       try {
         // No timer is set for less than a millisecond.

@@ -7,7 +7,7 @@ import type { Secret } from "../secret.ts";
 import { toPrintableLine, truncate } from "../text.ts";
 import type { Source } from "../usage/dimensions.ts";
 import type { Project } from "../usage/series.ts";
-import { callAllowingStatuses, Id, parseAnswer } from "./answer.ts";
+import { Id, parseAnswer, undefinedFor } from "./answer.ts";
 import { BREAKDOWN_SCOPES } from "./breakdown.ts";
 import type { Service } from "./service.ts";
 
@@ -109,7 +109,7 @@ function fieldsReader<T extends z.ZodType>(source: Source, schema: T) {
   return async (service: Service, projectId: string, key: Secret, signal: AbortSignal) => {
     const path = ["v1", "projects", projectId, source, "fields"];
     const call = { operation: "fields", method: "GET", path, retry: true, scopes: BREAKDOWN_SCOPES[source] } as const;
-    const answer = await callAllowingStatuses(service, [404], call, key, signal);
+    const answer = await service.call(call, key, signal).catch(undefinedFor(404));
     return answer && parseAnswer(schema, answer, `${source} fields`);
   };
 }

@@ -41,8 +41,8 @@ export class Attempts {
     const attemptsMax = retry && this.#unanswered < UNANSWERED_CALLS_MAX ? ATTEMPTS_MAX : 1;
     const kinds: FailureKind[] = [];
     for (;;) {
-      // If this throws, the service was not heard, so the count of unanswered calls stays.
-      const outcome = await this.#once(attempt, kinds.length + 1, signal);
+      // If this throws, nothing was sent, so the count of unanswered calls stays.
+      const outcome = await this.#attemptOnce(attempt, kinds.length + 1, signal);
       if (!("error" in outcome)) {
         this.#unanswered = 0;
         return outcome;
@@ -67,7 +67,7 @@ export class Attempts {
     }
   }
 
-  async #once(attempt: Attempt, number: number, signal: AbortSignal): Promise<Outcome> {
+  async #attemptOnce(attempt: Attempt, number: number, signal: AbortSignal): Promise<Outcome> {
     const { rate, waitMsMax } = this.#deps;
     const { key, project } = attempt;
     for (;;) {
@@ -77,9 +77,9 @@ export class Attempts {
         // During `prepare` the process may have been suspended, or the service may have asked another call for a pause.
         if (!permit.isValid()) continue;
         const outcome = await this.#sendAndReport(attempt, number, signal);
-        // Before the slot is released, so that the next holder sees the pause.
+        // Paused before the slot is released, so that the next holder sees the pause.
         if ("error" in outcome && outcome.requestedWaitMs !== undefined) {
-          // With another status than 429 the service says nothing about the key.
+          // Only a 429 says something about the key.
           rate.pause(outcome.error.code === "rate_limited" ? key : EVERY_KEY, outcome.requestedWaitMs);
         }
         return outcome;
