@@ -12,7 +12,7 @@ import { type Answer, answerTo, type Emulated, type IncomingRequest } from "./ro
 import { madeUpUsage } from "./usage.ts";
 
 /** Without `usage` it is made up. Without `countsFrom` it is 30 days before the emulator starts. */
-export type EmulatorOptions = Partial<Omit<Emulated, "keys">> & {
+export type EmulatorSettings = Partial<Omit<Emulated, "keys">> & {
   /** 0, the default, takes any free port. */
   readonly port?: number;
   /** The only keys at the start. Their projects are the only projects, unless `projects` names others. */
@@ -26,7 +26,7 @@ type Handle = (incoming: IncomingRequest, response: ServerResponse, service: Emu
 
 export type Emulator = Awaited<ReturnType<typeof startEmulator>>;
 
-export async function startEmulator(options: EmulatorOptions) {
+export async function startEmulator(options: EmulatorSettings) {
   const { port = 0, consoleKeys, now = () => new Date(), handle = answer, ...settings } = options;
   const ids = new Set(consoleKeys.map(({ projectId }) => projectId));
   const service: Emulated = {

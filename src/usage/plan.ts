@@ -34,7 +34,7 @@ export type ExportJob = AnswerRules & {
   readonly fanOuts?: readonly FanOut[];
   /** The filters of the fan-outs; left out until they are read from the database. */
   readonly seen?: Seen;
-  /** The days before a run that it reads. Without a window no date is sent, and the answer is stored under the days that it names. */
+  /** The days that a run reads. Without a window no date is sent, and the answer is stored under the days that it names. */
   readonly window?: { readonly days: number; readonly today: boolean };
   readonly checkFeatures: (typeof FEATURE_CHECKS)[number];
 };
@@ -113,9 +113,8 @@ export type DueDays = {
 
 /** Undefined if only the answer shows which days are due. */
 export function dueDays(job: ExportJob, today: Day, selection: Selection = {}): DueDays | undefined {
-  const windows = windowsOf(job, today, selection);
-  const newest = windows?.[0];
-  const oldestWindow = windows?.at(-1);
+  const windows = windowsOf(job, today, selection) ?? [];
+  const [newest, oldestWindow] = [windows[0], windows.at(-1)];
   if (newest === undefined || oldestWindow === undefined) return undefined;
   const yesterday = addDays(today, -1);
   return {
@@ -168,9 +167,7 @@ export function planRun(
 }
 
 export function newestFirst(a: UsageRequest, b: UsageRequest): number {
-  const [endOfA, endOfB] = [a.window?.end ?? "", b.window?.end ?? ""];
-  if (endOfA === endOfB) return 0;
-  return endOfA > endOfB ? -1 : 1;
+  return (b.window?.end ?? "").localeCompare(a.window?.end ?? "");
 }
 
 /** The days that a scheduled run reads: the last complete ones, and today if configured. Undefined if the service chooses them. */

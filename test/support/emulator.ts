@@ -7,7 +7,7 @@ import { addDays, dayOf } from "../../src/emulator/days.ts";
 import type { KeyAndState } from "../../src/emulator/keys.ts";
 import { type Answer, answerTo, type Emulated, type IncomingRequest, type Json } from "../../src/emulator/routes.ts";
 import {
-  type EmulatorOptions as Options,
+  type EmulatorSettings as Options,
   outgoingOf,
   startEmulator as startPlainEmulator,
 } from "../../src/emulator/server.ts";
