@@ -3,7 +3,7 @@
 import os from "node:os";
 import { type Logger, pino } from "pino";
 import { AppError } from "./errors.ts";
-import { type Environment, proxyAddress } from "./proxy.ts";
+import { type Environment, proxyVariable } from "./proxy.ts";
 import { Scrubber, Secret, urlSecrets } from "./secret.ts";
 import { escapeControlCharacters } from "./text.ts";
 
@@ -29,7 +29,7 @@ export async function openApp(env: Environment, configPath: string, signal: Abor
   for (const name of SECRET_VARIABLES) scrubber.add(new Secret(env[name] ?? ""));
   const database = env.DATABASE_URL ?? "";
   // The user of a database without a password is no secret. The user of a proxy may be a token.
-  const urls = [URL.parse(database)?.password ? database : "", proxyAddress(env)];
+  const urls = [URL.parse(database)?.password ? database : "", proxyVariable(env).address];
   for (const secret of urls.flatMap(urlSecrets)) scrubber.add(secret);
   const terminal = process.stderr.isTTY === true;
   const log = await openLog(env.LOG_LEVEL, terminal, scrubber);

@@ -117,21 +117,23 @@ class ProcessRate extends Limiter implements Rate {
    */
   async #renew(db: Database): Promise<boolean> {
     const startedMs = now();
-    let announced = Math.max(this.inFlight, this.slots);
-    for (let isRaised = false; ; isRaised = true) {
-      const { slots, pauses, nowMs } = await announce(db, this.#id, announced);
-      for (const [key, ms] of Object.entries(pauses)) this.#pauseHere(key, ms);
-      const others = Object.entries(slots).filter(([other]) => other !== this.#id);
-      const fair = fairSlots([...others.map(([other]) => other), this.#id], this.#id, this.caps, nowMs);
-      const free = others.reduce((left, [, count]) => left - count, this.caps.maxConcurrent);
-      const wanted = Math.max(Math.min(fair, free), 0);
-      if (wanted <= announced || isRaised) {
-        const usable = Math.min(wanted, announced);
-        this.setShare(usable, startedMs + LIVE_MS - MARGIN_MS, others.length > 0);
-        return usable === announced && usable >= fair;
-      }
-      announced = wanted;
-    }
+    const held = Math.max(this.inFlight, this.slots);
+    let read = await this.#announce(db, held);
+    const announced = Math.max(held, read.wanted);
+    if (announced > held) read = await this.#announce(db, announced);
+    const usable = Math.min(announced, read.wanted);
+    this.setShare(usable, startedMs + LIVE_MS - MARGIN_MS, read.hasOthers);
+    return usable === announced && usable >= read.fair;
+  }
+
+  /** Returns the slots that are fair, and the slots to want: fewer if other processes have announced too many. */
+  async #announce(db: Database, count: number) {
+    const { slots, pauses, nowMs } = await announce(db, this.#id, count);
+    for (const [key, ms] of Object.entries(pauses)) this.#pauseHere(key, ms);
+    const others = Object.entries(slots).filter(([id]) => id !== this.#id);
+    const fair = fairSlots([...others.map(([id]) => id), this.#id], this.#id, this.caps, nowMs);
+    const free = others.reduce((left, [, announced]) => left - announced, this.caps.maxConcurrent);
+    return { fair, wanted: Math.max(Math.min(fair, free), 0), hasOthers: others.length > 0 };
   }
 }
 

@@ -14,13 +14,13 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** The variable in lower case comes first, an empty value means no proxy, and the default scheme is http. */
 export function proxyOf(env: Environment): HttpProxy | undefined {
-  const [variable, value] = proxyVariable(env);
-  if (value === "") return undefined;
-  const url = URL.parse(value);
+  const { variable, address } = proxyVariable(env);
+  if (address === "") return undefined;
+  const url = URL.parse(address);
   // undici decodes the user name and the password.
   const isDecodable = !/%(?![\da-f]{2})/i.test(`${url?.username}${url?.password}`);
   if (!url || !["http:", "https:"].includes(url.protocol) || url.hostname === "" || !isDecodable) {
-    // The value may hold a password.
+    // The address is not quoted: it may hold a password.
     throw new AppError("config", `${variable}: expected the address of a proxy, such as http://proxy.example:3128`);
   }
   return { address: new Secret(url.href), noProxy: env.no_proxy ?? env.NO_PROXY ?? "" };
@@ -38,13 +38,9 @@ export function tunnelError(error: unknown): AppError | undefined {
   return new AppError(isTemporary ? "unavailable" : "rejected", message, { details: { sent: "no" } });
 }
 
-/** The address, unchecked; empty if there is no proxy. */
-export function proxyAddress(env: Environment): string {
-  return proxyVariable(env)[1];
-}
-
-function proxyVariable(env: Environment): readonly [name: string, value: string] {
+/** The address is not checked; it is empty if there is no proxy. */
+export function proxyVariable(env: Environment): { readonly variable: string; readonly address: string } {
   const variable = env.https_proxy === undefined ? "HTTPS_PROXY" : "https_proxy";
   const value = env[variable]?.trim() ?? "";
-  return [variable, value === "" || /^[a-z][a-z0-9+.-]*:\/\//i.test(value) ? value : `http://${value}`];
+  return { variable, address: value === "" || /^[a-z][a-z0-9+.-]*:\/\//i.test(value) ? value : `http://${value}` };
 }
