@@ -6,7 +6,7 @@ import { GUARDED_FROM, METRIC_TABLE, STORED_METRICS, type StoredMetric } from ".
 /** `missing` includes a slice that was read only before its day was over. */
 export type SliceStatus = "complete" | "suspect" | "failed" | "missing";
 
-/** Why an answer is not believed: `empty`: it has no rows; `fall`: it has far less usage than is stored. */
+/** Why an answer is not believed. `empty`: it has no rows. `fall`: it has far less usage than is stored. */
 export type DoubtKind = "empty" | "fall" | FilterDoubt["kind"];
 
 /** A doubtful answer, whose rows were not stored. */
@@ -80,8 +80,8 @@ const CONFIRM_AFTER_MS = HOUR_MS;
 export function decideSlice(stored: StoredSlice, incoming: IncomingSlice, guards: Guards): SliceDecision {
   const reason = reasonToKeep(stored, incoming);
   if (reason) return reason;
-  const kind = doubtKind(stored, incoming, guards);
-  return kind === undefined || isConfirmed(stored.doubt, kind, incoming) ? "replace" : "suspect";
+  const doubt = doubtOf(stored, incoming, guards);
+  return !doubt || isConfirmed(stored.doubt, doubt.kind, incoming) ? "replace" : "suspect";
 }
 
 /** Undefined if the answer may change the stored rows. */
@@ -102,33 +102,34 @@ export function newestFetchNo({ fetchNo, doubt }: Pick<StoredSlice, "fetchNo" | 
 
 /** The doubt of a slice after this answer; undefined if the answer is believed. A doubt of another kind begins anew. */
 export function doubtAfter(stored: StoredSlice, incoming: IncomingSlice, guards: Guards) {
-  const kind = doubtKind(stored, incoming, guards);
-  if (kind === undefined) return undefined;
+  const doubt = doubtOf(stored, incoming, guards);
+  if (!doubt) return undefined;
+  const { kind, reason } = doubt;
   const { runId, fetchNo, askedAt } = incoming;
   const before = stored.doubt?.kind === kind ? stored.doubt : undefined;
   // After the clock was set back, a confirmation would come late if the later time counted.
   const since = before && before.since < askedAt ? before.since : askedAt;
-  return { kind, runId: before?.runId ?? runId, since, fetchNo, reason: reasonOf(stored, incoming) };
+  return { kind, runId: before?.runId ?? runId, since, fetchNo, reason };
 }
 
-function reasonOf(stored: StoredSlice, incoming: IncomingSlice): string {
-  if (incoming.filterDoubt) return incoming.filterDoubt.reason;
+/** Why the answer is doubtful, whether or not it confirms an earlier one. */
+function doubtOf(stored: StoredSlice, incoming: IncomingSlice, { emptyGuard, cliffGuard }: Guards) {
+  if (incoming.filterDoubt) return incoming.filterDoubt;
+  if (stored.rows > 0 && incoming.rows === 0 && emptyGuard === "confirm") {
+    const reason =
+      "the answer has no rows for this day, which had some; they are kept until a run at least an hour later gets the same";
+    return { kind: "empty", reason } as const;
+  }
+  if (stored.rows === 0 || incoming.rows === 0 || cliffGuard === "off") return undefined;
   const fall = fallOf(stored, incoming);
-  return fall
-    ? `the answer has ${fall.after} ${fall.metric} for this day, which had ${fall.before}: over 90 % less; its rows are kept until a run at least an hour later gets as little`
-    : "the answer has no rows for this day, which had some; they are kept until a run at least an hour later gets the same";
+  if (!fall) return undefined;
+  const reason = `the answer has ${fall.after} ${fall.metric} for this day, which had ${fall.before}: over 90 % less; its rows are kept until a run at least an hour later gets as little`;
+  return { kind: "fall", reason } as const;
 }
 
 function isConfirmed(doubt: Doubt | undefined, kind: DoubtKind, { runId, askedAt, filterDoubt }: IncomingSlice) {
   if (doubt?.kind !== kind || doubt.runId === runId || filterDoubt?.isConfirmable === false) return false;
   return askedAt.getTime() - doubt.since.getTime() >= CONFIRM_AFTER_MS;
-}
-
-function doubtKind(stored: StoredSlice, incoming: IncomingSlice, guards: Guards): DoubtKind | undefined {
-  if (incoming.filterDoubt) return incoming.filterDoubt.kind;
-  if (stored.rows === 0) return undefined;
-  if (incoming.rows === 0) return guards.emptyGuard === "confirm" ? "empty" : undefined;
-  return guards.cliffGuard === "confirm" && fallOf(stored, incoming) ? "fall" : undefined;
 }
 
 /** A fall from a smaller amount is believed. */
