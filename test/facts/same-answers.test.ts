@@ -2,7 +2,6 @@
 // here must give the same.
 
 import fc from "fast-check";
-import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { readByStatements } from "../../src/db/connection/transaction.ts";
 import { amounts } from "../../src/facts/amounts.ts";
@@ -13,6 +12,7 @@ import { answerCsv } from "../../src/show/csv.ts";
 import { type Day, daysOf } from "../../src/usage/days.ts";
 import { addsUp } from "../../src/usage/dimensions.ts";
 import { GROUPINGS, type UsageGrouping } from "../../src/usage/series.ts";
+import { storeFormerKeys } from "../db/keys/written-ledger.ts";
 import { DIARIZED, forgetAll, storeSeries, type Usage } from "../db/reported-usage.ts";
 import { exact, sumOf } from "../db/stored-charges.ts";
 import { daysBack, newProject } from "../db/stored-usage.ts";
@@ -108,13 +108,7 @@ async function storeEntries(
   isWhole: boolean,
 ) {
   await forgetAll(db);
-  await sql`insert into usage_export.rotation (name) values (${ROTATION}) on conflict do nothing`.execute(db);
-  for (const { id } of projects)
-    for (const key of KEYS)
-      await sql`
-        insert into usage_export.api_key (intent_id, rotation, project_id, project, api_key_id, state, comment, scopes_asked)
-        values (${crypto.randomUUID()}, ${ROTATION}, ${id}, ${id}, ${key}, 'retired', '', '{}')
-      `.execute(db);
+  for (const project of projects) await storeFormerKeys(db, ROTATION, project, KEYS);
   const stored = new Map<string, readonly Entry[]>();
   const series = projects.flatMap((project, p) =>
     GROUPINGS.flatMap((grouping, g) =>

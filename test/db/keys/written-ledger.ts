@@ -1,6 +1,7 @@
 // Writes to a key ledger as a rotation does. A test gives only the fields that matter to it.
 
 import { randomUUID } from "node:crypto";
+import { sql } from "kysely";
 import { pino } from "pino";
 import type { RotationConfig } from "../../../src/config/rotations.ts";
 import type { Database } from "../../../src/db/connection/database.ts";
@@ -8,6 +9,7 @@ import { type Lease, takeLease } from "../../../src/db/keys/lease.ts";
 import type { LedgerChange, NewKey } from "../../../src/db/keys/ledger.ts";
 import { openKeyLedger } from "../../../src/db/keys/ledger.ts";
 import { Scrubber, Secret } from "../../../src/secret.ts";
+import type { Project } from "../../../src/usage/series.ts";
 import { JOB } from "../../keys/sample-ledger.ts";
 
 export type Writer = {
@@ -63,6 +65,16 @@ export async function usedKeys(db: Database, project: RotationConfig["project"],
   const intents = Array.from({ length: count }, newIntent);
   for (const intentId of intents) await key(intentId, "active");
   return { rotation: job.name, key, keys: intents.map((intentId) => newKey(intentId).apiKeyId) };
+}
+
+/** Stores keys that the rotation once made for the project. */
+export async function storeFormerKeys(db: Database, rotation: string, { id, name }: Project, keys: readonly string[]) {
+  await sql`insert into usage_export.rotation (name) values (${rotation}) on conflict do nothing`.execute(db);
+  for (const key of keys)
+    await sql`
+      insert into usage_export.api_key (intent_id, rotation, project_id, project, api_key_id, state, comment, scopes_asked)
+      values (${newIntent()}, ${rotation}, ${id}, ${name}, ${key}, 'retired', '', '{}')
+    `.execute(db);
 }
 
 export function newKey(intentId: string, fields: Partial<NewKey> = {}): NewKey {

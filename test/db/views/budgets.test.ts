@@ -11,6 +11,7 @@ import { addDays, type Day, dayOf } from "../../../src/usage/days.ts";
 import { configuredSeries } from "../../../src/usage/plan.ts";
 import type { Grouping } from "../../../src/usage/series.ts";
 import { testDatabase } from "../../support/database.ts";
+import { storeFormerKeys } from "../keys/written-ledger.ts";
 import { forgetAll } from "../reported-usage.ts";
 import { type BilledRow, billed } from "../stored-billing.ts";
 import { fail, type Numbers, store, UNGUARDED, type Usage } from "../stored-usage.ts";
@@ -87,15 +88,7 @@ async function retire(where: ReturnType<typeof sql>): Promise<void> {
 }
 
 /** Gives the rotation "exporter" these keys, whose ids are their names. */
-async function storeKeys(...keys: readonly string[]): Promise<void> {
-  await sql`insert into usage_export.rotation (name) values ('exporter') on conflict do nothing`.execute(db);
-  for (const key of keys) {
-    await sql`
-      insert into usage_export.api_key (intent_id, rotation, project_id, project, api_key_id, state, comment, scopes_asked)
-      values (${key}, 'exporter', 'one', 'one', ${key}, 'retired', 'c', '{}')
-    `.execute(db);
-  }
-}
+const storeKeys = (...keys: readonly string[]) => storeFormerKeys(db, "exporter", { id: "one", name: "one" }, keys);
 
 test("the use of a month is the exact sum of its days, over all projects, and of no other month", async () => {
   const id = await configure({

@@ -6,6 +6,7 @@ import { storeListedKeys } from "../../../src/db/project-facts.ts";
 import { periodText } from "../../../src/show/format.ts";
 import { addDays, dayCount, daysOf, type Window } from "../../../src/usage/days.ts";
 import type { Page } from "../../../src/web/page.ts";
+import { storeFormerKeys } from "../../db/keys/written-ledger.ts";
 import { DIARIZED, forgetAll, storeSeries } from "../../db/reported-usage.ts";
 import { daysBack, newProject } from "../../db/stored-usage.ts";
 import { STORABLE_NAMES } from "../../show/hostile-names.ts";
@@ -197,12 +198,7 @@ test("tags are neither added up nor stacked", async () => {
 test("a group of keys stays the same under a filter", async () => {
   await forgetAll(db);
   const project = newProject();
-  await sql`insert into usage_export.rotation (name) values ('nightly') on conflict do nothing`.execute(db);
-  for (const key of ["key-1", "key-2"])
-    await sql`
-      insert into usage_export.api_key (intent_id, rotation, project_id, project, api_key_id, state, comment, scopes_asked)
-      values (${crypto.randomUUID()}, 'nightly', ${project.id}, ${project.name}, ${key}, 'retired', '', '{}')
-    `.execute(db);
+  await storeFormerKeys(db, "nightly", project, ["key-1", "key-2"]);
   const rows = ["key-1", "key-2", "other"].map((key) => [key, { hours: "1" }] as const);
   const series = { project, grouping: "accessor", usage: { [back(1)]: rows, [back(2)]: [] }, due: DUE } as const;
   await storeSeries(db, [series, { ...series, filter: DIARIZED }]);
