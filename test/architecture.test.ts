@@ -109,6 +109,13 @@ test("no files import each other in a circle", () => {
   expect(files.flatMap((file) => circleThrough(file))).toEqual([]);
 });
 
+test.each(Object.entries({ export: 90, keys: 40, health: 40 }))("%s loads at most %i files", (command, filesMax) => {
+  const loaded = new Set([`cli/${command}.ts`]);
+  for (const file of loaded) for (const imported of importedFiles(file)) loaded.add(imported);
+  expect([...loaded].sort().slice(filesMax)).toEqual([]);
+  expect(loaded.size).toBeGreaterThan(20);
+});
+
 test.each(files)("%s imports no package that only other files may import (ONLY_IN)", (file) => {
   const misplaced = importsOf(file).filter((target) => {
     const owned = Object.entries(ONLY_IN).find(([name]) => target === name || target.startsWith(`${name}/`));
