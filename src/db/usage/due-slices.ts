@@ -3,6 +3,7 @@
 import { type RawBuilder, sql } from "kysely";
 import type { DueSlice } from "../../usage/backfill.ts";
 import type { Day, Window } from "../../usage/days.ts";
+import { STORED_METRICS } from "../../usage/metrics.ts";
 import type { Series } from "../../usage/series.ts";
 import type { SliceStatus } from "../../usage/slice-decision.ts";
 import type { Database } from "../connection/database.ts";
@@ -31,19 +32,25 @@ export type StoredDays = {
   /** The oldest stored day on or after the given one. */
   readonly oldest: Day | null | undefined;
   readonly hasRows: boolean;
-  /** Whether the newest complete day has no rows. */
+  /** Whether the newest complete day has no amount but 0: the bill of a filter by a free line item has rows. */
   readonly isNewestEmpty: boolean;
 };
 
 /** What is stored of a series whose answers have days; nothing of another one. */
 export async function storedDays(db: Database, seriesId: number, from: Day | undefined): Promise<StoredDays> {
+  const amounts = sql.join(STORED_METRICS.map((metric) => sql`abs(r.${sql.ref(metric)})`));
   const { rows } = await sql<StoredDays>`
-    select to_char(min(sl.usage_date) filter (where sl.usage_date >= ${from ?? null}::date), 'YYYY-MM-DD') as oldest,
-      coalesce(bool_or(sl.rows > 0), false) as "hasRows",
-      coalesce((array_agg(sl.rows order by sl.usage_date desc) filter (where sl.status = 'complete'))[1] = 0, false) as "isNewestEmpty"
-    from usage_export.slice sl
-    join usage_export.series s using (series_id)
-    where sl.series_id = ${seriesId} and sl.fetch_no > 0 and s.undated_since is null
+    select to_char(oldest, 'YYYY-MM-DD') as oldest, coalesce(has_rows, false) as "hasRows", newest is not null and not exists (
+        select from usage_export.snapshot_row r
+        where r.series_id = ${seriesId} and r.usage_date = newest and not r.gone and greatest(${amounts}) > 0
+      ) as "isNewestEmpty"
+    from (
+      select min(sl.usage_date) filter (where sl.usage_date >= ${from ?? null}::date) as oldest, bool_or(sl.rows > 0) as has_rows,
+        max(sl.usage_date) filter (where sl.status = 'complete') as newest
+      from usage_export.slice sl
+      join usage_export.series s using (series_id)
+      where sl.series_id = ${seriesId} and sl.fetch_no > 0 and s.undated_since is null
+    ) stored
   `.execute(db);
   return rows[0] ?? { oldest: null, hasRows: false, isNewestEmpty: false };
 }
