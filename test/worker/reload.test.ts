@@ -94,10 +94,15 @@ test("a file that is half written is refused, and taken up when it is whole", as
   await expect.poll(() => reloader.refusal()?.reason).toMatch(/JSON/);
   expect(rate()).toBe(1);
   expect(reloader.current().superseded.aborted).toBe(false);
+  // Another mistake does not make the refusal younger.
+  const since = reloader.refusal()?.at;
+  await write(configText(2, { runs: { keepDays: -1 } }));
+  await expect.poll(() => reloader.refusal()?.reason).toMatch(/keepDays/);
+  expect(reloader.refusal()?.at).toBe(since);
   await write(text);
   await expect.poll(rate).toBe(2);
   expect(reloader.refusal()).toBeUndefined();
-  expect(results).toEqual(["refused", "valid"]);
+  expect(results).toEqual(["refused", "refused", "valid"]);
 });
 
 test("a configuration that changes while the database is away is not refused, and taken up afterwards", async ({

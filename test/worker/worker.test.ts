@@ -21,6 +21,7 @@ import { openLiveness } from "../../src/worker/liveness.ts";
 import { ProjectWatch } from "../../src/worker/project-watch.ts";
 import { tick } from "../../src/worker/tick.ts";
 import { retryUntilReached, type WorkerContext } from "../../src/worker/worker-context.ts";
+import { newWorker, runWorker } from "../../src/worker/worker.ts";
 import { rotationTest } from "../cli/rotation/rotation-context.ts";
 import { farSchedule, PROJECT_ID, smallConfig } from "../cli/small-config.ts";
 import { parse } from "../config/sample-config.ts";
@@ -57,6 +58,9 @@ test("a new project gets its first key while another project of the rotation is 
   expect(await tick(withBoth)).toBe(true);
   expect(await tick(withBoth)).toBe(false);
   expect(await projectsOfRuns("slow-keys")).toEqual(["a", "b"]);
+  // The run on schedule comes first.
+  const priorities = sql`select priority from usage_export_queue.job where name = 'rotation' order by data->>'projectId'`;
+  expect((await priorities.execute(db)).rows).toEqual([{ priority: 1 }, { priority: 0 }]);
 });
 
 test("a project that no worker knows is started again after an hour, not at once", async () => {
@@ -124,6 +128,36 @@ test("ticks do not wait long for a list that hangs, and take it up when it comes
   expect([await watch(), changes]).toEqual([false, 1]);
   // It could not be taken up.
   expect([await watch(), changes]).toEqual([true, 2]);
+  // After the database's clock was set back, the list is from the future: it is read again.
+  const asked = emulator.requests.length;
+  await sql`update usage_export.project_list set read_at = read_at + interval '2 hours'`.execute(db);
+  await new ProjectWatch({ app, config, db, onChange: () => {}, onRead: () => {} }).shouldPlan();
+  await expect.poll(() => emulator.requests.length).toBe(asked + 1);
+});
+
+test("a worker that has read another list of projects has its configuration taken up before it plans", async () => {
+  const stop = new AbortController();
+  const env = { OTHER_KEY: KEY, DATABASE_URL: "postgres://127.0.0.1/usage" };
+  const stoppable = { ...silentApp({ env }), signal: stop.signal };
+  await using emulator = await startEmulator({
+    consoleKeys: [{ secret: KEY, projectId: "b", scopes: ["member"], isAccountKey: true }],
+  });
+  const projects = [{ discover: true, key: { env: "OTHER_KEY" } }];
+  const written = smallConfig(emulator.url, { projects, exports: [{ name: "of the list", projects: ["*"] }] });
+  const config = await withKnownProjects(parse(written), db);
+  const receivers = { webhook: undefined, deadMan: undefined };
+  const first = { config, receivers, access: undefined, superseded: new AbortController().signal };
+  const changed = Promise.withResolvers<void>();
+  const working = runWorker(stoppable, first, db, {
+    ...{ worker: await newWorker(), liveness: openLiveness(app.log, () => 0), refusal: () => undefined },
+    metrics: { attemptEnded() {} },
+    onProjectsChanged: changed.resolve,
+    onReady: async () => {},
+  });
+  await changed.promise;
+  stop.abort();
+  await working;
+  expect(await projectsOfRuns("of the list")).toEqual([]);
 });
 
 const failed = (code: string, message: string) => Object.assign(new Error(message), { code });
@@ -156,7 +190,11 @@ test("an outage is logged when it begins, and with its length when it is over, h
   expect(liveness.reasons()).toEqual(["connect ECONNREFUSED"]);
   seconds = 70;
   for (let i = 0; i < 3; i++) liveness.reportDatabase();
+  seconds = 85;
   expect(liveness.reasons()).toEqual([]);
+  // No statement fails, and none is answered.
+  seconds = 86;
+  expect(liveness.reasons()).toEqual(["the database has not answered for 16 s"]);
   expect(lines.map((line) => JSON.parse(line))).toEqual([
     expect.objectContaining({ msg: "database not reached", reason: "terminating connection" }),
     expect.objectContaining({ msg: "database reached again", seconds: 60 }),
@@ -206,7 +244,9 @@ test("a rotation that a worker does not know is left to one that does, and fails
 rotationCase("a rotation that was delivered twice and fails sends one create", async ({ context: lab }) => {
   lab.emulator.fault = ({ method }) => (method === "POST" ? { kind: "answer", status: 400, body: "{}" } : undefined);
   const config = await loadConfig(path.join(lab.folder, "jobs.config.json"));
-  const app = silentApp({ env: { USAGE_EXPORT_KEY: lab.key, USAGE_EXPORT_MASTER_KEY: lab.masterKey } });
+  const lines: string[] = [];
+  const env = { USAGE_EXPORT_KEY: lab.key, USAGE_EXPORT_MASTER_KEY: lab.masterKey };
+  const app = { ...silentApp({ env }), log: pino({}, { write: (line) => lines.push(line) }) };
   await using opened = await openExportContext(app, config, lab.db);
   const context = opened as unknown as WorkerContext;
   const [runId, projectId] = [randomUUID(), PROJECT_ID];
@@ -217,6 +257,8 @@ rotationCase("a rotation that was delivered twice and fails sends one create", a
   const claimed = { data: { runId, projectId }, retryCount: 0, retryLimit: 7, signal };
   await Promise.all([handleProject(context, deps, claimed), handleProject(context, deps, claimed)]);
   expect(lab.emulator.requests.filter(({ method }) => method === "POST")).toHaveLength(1);
+  const ended = lines.map((line) => JSON.parse(line)).filter(({ msg }) => msg === "run finished");
+  expect(ended).toMatchObject([{ status: "failed", error: expect.stringContaining("answered 400") }]);
 });
 
 /** Returns after how many attempts opening succeeded, if the database answers the first one with this error code. */
