@@ -96,17 +96,21 @@ test("a failed run is explained by failed slices of its projects, and by suspect
   expect(await isExplained({ suspect: 1, error: "no" })).toBe(false);
 });
 
-test("a run in progress may read what is missing, but not one of hours", async () => {
+test("a run in progress may read what is missing, but not one of hours, and its job is not overdue", async () => {
   await sql`insert into usage_export.run (run_id, kind, job, trigger, status, started_at, heartbeat_at)
     select gen_random_uuid(), 'export', job, trigger, status, now() - age::interval, now()
     from (values
-      ('begun', 'schedule', '1 minute', 'running'), ('long', 'backfill', '3 hours', 'running')
+      ('begun', 'schedule', '110 minutes', 'running'), ('long', 'backfill', '3 hours', 'running')
     ) as v (job, trigger, age, status)
   `.execute(db);
-  const config = parse(smallConfig("http://127.0.0.1:1", { exports: [{ name: "begun" }, { name: "long" }] }));
+  const names = ["begun", "long", "idle"];
+  await sql`insert into usage_export.job (kind, name, scheduled_through)
+    select 'export', name, now() - interval '3 days' from unnest(${names}::text[]) as name`.execute(db);
+  const config = parse(smallConfig("http://127.0.0.1:1", { exports: names.map((name) => ({ name })) }));
   const jobs = await readSnapshot(db, (tx) => jobHealth(tx, config, [], new Date()));
-  expect(jobs.map(({ job, mayReadMissing }) => [job, mayReadMissing])).toEqual([
-    ["begun", true],
-    ["long", false],
+  expect(jobs.map(({ job, mayReadMissing, overdueSince }) => [job, mayReadMissing, overdueSince])).toEqual([
+    ["begun", true, undefined],
+    ["long", false, undefined],
+    ["idle", false, expect.any(Date)],
   ]);
 });

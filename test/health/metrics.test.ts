@@ -84,7 +84,7 @@ test("each number of the health state has its sample, and one that is not known 
   expect(shown).not.toContainEqual(expect.stringMatching(/^newest.* project,new |^job_last.*keys/));
 });
 
-test("without the database a scrape has all other metrics, and the reason is logged once", async () => {
+test("without the database a scrape has all other metrics, and the reason is logged once an outage", async () => {
   let isDown = true;
   const metrics = testMetrics({
     readHealth: async () => {
@@ -100,6 +100,9 @@ test("without the database a scrape has all other metrics, and the reason is log
 
   isDown = false;
   expect(await metrics.samples()).toEqual(expect.arrayContaining([MISSING_LINE, "usage_export_health_read 1"]));
+  isDown = true;
+  await metrics.samples();
+  expect(metrics.lines).toHaveLength(2);
 });
 
 test("a configured name with any characters is escaped in labels", async () => {
@@ -113,6 +116,7 @@ test("an answer of 5,000 projects, jobs and rotations is below 2 MB, and has the
   const isBad = (i: number) => i === 4_321;
   const projects = [
     ...many((i) => projectLine({ project: `p-${i}`, failed: isBad(i) ? 3 : 0, missing: i === 17 ? 500 : 0 })),
+    projectLine({ project: "doubtful", suspect: 2, freshThrough: "2026-03-10" }),
     projectLine({ project: "retired", series: 0, suspect: 9 }),
   ];
   const state = healthState({
@@ -126,6 +130,7 @@ test("an answer of 5,000 projects, jobs and rotations is below 2 MB, and has the
     'condition{name="key attention",subject="key-4321",severity="critical"} 1',
     'incomplete_slices{project="p-17",source="usage",status="missing"} 500',
     'incomplete_slices{project="p-4321",source="usage",status="failed"} 3',
+    'incomplete_slices{project="doubtful",source="usage",status="suspect"} 2',
   ])
     expect(text).toContain(`\nusage_export_${line}\n`);
   expect(text).not.toContain("retired");

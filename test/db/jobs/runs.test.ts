@@ -13,7 +13,7 @@ import {
   recordAttempt,
   startRun,
 } from "../../../src/db/jobs/runs.ts";
-import { readRuns } from "../../../src/facts/jobs.ts";
+import { readRun, readRuns } from "../../../src/facts/jobs.ts";
 import { NO_COUNTS } from "../../../src/usage/counts.ts";
 import { testDatabase } from "../../support/database.ts";
 import { newRotation } from "../keys/written-ledger.ts";
@@ -153,7 +153,24 @@ async function madeAgo(
   return runId;
 }
 
-test("runs are kept for keepDays, and the newest run of each job, outcome and trigger for ever", async () => {
+test("the projects of a run are listed with the failed ones first, then those that are not done yet", async () => {
+  const runId = randomUUID();
+  const projects = ["done", "ahead", "refused"].map((projectId) => ({ projectId, planned: 1 }));
+  await inTransaction(db, (tx) => insertQueuedRun(tx, { runId, ...MANUAL }, projects));
+  const ends = ["done", "refused"].map((projectId) => ({ runId, projectId, counts: NO_COUNTS }));
+  await endProjects(
+    db,
+    ends.map((end) => (end.projectId === "refused" ? { ...end, error: "no" } : end)),
+  );
+  const shown = (await readRun(db, runId))?.projects.map(({ project, outcome }) => [project, outcome]);
+  expect(shown).toEqual([
+    ["refused", "failed"],
+    ["ahead", "open"],
+    ["done", "ok"],
+  ]);
+});
+
+test("runs are kept for keepDays, the newest of each job, outcome and trigger for ever, and workers for a week", async () => {
   const job = `job-${randomUUID()}`;
   const old = await Promise.all([
     madeAgo(500, { job }),
@@ -172,8 +189,13 @@ test("runs are kept for keepDays, and the newest run of each job, outcome and tr
   ]);
   const other = await madeAgo(2000, { job: `job-${randomUUID()}` });
 
+  await sql`
+    insert into usage_export.worker (worker_id, host, pid, version, last_seen_at)
+    select gen_random_uuid(), 'seen ' || days || ' days ago', 1, '1', now() - make_interval(days => days) from unnest(array[6, 8]) as days
+  `.execute(db);
   expect((await deleteOldRuns(db, 400)).runs).toBe(old.length);
 
+  expect(await read(sql`select host from usage_export.worker`)).toEqual([{ host: "seen 6 days ago" }]);
   for (const runId of old) expect(await run(runId)).toBeUndefined();
   for (const runId of [...kept, other]) expect(await run(runId)).toBeDefined();
   expect(await deleteOldRuns(db, 400)).toEqual({ runs: 0, keyEvents: 0 });
