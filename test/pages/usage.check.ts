@@ -4,6 +4,7 @@ import fs from "node:fs";
 import type { Locator, Page } from "playwright-core";
 import { expect, test } from "vitest";
 import type { ChartDescription } from "../../src/show/answer-chart.ts";
+import { dayLabel } from "../../src/show/format.ts";
 import { GROUPINGS, type UsageGrouping } from "../../src/usage/series.ts";
 import { DIARIZED, forgetAll, storeSeries, type Usage } from "../db/reported-usage.ts";
 import { daysBack, newProject } from "../db/stored-usage.ts";
@@ -108,6 +109,14 @@ test("each choice changes the answer and the URL, and the back button leads back
   await page.getByRole("button", { name: "Show", exact: true }).click();
   expect((await chartOf(page)).titles).toEqual([back(3), back(2)]);
   expect(complaints).toEqual([]);
+});
+
+test("the newest day has its label below the chart, however many days there are", async () => {
+  await storeAll();
+  const { page } = await open(`from=${DUE.start}&to=${DUE.end}`);
+  await expect
+    .poll(() => page.locator("#usage-by-day-chart .plot text").allTextContents())
+    .toContain(dayLabel(DUE.end));
 });
 
 test("a row narrows, bars are of weeks, others open, and CSV and SQL have what is shown", async () => {

@@ -1,5 +1,5 @@
 import { pino } from "pino";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { InvalidQuestion } from "../../../src/facts/question.ts";
 import { type DashboardDeps, openDashboard, type PageData } from "../../../src/web/dashboard/pages.ts";
 import type { Page } from "../../../src/web/page.ts";
@@ -62,11 +62,16 @@ test.each(["overview", "usage", "health", "run"] as const)(
   },
 );
 
-test("one reading of the health state serves all pages for some seconds", async () => {
+test("one reading of the health state serves all pages for some seconds, and no longer", async () => {
+  vi.useFakeTimers({ toFake: ["performance"] });
+  onTestFinished(() => void vi.useRealTimers());
   const { done, ask } = dashboard();
   await Promise.all([ask("/"), ask("/data-health")]);
   await ask("/run?id=1");
   expect(done.toSorted()).toEqual(["health", "health", "overview", "run"]);
+  vi.advanceTimersByTime(10_000);
+  await ask("/");
+  expect(done.slice(4).toSorted()).toEqual(["health", "overview"]);
 });
 
 test("an invalid period is refused, and nothing is read", async () => {

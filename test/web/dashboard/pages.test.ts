@@ -141,7 +141,9 @@ test("a cost that can't be compared has no change beside hours that can, and hal
     const lacking = { ...NOTHING_LACKING, unreadDaysBefore };
     const cost = makeAnswer({ question: COST, compared, total: { amount: "150", before: "100", change: "50" } });
     const monthSoFar = { period: PERIOD, answer: makeAnswer({ question: COST, lacking }), forecast: null };
-    return textOf(pageOf("overview", { cost, monthSoFar })).split(" Requests ")[0];
+    const page = pageOf("overview", { cost, monthSoFar });
+    expect(page.body).toContain('href="./usage?period=this-month&amp;grouping=none&amp;metric=billed_cost"');
+    return textOf(page).split(" Requests ")[0];
   };
   expect(figuresOf(true, [])).toMatch(/all of January: \$1,480 .* \$150\.00 \+50% Hours 1,620 \+7\.7%/);
   expect(figuresOf(false, [])).toMatch(/ \$150\.00 Hours 1,620 \+7\.7%/);
@@ -216,10 +218,10 @@ test("data is in up to the day up to which that of every project is", () => {
 test("a period is compared with one of another length, and the chargeback is that of its last day's month", () => {
   const period = { start: "2026-02-07", end: PERIOD.end, name: undefined };
   const answer = makeAnswer({ groups: [{ group: "nova-3" }] });
-  const { body } = pageOf("usage", { answer }, { view: { period } });
+  const { body } = pageOf("usage", { answer }, { view: { period, project: "mine" } });
   expect(textOf({ body })).toMatch(/\(31 days\) .* compared with Jan 13 – Feb 9, 2026 \(28 days\)/);
   expect(textOf({ body })).toContain("Chargeback of March");
-  expect(body).toContain("api/v1/chargeback.csv?month=2026-03&amp;by=project");
+  expect(body).toContain("api/v1/chargeback.csv?month=2026-03&amp;by=project&amp;project=mine");
 });
 
 test("a copied link names the days, so that it is of the same days tomorrow", () => {
@@ -274,8 +276,12 @@ test("a run that failed is shown also if others came after it, and how long runs
 
 test("the reasons why this worker can't work come first, and a budget is a note", () => {
   const health = { slices: { complete: 0, suspect: 0, failed: 0, missing: 1 }, budgets: [makeBudgetUse()] };
-  const text = textOf(pageOf("overview", {}, { health, readiness: { live: true, reasons: ["the database is away"] } }));
+  const around = { health, readiness: { live: true, reasons: ["the database is away"] } };
+  const text = textOf(pageOf("overview", {}, around));
   expect(text).toMatch(/2 things to look at This worker can&#39;t work now: the database is away .* 1 note on budgets/);
+  // Above an answer they are folded.
+  const isOpen = (page: PageName) => pageOf(page, {}, around).body.includes('<details class="notice bad" open>');
+  expect([isOpen("overview"), isOpen("usage")]).toEqual([true, false]);
 });
 
 test("before the first export, the overview says what to do", () => {
