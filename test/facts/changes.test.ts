@@ -3,10 +3,12 @@
 import { sql } from "kysely";
 import { beforeEach, expect, test } from "vitest";
 import { readByStatements } from "../../src/db/connection/transaction.ts";
+import { storeBudgets } from "../../src/db/prices-and-budgets.ts";
 import { type Change, changes, costChanges } from "../../src/facts/changes.ts";
 import { overview } from "../../src/facts/overview.ts";
 import { changeSentences } from "../../src/show/sentences.ts";
 import { comparedPeriod } from "../../src/usage/days.ts";
+import { readReportData } from "../../src/worker/dashboard-reads.ts";
 import { forgetAll, storeSeries } from "../db/reported-usage.ts";
 import { storeBills, storeHourPrices } from "../db/stored-charges.ts";
 import { daysBack, newProject } from "../db/stored-usage.ts";
@@ -126,6 +128,39 @@ test("changes of cost are those of a project's billing once that can be compared
   await storeBills(db, billed, ["none"], period, [{ day: back(1), dollars: "9" }]);
   expect(await metricOf()).toBe("estimated_cost");
   expect(await metricOf([billed.id])).toBe("billed_cost");
+});
+
+test("the month so far has a forecast, of all projects together", async () => {
+  const days = Array.from({ length: 69 }, (_, i) => back(i + 1));
+  const usage = Object.fromEntries(days.map((day) => [day, [["", { hours: "2" }] as const]]));
+  const part = { grouping: "none", usage, due: { start: back(69), end: back(1) }, windowDays: 1 } as const;
+  await storeSeries(
+    db,
+    [newProject(), newProject()].map((project) => ({ ...part, project })),
+  );
+  const asked = { period: { start: back(1), end: back(0) }, before: undefined, projects: undefined };
+  const { monthSoFar } = await readByStatements(db, (run) => overview(run, asked, back(0)));
+  const [year, month] = back(0).split("-").map(Number);
+  const daysOfMonth = new Date(Date.UTC(year ?? 0, month ?? 0, 0)).getUTCDate();
+  expect(Number(monthSoFar?.forecast?.forecast)).toBeCloseTo(4 * daysOfMonth);
+});
+
+test("the report of one project has no budget that others use, too", async () => {
+  const [one, other] = [newProject(), newProject()];
+  await storeSeries(db, [{ project: one, grouping: "none", usage: usageOf(undefined, { "": "1" }) }]);
+  const hours = { scope: "all", scopeValue: undefined, metric: "hours", period: "day", amount: "5" } as const;
+  const limit = { ...hours, thresholds: ["100"] };
+  await storeBudgets(db, [
+    { ...limit, name: "all", projects: [one, other] },
+    { ...limit, name: "own", projects: [one] },
+  ]);
+  const namesOf = async (projects: readonly string[] | undefined) => {
+    const days = { start: back(0), end: back(0) };
+    const { budgets } = await readReportData(db, { period: days, before: undefined, projects }, new Date());
+    return budgets.map(({ name }) => name);
+  };
+  expect(await namesOf(undefined)).toEqual(["all", "own"]);
+  expect(await namesOf([one.name])).toEqual(["own"]);
 });
 
 test("an overview without a total has every metric that the first grouping that adds up has", async () => {
