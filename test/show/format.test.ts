@@ -153,7 +153,7 @@ test.each([
   [89, "1 min"],
   [3_569, "59 min"],
   [3_570, "1 h 0 min"],
-  [12_000, "3 h 20 min"],
+  [13_200, "3 h 40 min"],
 ])("%d seconds are %s", (seconds, expected) => {
   expect(durationText(seconds)).toBe(expected);
 });

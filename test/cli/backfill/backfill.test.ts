@@ -135,6 +135,7 @@ test("a backfill whose answers are in doubt fails and keeps the stored numbers",
 
   expect(doubted).toMatchObject({ status: 1, stdout: expect.stringContaining("0 complete, 3 suspect, 0 failed") });
   expect(await coverage(db)).toEqual({ suspect: 3 });
+  expect(await context.run(["status", "--project", "production"])).toMatchObject({ status: 1 });
   const { rows } = await sql`select usage_date, requests from bi.usage_total order by usage_date`.execute(db);
   expect(rows).toEqual(daysOf(range).map((day) => ({ usage_date: day, requests: "5" })));
 });

@@ -77,6 +77,7 @@ test("names are cut to one line of the table, and can't turn the text around", a
 });
 
 test("if there is nothing to explain, it says so", async ({ context }) => {
+  expect(await context.run(["explain", "--day", today])).toMatchObject({ status: 0 });
   const { status, stdout } = await context.run(["explain", "--day", "2026-03-02"]);
   expect(stdout).toBe(
     "No usage of this kind is stored for 2026-03-02 or 2026-02-23; usage-export status says what is missing.\n",

@@ -21,6 +21,11 @@ export function testFailures(db: Database): void {
     const [row] = await coverageOf(db, project);
     expect(String(row?.error)).toMatch(/^ab 😀+/u);
     expect(String(row?.error).length).toBeLessThanOrEqual(1_000);
+    // A stretch has the reason of its newest day.
+    await fail(db, seriesId, [SECOND], { reason: "of the second day" });
+    expect(await view(db, "coverage_gaps", project)).toMatchObject([
+      { from_date: FIRST, to_date: SECOND, error: "of the second day" },
+    ]);
   });
 
   test("without a window, the days that the answers name are due, and a missed day between two answers is a gap", async () => {
