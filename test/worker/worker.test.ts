@@ -145,6 +145,8 @@ test("a worker that has read another list of projects has its configuration take
   const projects = [{ discover: true, key: { env: "OTHER_KEY" } }];
   const written = smallConfig(emulator.url, { projects, exports: [{ name: "of the list", projects: ["*"] }] });
   const config = await withKnownProjects(parse(written), db);
+  // A job of a project that it does not know would have the configuration read, too.
+  await sql`delete from usage_export_queue.job`.execute(db);
   const receivers = { webhook: undefined, deadMan: undefined };
   const first = { config, receivers, access: undefined, superseded: new AbortController().signal };
   const changed = Promise.withResolvers<void>();
