@@ -20,7 +20,7 @@ import type { ConfigFile } from "./schema.ts";
 type Export = ConfigFile["exports"][number];
 type Report = (path: Path, message: string) => void;
 
-type Checked = ConfigFile & {
+type CheckContext = ConfigFile & {
   readonly report: Report;
   /** A set, because there may be thousands. */
   readonly projectNames: ReadonlySet<string>;
@@ -33,7 +33,7 @@ export function crossFieldIssues(file: ConfigFile): ConfigIssue[] {
   const { projects, exports, rotations, prices, budgets } = file;
   const written = projects.flatMap((project, i) => ("id" in project ? [{ ...project, at: ["projects", i] }] : []));
   const projectNames = new Set(written.map(({ name }) => name));
-  const config = { ...file, report, projectNames, isDiscovering: written.length < projects.length };
+  const context = { ...file, report, projectNames, isDiscovering: written.length < projects.length };
   const namesAt = (list: string, entries: readonly { readonly name: string }[]) =>
     entries.map(({ name }, i) => ({ value: name, path: [list, i, "name"] }));
 
@@ -42,19 +42,19 @@ export function crossFieldIssues(file: ConfigFile): ConfigIssue[] {
   const names = written.map(({ name, at }) => ({ value: name, path: [...at, "name"] }));
   reportDuplicates(report, names, "a name that no other project has");
   for (const { key, name, at } of written) {
-    if ("rotation" in key) checkRotationName(config, key.rotation, name, [...at, "key", "rotation"]);
+    if ("rotation" in key) checkRotationName(context, key.rotation, name, [...at, "key", "rotation"]);
   }
   const jobs = [...namesAt("exports", exports), ...namesAt("rotations", rotations)];
   reportDuplicates(report, jobs, "a name that no other job has");
-  for (const [i, job] of exports.entries()) checkExport(config, job, ["exports", i]);
+  for (const [i, job] of exports.entries()) checkExport(context, job, ["exports", i]);
   checkFilters(report, exports);
-  for (const [i, job] of rotations.entries()) checkRotation(config, job, ["rotations", i]);
+  for (const [i, job] of rotations.entries()) checkRotation(context, job, ["rotations", i]);
   for (const { index, earlier } of overlappingPrices(prices)) {
     const message = `prices the same usage as prices[${earlier}]: usage has one price; end one of them with "until", or give them models, endpoints, methods or deployments that have nothing in common`;
     report(["prices", index], message);
   }
   reportDuplicates(report, namesAt("budgets", budgets), "a name that no other budget has");
-  for (const [i, { project }] of budgets.entries()) checkProjectName(config, project, ["budgets", i, "project"]);
+  for (const [i, { project }] of budgets.entries()) checkProjectName(context, project, ["budgets", i, "project"]);
   return issues;
 }
 
@@ -65,10 +65,10 @@ const OTHER_SOURCE: Readonly<Record<Source, string>> = {
 
 const GROUPINGS_OF: Readonly<Record<Source, readonly string[]>> = { usage: GROUPINGS, billing: BILLING_GROUPINGS };
 
-function checkExport(config: Checked, job: Export, at: Path): void {
+function checkExport(context: CheckContext, job: Export, at: Path): void {
   const { source, window, groupings } = job;
-  const { report } = config;
-  checkProjectNames(config, job.projects, [...at, "projects"]);
+  const { report } = context;
+  checkProjectNames(context, job.projects, [...at, "projects"]);
   reportDuplicates(report, listAt(groupings, [...at, "groupings"]), "each grouping once");
   for (const [i, grouping] of groupings.entries()) {
     if (GROUPINGS_OF[source].includes(grouping)) continue;
@@ -79,11 +79,11 @@ function checkExport(config: Checked, job: Export, at: Path): void {
     report([...at, "window"], message);
   }
   for (const [i, filter] of job.filters.entries()) {
-    if (!("each" in filter)) checkConditions(config, job, filter, [...at, "filters", i]);
+    if (!("each" in filter)) checkConditions(context, job, filter, [...at, "filters", i]);
   }
 }
 
-function checkConditions({ report, service }: Checked, job: Export, filter: Filter, at: Path): void {
+function checkConditions({ report, service }: CheckContext, job: Export, filter: Filter, at: Path): void {
   const { source, checkFeatures } = job;
   for (const name of DIMENSIONS) {
     const value = filter.dimensions[name];
@@ -181,11 +181,11 @@ function projectsGroupedBy(exports: readonly Export[], grouping: EachDimension):
   return new Set(readers.flatMap(({ projects }) => projects));
 }
 
-function checkRotation(config: Checked, job: WrittenRotation, at: Path): void {
-  const { report } = config;
+function checkRotation(context: CheckContext, job: WrittenRotation, at: Path): void {
+  const { report } = context;
   const { name, project, projects = [], createWith, maxAgeDays, graceDays, expiresInDays } = job;
-  checkProjectName(config, project, [...at, "project"]);
-  checkProjectNames(config, projects, [...at, "projects"]);
+  checkProjectName(context, project, [...at, "project"]);
+  checkProjectNames(context, projects, [...at, "projects"]);
   // In the ledger, a rotation for many projects is called NAME/ID.
   if (name.includes("/")) report([...at, "name"], 'expected a name without "/"');
   // A key must not expire before its successor is in use everywhere: nobody would have a working key.
@@ -196,19 +196,19 @@ function checkRotation(config: Checked, job: WrittenRotation, at: Path): void {
   }
   const makesItsSuccessor = createWith
     ? "rotation" in createWith && createWith.rotation === job.name
-    : config.projects.some(({ key }) => "rotation" in key && key.rotation === job.name);
+    : context.projects.some(({ key }) => "rotation" in key && key.rotation === job.name);
   if (makesItsSuccessor && !holdsScope(job.scopes, "keys:write")) {
     const message = `expected keys:write, or a role with it, because each key creates the next one unless createWith names another key; got ${job.scopes.join(", ")}`;
     report([...at, "scopes"], message);
   }
   if (project !== undefined && createWith && "rotation" in createWith) {
-    checkRotationName(config, createWith.rotation, project, [...at, "createWith", "rotation"]);
+    checkRotationName(context, createWith.rotation, project, [...at, "createWith", "rotation"]);
   }
 }
 
 /** A key of another project's rotation can neither read this project nor create keys in it. */
-function checkRotationName(config: Checked, name: string, project: string, path: Path): void {
-  const { projectNames, rotations, report } = config;
+function checkRotationName(context: CheckContext, name: string, project: string, path: Path): void {
+  const { projectNames, rotations, report } = context;
   const rotation = rotations.find((one) => one.name === name);
   if (!rotation) {
     const names = rotations.map((one) => one.name);
@@ -223,12 +223,12 @@ function checkRotationName(config: Checked, name: string, project: string, path:
 }
 
 /** A pattern must fit a project of the file, unless others are discovered. */
-function checkProjectNames(config: Checked, names: readonly string[], at: Path): void {
-  const { projectNames, isDiscovering, report } = config;
+function checkProjectNames(context: CheckContext, names: readonly string[], at: Path): void {
+  const { projectNames, isDiscovering, report } = context;
   const named = listAt(names, at);
   reportDuplicates(report, named, "each project once");
   for (const { value, path } of named) {
-    if (!isPattern(value)) checkProjectName(config, value, path);
+    if (!isPattern(value)) checkProjectName(context, value, path);
     else if (!isDiscovering && ![...projectNames].some((name) => matchesPattern(value, name))) {
       const known = quoteAll([...projectNames]);
       report(path, `expected a pattern that fits a project (${known}); got ${describeValue(value)}`);
@@ -236,8 +236,8 @@ function checkProjectNames(config: Checked, names: readonly string[], at: Path):
   }
 }
 
-function checkProjectName(config: Checked, name: string | undefined, path: Path): void {
-  const { projectNames, isDiscovering, report } = config;
+function checkProjectName(context: CheckContext, name: string | undefined, path: Path): void {
+  const { projectNames, isDiscovering, report } = context;
   if (name === undefined || projectNames.has(name)) return;
   const hint = isDiscovering ? '; discovered projects are named by a pattern such as "prod-*"' : "";
   reportUnknown(report, "a project", projectNames, { value: name, path }, hint);

@@ -17,7 +17,7 @@ import { ConfigFile } from "./schema.ts";
 
 /** Checked, with defaults, with names replaced by what they name, and with absolute paths. */
 export type Config = Omit<ConfigFile, "$schema" | "projects" | "exports" | "rotations" | "budgets"> & {
-  /** The rest is made from it, again whenever projects are discovered. */
+  /** Everything else is made from the file, again whenever projects are discovered. */
   readonly file: ConfigFile;
   readonly projects: readonly ConfiguredProject[];
   readonly exports: readonly ExportJob[];

@@ -1,5 +1,5 @@
-// The kinds of values the configuration is made of. A message given to zod's own checks is the text after the word "expected"; one of
-// `checked` is complete.
+// The kinds of values the configuration is made of. A message given to zod's own checks is the text after the word "expected"; a message
+// returned to `checked` is complete.
 
 import { Cron } from "croner";
 import { validateDetailed } from "node-cron";
@@ -89,23 +89,11 @@ export const Timezone = checked(z.string(), (zone) => {
 
 export const FilePath = text(1000);
 
-/** `word` is what the secret is called in messages: "token", "password" or "address". */
-export function secretReference(word: string) {
-  const { Env, File } = referenceForms(word);
-  return z.union([Env, File], { error: `{ "env": "NAME" } or { "file": "PATH" } ${neverInThisFile(word)}` });
-}
-
-/** A secret that is found in a variable or a file. */
-export type SecretReference = z.output<ReturnType<typeof secretReference>>;
-
-export function neverInThisFile(word: string): string {
-  return `(never write the ${word} itself into this file: put it in an environment variable and use { "env": "NAME" })`;
-}
-
 const VARIABLE = 'the name of an environment variable (letters, digits and "_", without "$")';
 
 export const VariableName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/, VARIABLE);
 
+/** Where a secret is found. `word` is what it is called in messages: "key", "token", "password" or "address". */
 export function referenceForms(word: string) {
   const secretMessage = `this looks like the ${word} itself: put it in an environment variable and use { "env": "NAME" }`;
   // Names of variables are usually in capitals, and keys hardly ever are.
@@ -116,6 +104,17 @@ export function referenceForms(word: string) {
   const Env = object({ env: env.describe(`The environment variable that holds the ${word}.`) });
   const File = object({ file: file.describe(`A file that holds the ${word} and nothing else.`) });
   return { Env, File, secretMessage };
+}
+
+export function secretReference(word: string) {
+  const { Env, File } = referenceForms(word);
+  return z.union([Env, File], { error: `{ "env": "NAME" } or { "file": "PATH" } ${neverInThisFile(word)}` });
+}
+
+export type SecretReference = z.output<ReturnType<typeof secretReference>>;
+
+export function neverInThisFile(word: string): string {
+  return `(never write the ${word} itself into this file: put it in an environment variable and use { "env": "NAME" })`;
 }
 
 /**
@@ -135,7 +134,7 @@ export const FeatureName = checked(
 
 export const FeatureValue = z.union([z.boolean(), text(200)], { error: "true, false or a string" }).transform(String);
 
-/** A list becomes the text of the grouping. A list with a mistake is reported by the checks; "none" only stands in for it. */
+/** The output is the grouping's text. A list with a mistake is an issue; "none" only stands in for it. */
 export const GroupingSetting = z
   .union(
     [
@@ -185,12 +184,9 @@ export const Decimal = checked(z.union([z.number(DECIMAL), z.string(DECIMAL)], {
   decimalOf(value) === undefined ? `expected ${DECIMAL}; got ${describeValue(value)}` : undefined,
 ).transform((value) => decimalOf(value) ?? "");
 
-/** Longer ones are no amounts, and nobody could read them. */
-const DECIMAL_LENGTH_MAX = 60;
-
 function decimalOf(value: number | string): string | undefined {
   const source = String(value);
-  if (source.length > DECIMAL_LENGTH_MAX || !/^\d+(?:\.\d+)?(?:[eE][+-]?\d{1,2})?$/.test(source)) return undefined;
+  if (!/^\d+(?:\.\d+)?(?:[eE][+-]?\d{1,2})?$/.test(source)) return undefined;
   return decimalText(new ExactNumber(source));
 }
 

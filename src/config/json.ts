@@ -11,7 +11,7 @@ export type Path = readonly (string | number)[];
 export type ConfigIssue = { readonly path: Path; readonly message: string };
 
 export type JsonDocument = {
-  /** A number that a double can't hold is its text: the fields that take exact numbers take text, too. */
+  /** A number that a double can't hold exactly is its text, which fields for exact numbers take, too. */
   readonly value: unknown;
   /** Names that occur twice in one object: JSON.parse would silently take the last. */
   readonly duplicates: readonly ConfigIssue[];
@@ -32,11 +32,11 @@ export function parseJson(text: string, source: string): JsonDocument {
 
   const lineOf = (offset: number) => body.slice(0, offset).split("\n").length;
   const duplicates: ConfigIssue[] = [];
-  const contentOf = (node: Node, path: Path): unknown => {
-    if (node.type === "array") return node.children?.map((child, index) => contentOf(child, [...path, index])) ?? [];
+  const valueOf = (node: Node, path: Path): unknown => {
+    if (node.type === "array") return node.children?.map((child, index) => valueOf(child, [...path, index])) ?? [];
     if (node.type === "number") {
-      const source = body.slice(node.offset, node.offset + node.length);
-      return decimalText(new ExactNumber(source)) === decimalText(node.value) ? node.value : source;
+      const digits = body.slice(node.offset, node.offset + node.length);
+      return decimalText(new ExactNumber(digits)) === decimalText(node.value) ? node.value : digits;
     }
     if (node.type !== "object") return node.value;
     const fields = new Map<string, unknown>();
@@ -47,13 +47,13 @@ export function parseJson(text: string, source: string): JsonDocument {
         const message = `is given twice, again in line ${lineOf(offset)}, and only the second would count; remove one of them`;
         duplicates.push({ path: at, message });
       }
-      fields.set(name, valueNode && contentOf(valueNode, at));
+      fields.set(name, valueNode && valueOf(valueNode, at));
     }
     return Object.fromEntries(fields);
   };
   const offsetOf = (path: Path): number =>
     findNodeAtLocation(root, [...path])?.offset ?? (path.length === 0 ? 0 : offsetOf(path.slice(0, -1)));
-  return { value: contentOf(root, []), duplicates, offsetOf, lineOf };
+  return { value: valueOf(root, []), duplicates, offsetOf, lineOf };
 }
 
 /** Shows only one character of the file: it may be the beginning of a key. */

@@ -52,11 +52,11 @@ const RotationOfFile = object({
     .describe('A replaced key after its grace: "keep" lists it, "delete" deletes it at the service.'),
 });
 
-export const Rotation = withRules(RotationOfFile, problemsOf);
+export const Rotation = withRules(RotationOfFile, rotationProblems);
 
 export type WrittenRotation = z.output<typeof Rotation>;
 
-function problemsOf({ project, projects, deliver }: z.output<typeof RotationOfFile>): ConfigIssue[] {
+function rotationProblems({ project, projects, deliver }: z.output<typeof RotationOfFile>): ConfigIssue[] {
   if (projects === undefined) {
     return project === undefined ? [{ path: ["project"], message: 'missing; expected "project" or "projects"' }] : [];
   }
@@ -101,13 +101,13 @@ export function keyOfProject(reference: KeyReference, written: readonly WrittenR
 
 /** One rotation for each project of each rotation in the file. */
 export function rotationsOf(written: readonly WrittenRotation[], projects: readonly Project[]) {
-  return written.flatMap(({ project: name, projects: names, createWith, ...job }) =>
-    projectsNamed(projects, names ?? [name ?? ""]).map((project): RotationConfig => {
+  return written.flatMap(({ project: name = "", projects: names, createWith, ...job }) =>
+    projectsNamed(projects, names ?? [name]).map((project): RotationConfig => {
       const creator = createWith && { createWith: keyOfProject(createWith, written, project) };
-      const single = { ...job, project, ...creator };
-      if (names === undefined) return single;
+      const rotation = { ...job, project, ...creator };
+      if (names === undefined) return rotation;
       const deliver = job.deliver.map((sink) => withId(sink, project.id));
-      return { ...single, name: ledgerName(job.name, project), jobName: job.name, deliver };
+      return { ...rotation, name: ledgerName(job.name, project), jobName: job.name, deliver };
     }),
   );
 }
@@ -122,11 +122,11 @@ export function deliveryIssues(written: readonly WrittenRotation[], projects: re
     ...projectsNamed(projects, names).map(({ id }) => putId(file, id)),
   ];
   const uses = new Map<string, string>();
-  for (const { createWith, project, projects: names = project === undefined ? [] : [project] } of written) {
+  for (const { createWith, project = "", projects: names = [project] } of written) {
     const creator = createWith && "rotation" in createWith ? createWith.first : createWith;
-    for (const file of creator && "file" in creator ? filesOf(creator.file, names) : []) {
-      uses.set(file, "the file of the key that a rotation creates keys with");
-    }
+    if (!creator || !("file" in creator)) continue;
+    const use = "the file of the key that a rotation creates keys with";
+    for (const file of filesOf(creator.file, names)) uses.set(file, use);
   }
   return written.flatMap(({ deliver, projects: names = [] }, index) =>
     deliver.flatMap((sink, i) => {
