@@ -12,17 +12,15 @@ import { withDatabase } from "../open-database.ts";
 import { exactText, metricName, windowText } from "../show/format.ts";
 import { characterCount, truncatedName } from "../show/html.ts";
 import { changeSentences, partText } from "../show/sentences.ts";
-import { addDays, comparedPeriod, type Day, dayOf, type Window } from "../usage/days.ts";
+import { comparedPeriod, type Day, dayOf, type Window } from "../usage/days.ts";
 import { groupingNoun } from "../usage/dimensions.ts";
 import type { UsageGrouping } from "../usage/series.ts";
 import { writeAnswer } from "./output.ts";
 import { namingOption, STATEMENT_SECONDS_MAX } from "./report.ts";
-import { choosePeriod, notBegunError } from "./selection.ts";
+import { choosePeriod, notBegunError, type PeriodOptions } from "./selection.ts";
 
-export type ExplainOptions = {
+export type ExplainOptions = PeriodOptions & {
   readonly day?: Day;
-  readonly from?: Day;
-  readonly to?: Day;
   readonly project?: readonly string[];
   readonly metric: readonly string[];
   readonly grouping?: readonly UsageGrouping[];
@@ -82,8 +80,7 @@ function explainedPeriod({ day, from, to }: ExplainOptions, today: Day): Window 
     if (day > today) throw notBegunError(day, today);
     return { start: day, end: day };
   }
-  const end = to ?? addDays(today, -1);
-  return choosePeriod({ from: from ?? addDays(end, 1 - EXPLAINED_DAYS), to: end }, today);
+  return choosePeriod({ from, to }, today, EXPLAINED_DAYS);
 }
 
 function renderChange({ answer, splits, sentences }: Change & { readonly sentences: readonly string[] }): string {

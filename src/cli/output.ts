@@ -27,7 +27,7 @@ export async function checkOutputPath(file: string, option: string): Promise<voi
   }
 }
 
-/** The old file stays if writing fails or is aborted. Throws `delivery` if the file can't be written, and errors of `pieces` as they are. */
+/** If writing fails or is aborted, the old file stays. Throws `delivery` if the file can't be written, and errors of `pieces` as they are. */
 export async function writeFileAtomically(file: string, pieces: Pieces, signal: AbortSignal): Promise<void> {
   // If the name is a link, the link stays and its target is replaced.
   const target = await realpath(file).catch(() => file);
@@ -55,7 +55,7 @@ export async function writeFileAtomically(file: string, pieces: Pieces, signal: 
  * or the disk is full; main.ts reports a full disk.
  */
 export async function writeStandardOutput(pieces: AsyncIterable<string | Uint8Array>, signal: AbortSignal) {
-  // An abort counts even while the reader reads nothing.
+  // Awaited beside each write, which takes for ever if the reader reads nothing.
   const stopped = once(signal, "abort");
   for await (const piece of pieces) {
     const written = new Promise<boolean>((resolve) => process.stdout.write(piece, (error) => resolve(!error)));

@@ -47,7 +47,7 @@ function distinctNames(named: readonly { readonly name: string }[]): readonly st
   return [...new Set(named.map(({ name }) => name))];
 }
 
-/** A job with fan-outs counts as selected, unless their stored values (`seen`) were read and no selected filter names one of them. */
+/** Whether the selection has series of the job, or may have some once the values of the job's fan-outs (`seen`) are read. */
 function isSelected(job: ExportJob, selection: Selection): boolean {
   const { projects, filters } = selection;
   const mayFanOut = (job.fanOuts ?? []).length > 0 && !(job.seen && filters);
@@ -72,15 +72,15 @@ export type BackfillChoice = ReturnType<typeof chooseBackfill>;
 /** Ten years. The days of a range become due for good: a typo such as 2006 for 2026 must not make twenty years due. */
 const RANGE_DAYS_MAX = 3660;
 
-/** Throws `config`, before any call, for a selection or range that can't be read. */
+/** Throws `config` for a selection or range that can't be read. `dateless` names the exports that are left out. */
 export function chooseBackfill(config: Config, options: BackfillOptions, today: Day) {
   const range = { start: options.from, end: options.to };
   const fault = rangeError(range, addDays(today, -1));
   if (fault !== undefined) throw new AppError("config", fault);
   const { jobs, selection } = chooseJobs(config, options, today);
-  const dated = jobs.filter(({ window }) => window !== undefined);
+  const dated = jobs.filter(({ window }) => window);
   // Without a window no dates are sent, so the service chooses the days.
-  const dateless = jobs.filter(({ window }) => window === undefined).map(({ name }) => name);
+  const dateless = jobs.filter(({ window }) => !window).map(({ name }) => name);
   if (dated.length === 0) {
     const reason = `only exports with a "window" can ask for days, and ${quoteAll(dateless)} has none`;
     throw new AppError("config", `nothing to backfill: ${reason}`);
@@ -96,12 +96,12 @@ function rangeError({ start, end }: Window, newest: Day): string | undefined {
   return `--from: expected ${oldest} or after, as a backfill has at most ${RANGE_DAYS_MAX} days; got ${start}. Read older days with a backfill of their own`;
 }
 
-export type PeriodOptions = { readonly from?: Day; readonly to?: Day };
+export type PeriodOptions = { readonly from?: Day | undefined; readonly to?: Day | undefined };
 
-/** By default the last complete days. Throws `config` for a period that a report can't cover. */
-export function choosePeriod({ from, to }: PeriodOptions, today: Day): Window {
+/** By default the last complete days. Throws `config` for a period that can't be reported on. */
+export function choosePeriod({ from, to }: PeriodOptions, today: Day, days: number = DAYS_DEFAULT): Window {
   const end = to ?? addDays(today, -1);
-  const start = from ?? addDays(end, 1 - DAYS_DEFAULT);
+  const start = from ?? addDays(end, 1 - days);
   const fault = periodError({ start, end }, today, { from: "--from", to: "--to" });
   if (fault !== undefined) throw new AppError("config", fault);
   return { start, end };
