@@ -39,7 +39,8 @@ function isSecretPath(path: Path): boolean {
 }
 
 function isKeyPath([list, , field]: Path): boolean {
-  return (list === "projects" && field === "key") || (list === "rotations" && field === "createWith");
+  if (list === "projects") return field === "key" || field === "projectKey";
+  return list === "rotations" && field === "createWith";
 }
 
 /** The value, shortened. Text that looks like a key is not shown. */
@@ -110,7 +111,7 @@ export function toConfigIssues(issues: readonly ZodIssue[], base: Path = []): Co
   });
 }
 
-/** The issues of the alternative that was meant, if one fits better than all others; else one issue that names all alternatives. */
+/** If one alternative fits better than all others, its issues; else one issue that names all alternatives. */
 function unionIssues(issue: z.core.$ZodIssueInvalidUnion, path: Path): ConfigIssue[] {
   const { input, errors } = issue;
   const ranked = errors.map((inner) => ({ inner, misfit: misfit(inner, input) })).sort((a, b) => a.misfit - b.misfit);
@@ -175,7 +176,7 @@ export function quoteAll(names: readonly string[]): string {
   return firstNames(quoted, NAMES_SHOWN_MAX);
 }
 
-/** Throws `config` for an option's name that is not known. `fault` says what is wrong with the quoted name. */
+/** Throws `config` if a name that was given to the option is not known. `fault` says what is wrong with the quoted name. */
 export function requireKnown(
   option: string,
   given: readonly string[] | undefined,

@@ -187,6 +187,7 @@ test("each discovered project can have a key of its own, in a file or from a com
 
 test.each([
   [{ key: { file: "keys/{id}" } }, "projects[0].key", "expected no placeholder: this key lists the projects"],
+  [{ projectKey: "open-sesame" }, "projects[0].projectKey", "got a string, not shown here"],
   [{ projectKey: { file: "keys/{name}" } }, "projects[0].projectKey.file", "no other placeholder; got {name}"],
   [{ projectKey: { rotation: "r", first: { env: "K" } } }, "projects[0].projectKey", '{ "command": ["PROGRAM"'],
 ])("the keys of a discovering entry are refused with the place and what to do: %j", (entry, place, message) => {
