@@ -44,6 +44,7 @@ export async function runStart(app: App, { embedded = false }: StartOptions): Pr
 /** The monitor answers from the start, also while the worker waits for its database. */
 async function work(app: App, first: Loaded, db: Database, liveness: Liveness): Promise<void> {
   const worker = await newWorker();
+  // Opened below, when the database answers.
   let reloader: Reloader | undefined;
   await using monitoring = await openMonitoring(app, () => reloader?.current() ?? first, { db, liveness });
   using _ = onHangup(app, () => reloader?.request());
@@ -64,7 +65,7 @@ async function work(app: App, first: Loaded, db: Database, liveness: Liveness): 
     onRefusalChange: (refusal) => void heartbeatWorker(db, worker, refusal).catch(() => {}),
   });
   reloader = opened;
-  // The actor includes the process id, so that the process can be looked up while it lives.
+  // With its id, the process can be looked up while it lives.
   const workerApp = { ...app, actor: `${app.actor} worker, pid ${process.pid}` };
   const deps = {
     worker,

@@ -1,5 +1,5 @@
-// The schema of jobs.config.json, and the JSON Schema made from it for editors. checks.ts has the rules between fields. An export has its type
-// in usage/plan.ts, and the rules for its answers in usage/slice-decision.ts.
+// The schema of jobs.config.json, and the JSON Schema made from it for editors. checks.ts has the rules between fields. The program's type of
+// an export is `ExportJob` in usage/plan.ts.
 
 import { z } from "zod";
 import { AUTH_SCHEMES } from "../service/service.ts";
@@ -61,7 +61,7 @@ const DimensionValues = object(
   Object.fromEntries(DIMENSIONS.map((name) => [name, dimensionValue(name)])) as Record<Dimension, DimensionValue>,
 );
 
-/** Any text: whether the interface lists the value is checked in checks.ts, since `checkFeatures` may allow others. */
+/** Takes any text, as `checkFeatures` may allow values that the interface does not list: checks.ts compares them. */
 function dimensionValue(name: Dimension): DimensionValue {
   const examples = documentedValues(name, "usage") ?? [];
   const value = examples.length > 0 ? text(256).meta({ examples: [...examples] }) : text(256);
@@ -156,7 +156,7 @@ const Monitor = checked(
   ["host"],
 );
 
-/** The addresses are secrets: whoever knows one can write to the channel behind it. */
+/** The addresses are secrets: who knows an address can write to the channel behind it. */
 const NotifyFields = object({
   webhook: secretReference("address")
     .exactOptional()

@@ -88,11 +88,11 @@ export async function requireStaticKeys({ env }: { readonly env: Environment }, 
 }
 
 /**
- * Reads each secret, except those that a command prints, and throws `config` with what is wrong and where. A cause that many projects have,
- * such as a missing variable, is one line. A file that is `unavailable` is no problem: only the calls that need the secret fail.
+ * Reads each secret that no command prints, and throws `config` with what is wrong and where. A cause that many projects share, such as a
+ * missing variable, is one line. A file that is `unavailable` is no problem: only the calls that need the secret fail.
  */
 export async function requireReadable(needed: readonly NeededSecret[], env: Environment): Promise<void> {
-  const problems = (await Promise.all(needed.map((one) => problemOf(one, env)))).flat();
+  const problems = (await Promise.all(needed.map((secret) => problemsIn(secret, env)))).flat();
   if (problems.length === 0) return;
   const lines = [...Map.groupBy(problems, ({ message }) => message)].map(([message, [first, ...others]]) => {
     const more = others.length === 0 ? "" : ` and ${others.length} more`;
@@ -104,7 +104,7 @@ export async function requireReadable(needed: readonly NeededSecret[], env: Envi
   throw new AppError("config", lines.join("\n"));
 }
 
-async function problemOf({ path, kind, reference }: NeededSecret, env: Environment) {
+async function problemsIn({ path, kind, reference }: NeededSecret, env: Environment) {
   if ("command" in reference) {
     const [program = ""] = reference.command;
     const message = `the program ${JSON.stringify(program)} does not exist, or may not be run`;
