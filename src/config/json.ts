@@ -32,8 +32,8 @@ export function parseJson(text: string, source: string): JsonDocument {
 
   const lineOf = (offset: number) => body.slice(0, offset).split("\n").length;
   const duplicates: ConfigIssue[] = [];
-  const valueOf = (node: Node, path: Path): unknown => {
-    if (node.type === "array") return node.children?.map((child, index) => valueOf(child, [...path, index])) ?? [];
+  const contentOf = (node: Node, path: Path): unknown => {
+    if (node.type === "array") return node.children?.map((child, index) => contentOf(child, [...path, index])) ?? [];
     if (node.type === "number") {
       const digits = body.slice(node.offset, node.offset + node.length);
       return decimalText(new ExactNumber(digits)) === decimalText(node.value) ? node.value : digits;
@@ -47,13 +47,13 @@ export function parseJson(text: string, source: string): JsonDocument {
         const message = `is given twice, again in line ${lineOf(offset)}, and only the second would count; remove one of them`;
         duplicates.push({ path: at, message });
       }
-      fields.set(name, valueNode && valueOf(valueNode, at));
+      fields.set(name, valueNode && contentOf(valueNode, at));
     }
     return Object.fromEntries(fields);
   };
   const offsetOf = (path: Path): number =>
     findNodeAtLocation(root, [...path])?.offset ?? (path.length === 0 ? 0 : offsetOf(path.slice(0, -1)));
-  return { value: valueOf(root, []), duplicates, offsetOf, lineOf };
+  return { value: contentOf(root, []), duplicates, offsetOf, lineOf };
 }
 
 /** Shows only one character of the file: it may be the beginning of a key. */
