@@ -1,6 +1,6 @@
 create or replace view bi.freshness as
 select project_id, project, "grouping", filter, fresh_through, due_from, due_until as due_through, fetched_at, source
-from usage_export.fresh_series
+from usage_export.series_health where due_from is not null
 union all
 select c.project_id, c.project, c."grouping", c.filter, null, null, null, c.fetched_at, c.source
 from bi.coverage c

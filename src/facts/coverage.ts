@@ -25,8 +25,11 @@ export type ProjectHealth = SliceCounts & {
 
 export async function completeness(tx: Tx): Promise<readonly ProjectHealth[]> {
   const { rows } = await sql<ProjectHealth>`
-    select project, project_id as "projectId", source, series, complete, missing, failed, suspect, fresh_through as "freshThrough"
-    from usage_export.completeness order by source desc, project
+    select max(project) as project, project_id as "projectId", source, (count(*) filter (where is_active))::integer as series,
+      sum(complete)::integer as complete, coalesce(sum(missing) filter (where is_active), 0)::integer as missing,
+      coalesce(sum(failed) filter (where is_active), 0)::integer as failed,
+      coalesce(sum(suspect) filter (where is_active), 0)::integer as suspect, min(fresh_through) filter (where is_active) as "freshThrough"
+    from usage_export.series_health group by source, project_id order by source desc, max(project)
   `.execute(tx);
   return rows;
 }

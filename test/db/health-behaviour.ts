@@ -78,9 +78,9 @@ export function testHealth(db: Database): void {
     expect(await liveCount()).toBe(0);
   });
 
-  // The health state and the views are computed by different queries. The data has series whose due_from is after due_through, as after a
+  // The health state and bi.coverage are computed by different queries. The data has series whose due_from is after due_through, as after a
   // clock was set back.
-  test("counts, gaps and freshness are those of the views, whatever is stored", async () => {
+  test("counts, gaps and freshness are those of bi.coverage, whatever is stored", async () => {
     const series = Array.from({ length: 150 }, (_, i) =>
       configured(newProject(), "endpoint", { windowDays: 1 + (i % 4) }),
     );
@@ -124,7 +124,11 @@ export function testHealth(db: Database): void {
     `.execute(db);
     expect(state.slices).toEqual(Object.fromEntries(counts.map(({ status, slices }) => [status, slices])));
     const { rows: fresh } = await sql<{ project: string; day: string }>`
-      select s.project, s.fresh_through as day from bi.freshness s where s.due_from is not null
+      select f.project, coalesce((
+        select min(usage_date) - 1 from bi.coverage c
+        where c.project = f.project and usage_date between f.due_from and f.due_through and (c.fetched_at is null or status = 'missing')
+      ), f.due_through) as day
+      from bi.freshness f where f.due_from is not null
     `.execute(db);
     const freshThrough = new Map(state.projects.map((one) => [one.project, one.freshThrough]));
     expect(fresh.map(({ project }) => ({ project, day: freshThrough.get(project) }))).toEqual(fresh);

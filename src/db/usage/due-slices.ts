@@ -63,16 +63,12 @@ function isLeftInDoubt(dueSeries: string) {
   )`;
 }
 
-/** The due series that have fewer good slices than due days. Each worker asks every 10 s: the view stored_days first rules out nearly all. */
+/** The due series that have fewer good slices than due days. Each worker asks every 10 s: the view series_days first rules out nearly all. */
 export async function incompleteSeries(tx: Tx): Promise<readonly number[]> {
   const { rows } = await sql<{ ids: readonly number[] }>`
     with candidate as materialized (
-      select d.series_id, d.due_from, d.due_until, d.window_days
-      from usage_export.due_series d
-      left join usage_export.stored_days stored using (series_id)
-      where (
-        stored.are_good and stored.first_day >= d.due_from and stored.last_day <= d.due_until and stored.days = d.due_until - d.due_from + 1
-      ) is not true
+      select series_id, due_from, due_until, window_days
+      from usage_export.series_days where due_from is not null and is_whole is not true
     )
     select coalesce(json_agg(series_id), '[]') as ids from (${selectIncomplete(sql`candidate`)}) incomplete
   `.execute(tx);

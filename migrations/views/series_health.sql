@@ -1,0 +1,35 @@
+-- For each visible series, how many slices have which status, how many due days are missing, and through which day it is fresh. Every replica
+-- reads this at each scrape, so each slice is read once, where other views take several passes.
+--
+-- A due day is missing if it has no slice, or one whose answer was read before the day was over ("unclosed"). A series is fresh through the
+-- last day before its first day that was not read.
+create or replace view usage_export.series_health as
+with known as materialized (
+  select * from usage_export.series_days
+),
+counted as materialized (
+  select series_id, count(*) filter (where due.due and not due.unclosed)::integer as present,
+    array_agg(sl.usage_date) filter (where due.due and not due.unclosed and sl.fetched_at is not null) as days_read,
+    count(*) filter (where sl.status = 'complete' and (due.due and due.unclosed) is not true)::integer as complete,
+    count(*) filter (where sl.status = 'failed')::integer as failed, count(*) filter (where sl.status = 'suspect')::integer as suspect
+  from known k
+  join usage_export.slice sl using (series_id)
+  cross join lateral (
+    select sl.usage_date between k.due_from and k.due_until as due,
+      sl.status = 'complete' and sl.closed_at is null and sl.usage_date <= k.due_until as unclosed
+  ) due
+  where k.is_whole is not true
+  group by series_id
+)
+select k.*, case when k.is_whole then k.days else coalesce(c.complete, 0) end as complete, coalesce(c.failed, 0) as failed,
+  coalesce(c.suspect, 0) as suspect,
+  -- After a clock was set back, due_from may lie after due_until. A negative number would cancel out missing days of
+  -- other series in a sum.
+  case when k.is_whole then 0 else greatest(k.due_until - k.due_from + 1 - coalesce(c.present, 0), 0) end as missing,
+  least(k.due_until, case when k.is_whole then k.due_until else (
+    select coalesce(max(day), k.due_from - 1)
+    from (select day, (row_number() over (order by day))::integer as n from unnest(c.days_read) as day) numbered
+    where day = k.due_from + n - 1
+  ) end) as fresh_through
+from known k
+left join counted c using (series_id);
