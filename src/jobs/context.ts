@@ -6,7 +6,7 @@ import type { Database } from "../db/connection/database.ts";
 import { storeBudgets, storePrices } from "../db/prices-and-budgets.ts";
 import { type FetchNumbers, openFetchNumbers, raiseSequences } from "../db/usage/fetch-numbers.ts";
 import { registerSeries, type SeriesIds } from "../db/usage/stored-series.ts";
-import { openRunWriter, type RunWriter } from "../db/usage/writer.ts";
+import { openWriter, type Writer } from "../db/usage/writer.ts";
 import { keepMemoryFlat } from "../heap.ts";
 import { openServiceFor } from "../open-service.ts";
 import type { Service, ServiceDeps } from "../service/service.ts";
@@ -33,7 +33,7 @@ export type RotationContext = Pick<ServiceContext<Database>, "app" | "db" | "ser
 export type ExportContext = ServiceContext<Database> & {
   readonly ids: SeriesIds;
   readonly fetchNumbers: FetchNumbers;
-  readonly writer: RunWriter;
+  readonly writer: Writer;
 };
 
 type ServiceOptions = Pick<ServiceDeps, "onAttempt" | "waitMsMax">;
@@ -75,5 +75,5 @@ export async function openExportContext(
     app.log[prices.length > 0 ? "info" : "debug"]({ prices: prices.length }, "prices changed");
   if (await storeBudgets(db, budgets))
     app.log[budgets.length > 0 ? "info" : "debug"]({ budgets: budgets.length }, "budgets changed");
-  return { ...context, ids, fetchNumbers: openFetchNumbers(db), writer: openRunWriter(db) };
+  return { ...context, ids, fetchNumbers: openFetchNumbers(db), writer: openWriter(db) };
 }

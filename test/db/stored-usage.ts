@@ -4,7 +4,7 @@ import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
 import { type Database, databaseNow } from "../../src/db/connection/database.ts";
 import { recordFailure } from "../../src/db/usage/failures.ts";
-import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
+import { openFetchNumbers } from "../../src/db/usage/fetch-numbers.ts";
 import { markDue, registerSeries, seriesIdOf } from "../../src/db/usage/stored-series.ts";
 import { type AnswerToStore, mergeAnswers, type StoredAnswer } from "../../src/db/usage/writer.ts";
 import {
@@ -127,7 +127,7 @@ export async function answerOf(db: Database, ...[seriesId, answered, part = {}]:
   const grouping = rows[0]?.grouping ?? "endpoint";
   const { emptyGuard = "confirm", cliffGuard = "confirm", undated = "snapshot", ...rest } = part;
   return {
-    ...{ seriesId, grouping, runId: randomUUID(), fetchNo: rest.fetchNo ?? (await nextFetchNo(db)) },
+    ...{ seriesId, grouping, runId: randomUUID(), fetchNo: rest.fetchNo ?? (await openFetchNumbers(db)()) },
     slices: Array.isArray(answered) ? answered : slicesOf(grouping, answered as Usage),
     askedMs: performance.now(),
     rules: { emptyGuard, cliffGuard, undated },
@@ -153,7 +153,7 @@ export async function fail(
   days: readonly Day[],
   part: Partial<Parameters<typeof recordFailure>[1]> = {},
 ): Promise<void> {
-  const fetchNo = part.fetchNo ?? (await nextFetchNo(db));
+  const fetchNo = part.fetchNo ?? (await openFetchNumbers(db)());
   await recordFailure(db, { seriesId, days, reason: "down", ...part, fetchNo });
 }
 

@@ -5,7 +5,7 @@ import { pino } from "pino";
 import { beforeEach, expect, test } from "vitest";
 import { readByStatements } from "../../src/db/connection/transaction.ts";
 import { recordFailure } from "../../src/db/usage/failures.ts";
-import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
+import { openFetchNumbers } from "../../src/db/usage/fetch-numbers.ts";
 import { amounts } from "../../src/facts/amounts.ts";
 import { CHARGED_BY, chargeback } from "../../src/facts/chargeback.ts";
 import { coverage } from "../../src/facts/coverage.ts";
@@ -36,7 +36,7 @@ test("the projects that lack the most come first, with the state of each day: ol
     { project: good, grouping: "none", usage: usage([1, 2, 3, 4]), due: period, windowDays: 1 },
   ]);
   const failure = { seriesId, days: [back(2), back(1)], reason: "the service was away" };
-  await recordFailure(db, { ...failure, fetchNo: await nextFetchNo(db) });
+  await recordFailure(db, { ...failure, fetchNo: await openFetchNumbers(db)() });
 
   const all = await read();
   const gap = { source: "usage", grouping: "model", filter: "all" };

@@ -6,7 +6,7 @@ import { beforeEach, expect, test } from "vitest";
 import { inTransaction } from "../../src/db/connection/transaction.ts";
 import { lockJob, markScheduled } from "../../src/db/jobs/jobs.ts";
 import { recordFailure } from "../../src/db/usage/failures.ts";
-import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
+import { openFetchNumbers } from "../../src/db/usage/fetch-numbers.ts";
 import { markDue } from "../../src/db/usage/stored-series.ts";
 import { farSchedule } from "../cli/small-config.ts";
 import { daysBack, store, total } from "../db/stored-usage.ts";
@@ -146,7 +146,7 @@ async function twoGaps({ seriesId }: NotifierFixture): Promise<(days: number) =>
 test("missing and failed days are notified once, and once more when they are read", async () => {
   await using fixture = await openNotifierFixture(db);
   const back = await twoGaps(fixture);
-  const fetchNo = await nextFetchNo(db);
+  const fetchNo = await openFetchNumbers(db)();
   await recordFailure(db, { seriesId: fixture.seriesId, days: [back(2)], fetchNo, reason: "down" });
   for (let i = 0; i < 2; i++) await fixture.notifier().tick();
   expect(fixture.texts).toEqual([
@@ -187,7 +187,7 @@ test("the dead man's switch is pinged once a minute while all is well, and not w
   const pings = fixture.requests.length;
   const day = (await daysBack(db))(1);
   const { seriesId } = fixture;
-  await recordFailure(db, { seriesId, days: [day], fetchNo: await nextFetchNo(db), reason: "down" });
+  await recordFailure(db, { seriesId, days: [day], fetchNo: await openFetchNumbers(db)(), reason: "down" });
   await fixture.notifier("deadMan").tick();
   expect(fixture.requests).toHaveLength(pings);
 

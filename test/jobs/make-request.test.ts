@@ -2,8 +2,8 @@ import { randomUUID } from "node:crypto";
 import { pino } from "pino";
 import { expect, test } from "vitest";
 import type { Config } from "../../src/config/config.ts";
-import { nextFetchNo, openFetchNumbers } from "../../src/db/usage/fetch-numbers.ts";
-import { openRunWriter } from "../../src/db/usage/writer.ts";
+import { openFetchNumbers } from "../../src/db/usage/fetch-numbers.ts";
+import { openWriter } from "../../src/db/usage/writer.ts";
 import { AppError } from "../../src/errors.ts";
 import type { ExportContext } from "../../src/jobs/context.ts";
 import { Dialects } from "../../src/jobs/dialects.ts";
@@ -111,11 +111,11 @@ async function make(
   const stored = await newSeries(db);
   const { project, series, seriesId } = stored;
   const ids = new Map([[seriesKey(series), seriesId]]);
-  const shared = { config: {} as Config, ids, fetchNumbers: openFetchNumbers(db), writer: openRunWriter(db) };
+  const shared = { config: {} as Config, ids, fetchNumbers: openFetchNumbers(db), writer: openWriter(db) };
   const context = { ...contextOf(service), ...shared, ...part };
   const lines: string[] = [];
   const log = pino({}, { write: (line) => lines.push(line) });
-  const run = { runId: randomUUID(), job: sampleJob(), runDay: RUN_DAY, log, fetchNo: await nextFetchNo(db) };
+  const run = { runId: randomUUID(), job: sampleJob(), runDay: RUN_DAY, log, fetchNo: await openFetchNumbers(db)() };
   await meanwhile(stored);
   const window = { start: DAY, end: DAY };
   const outcome = await makeRequest(context, { ...run, check: new FilterCheck(context) }, { series, window });
@@ -152,7 +152,7 @@ test("an answer is newer than what another process stored before its last attemp
   });
   const { outcome } = await make(service, {
     // Without spare numbers, which may be some milliseconds older than their call.
-    fetchNumbers: () => nextFetchNo(db),
+    fetchNumbers: openFetchNumbers(db),
     meanwhile: async (series) => {
       seriesId = series.seriesId;
     },
@@ -161,7 +161,7 @@ test("an answer is newer than what another process stored before its last attemp
 });
 
 const storing = (error: Error): Partial<ExportContext> => ({
-  writer: { ...openRunWriter(db), store: () => Promise.reject(error) },
+  writer: { ...openWriter(db), store: () => Promise.reject(error) },
 });
 
 test("a mistake in this program fails its request alone, and the log has the stack", async () => {

@@ -14,7 +14,7 @@ import { migrateToLatest } from "../../src/db/connection/migrate.ts";
 import { storeBudgets, storePrices } from "../../src/db/prices-and-budgets.ts";
 import { storeListedKeys } from "../../src/db/project-facts.ts";
 import { recordFailure } from "../../src/db/usage/failures.ts";
-import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
+import { openFetchNumbers } from "../../src/db/usage/fetch-numbers.ts";
 import { markDue, registerSeries, seriesIdOf } from "../../src/db/usage/stored-series.ts";
 import type { NormalisedSlice } from "../../src/usage/answer-rows.ts";
 import { type Day, daysOf } from "../../src/usage/days.ts";
@@ -91,7 +91,7 @@ export async function storeWorld(db: Database, world: World): Promise<Config> {
     const failed = days.slice(DAYS - failedDays);
     if (failed.length > 0)
       await recordFailure(db, {
-        ...{ seriesId, days: failed, fetchNo: await nextFetchNo(db), reason: REASON, code: "unavailable" },
+        ...{ seriesId, days: failed, fetchNo: await openFetchNumbers(db)(), reason: REASON, code: "unavailable" },
       });
   }
   await sql`analyze`.execute(db);

@@ -7,7 +7,7 @@ import { expect, test } from "vitest";
 import { z } from "zod";
 import { readByStatements } from "../../src/db/connection/transaction.ts";
 import { recordFailure } from "../../src/db/usage/failures.ts";
-import { nextFetchNo } from "../../src/db/usage/fetch-numbers.ts";
+import { openFetchNumbers } from "../../src/db/usage/fetch-numbers.ts";
 import { Answer } from "../../src/facts/answer.ts";
 import { Secret } from "../../src/secret.ts";
 import { openApi } from "../../src/web/api.ts";
@@ -40,7 +40,8 @@ function usageOn(hours: string) {
 }
 
 async function fail(seriesId: number, day: string): Promise<void> {
-  await recordFailure(db, { seriesId, days: [day], reason: "the service was away", fetchNo: await nextFetchNo(db) });
+  const fetchNo = await openFetchNumbers(db)();
+  await recordFailure(db, { seriesId, days: [day], reason: "the service was away", fetchNo });
 }
 
 /** Throws if a field is missing, of another type, or not described. */

@@ -11,7 +11,7 @@ import { inTransaction } from "../../src/db/connection/transaction.ts";
 import { openQueue } from "../../src/db/jobs/queue.ts";
 import { endProjects, insertQueuedRun } from "../../src/db/jobs/runs.ts";
 import { registerSeries } from "../../src/db/usage/stored-series.ts";
-import { openRunWriter } from "../../src/db/usage/writer.ts";
+import { openWriter } from "../../src/db/usage/writer.ts";
 import { openExportContext } from "../../src/jobs/context.ts";
 import { withKnownProjects } from "../../src/jobs/discovery.ts";
 import { NO_COUNTS } from "../../src/usage/counts.ts";
@@ -227,7 +227,7 @@ test("a rotation that a worker does not know is left to one that does, and fails
   const app = { log: pino({ level: "silent" }), scrubber: { scrub: (text: string) => text } };
   const config = { exports: [], rotations: [] };
   const service = { forgetRefusals() {} };
-  const context = { app, db, config, service, writer: openRunWriter(db) } as unknown as WorkerContext;
+  const context = { app, db, config, service, writer: openWriter(db) } as unknown as WorkerContext;
   const { signal } = new AbortController();
   let asked = 0;
   const deps = { stopping: signal, onUnknownProject: () => asked++, knownRuns: new Set<string>() };

@@ -32,12 +32,6 @@ export function openFetchNumbers(db: Database, now: () => number = () => perform
   return async () => (now() - takenMs <= VALID_MS ? spare.shift() : undefined) ?? (await take(undefined));
 }
 
-export async function nextFetchNo(db: Database): Promise<number> {
-  const [no] = await nextNumbers(db, 1);
-  if (no === undefined) throw new Error("the database gave no fetch number");
-  return no;
-}
-
 async function nextNumbers(db: Database, count: number): Promise<number[]> {
   // One text is read several times as fast as a row for each number.
   const { rows } = await sql<{ numbers: string }>`

@@ -58,13 +58,13 @@ export type StoredAnswer = {
   readonly slices: readonly {
     readonly day: Day;
     readonly decision: SliceDecision;
-    readonly doubt?: string;
+    readonly doubt?: string | undefined;
     readonly undated?: true;
   }[];
   readonly rowsChanged: number;
 };
 
-export type RunWriter = ReturnType<typeof openRunWriter>;
+export type Writer = ReturnType<typeof openWriter>;
 
 /** Rows in a transaction: several answers of the usual size, and little memory. A single answer may be larger. */
 const BATCH_ROWS_MAX = 5_000;
@@ -74,7 +74,7 @@ const GATHER_MS = 25;
 /** While the database works on one batch, the next one is prepared here. */
 const BATCHES_AT_ONCE = 2;
 
-export function openRunWriter(db: Database) {
+export function openWriter(db: Database) {
   let asking = 0;
   let idle = new AbortController();
   const beforeBatch = async () => {
@@ -149,9 +149,6 @@ async function writeTogether(
 type SliceToStore = NormalisedSlice &
   Pick<AnswerToStore, "seriesId" | "grouping" | "fetchNo" | "runId"> & { readonly answer: AnswerToStore };
 
-/** What a batch stores: slices of days, and snapshots from answers without any date. */
-type SlicesToStore = Readonly<Record<"slices" | "snapshots", readonly SliceToStore[]>>;
-
 /**
  * Stores all of the answers or none, and returns the results in their order. Safe to repeat: an answer that is stored already is
  * found unchanged. No two answers may have a slice in common. Slices are sorted by series and day, because every process must lock
@@ -165,11 +162,11 @@ export async function mergeAnswers(db: Database, answers: readonly AnswerToStore
     })
     .sort((a, b) => a.seriesId - b.seriesId || (a.day < b.day ? -1 : 1));
   const snapshots = await undatedSnapshots(db, all);
-  const incoming = { slices: all.filter((slice) => !snapshots.has(slice)), snapshots: [...snapshots] };
+  const slices = all.filter((slice) => !snapshots.has(slice));
   // A stale read is repeated. Each repetition means that another process has stored something newer, so the loop ends.
   for (;;) {
     try {
-      return await inTransaction(db, (tx) => readAndWrite(tx, answers, incoming));
+      return await inTransaction(db, (tx) => readAndWrite(tx, answers, slices, [...snapshots]));
     } catch (error) {
       if (!(error instanceof StaleRead)) throw error;
     }
@@ -185,29 +182,39 @@ async function undatedSnapshots(db: Database, all: readonly SliceToStore[]): Pro
 }
 
 /** Throws StaleRead if a slice that seemed unchanged has been written since it was read. */
-async function readAndWrite(tx: Tx, answers: readonly AnswerToStore[], incoming: SlicesToStore) {
-  const read = await readSlices(tx, incoming.slices);
-  const changing = incoming.slices.filter((slice) => mayChange(slice, read.stored));
-  const groupIds = await internGroups(tx, [...changing, ...incoming.snapshots]);
+async function readAndWrite(
+  tx: Tx,
+  answers: readonly AnswerToStore[],
+  slices: readonly SliceToStore[],
+  undated: readonly SliceToStore[],
+) {
+  const read = await readSlices(tx, slices);
+  const changing = slices.filter((slice) => mayChange(slice, read.stored));
+  const groupIds = await internGroups(tx, [...changing, ...undated]);
   // Only slices that change are locked: Postgres logs a lock like a change, and most slices of most answers are unchanged. An
   // unchanged slice is updated only if no other transaction has written it since. These updates have no fixed order, so two
   // transactions may deadlock. Postgres then ends one of them, and it is run again.
   const locked = await lockSlices(tx, changing);
   const stored = new Map([...read.stored, ...locked.stored]);
-  // Sorted as slices are: extendDueByAnswer may delete some, and every transaction locks slices in this order.
+  // In the order in which every transaction locks slices: extendDueByAnswer may delete some.
   const withDays = answers.filter((one) => one.serviceChoosesDays).sort((a, b) => a.seriesId - b.seriesId);
-  const lockedSeries = [...withDays, ...incoming.snapshots];
+  const lockedSeries = [...withDays, ...undated];
   const newest = await lockSnapshots(tx, lockedSeries);
-  // `seenAt` is read after the last lock, so that of two transactions that change a slice the second one has the later time. The slices came
-  // with a time: if no series was locked after them, it is used, which saves a statement.
+  // A time after the last lock: of two transactions that change a slice, the second one has the later time. If no series was locked, the time
+  // that the slices were read with will do, which saves a statement.
   const timeWithSlices = lockedSeries.length > 0 ? undefined : (locked.readAt ?? read.readAt);
   const seenAt = timeWithSlices ?? (await databaseNow(tx));
-  const guarded = changing.filter(
-    (slice) => slice.answer.rules.cliffGuard === "confirm" && replacesRows(slice, stored),
+  // The totals are compared where rows of an answer would replace stored rows.
+  const compared = changing.filter(
+    (slice) =>
+      slice.answer.rules.cliffGuard === "confirm" &&
+      slice.rowCount > 0 &&
+      storedOf(slice, stored).rows > 0 &&
+      mayChange(slice, stored),
   );
-  const totals = await sumSlices(tx, guarded);
-  const decided = incoming.slices.map((slice) => ({ ...slice, ...decide(slice, stored, totals, seenAt) }));
-  const snapshots = incoming.snapshots.map((slice) => {
+  const totals = await sumSlices(tx, compared);
+  const decided = slices.map((slice) => ({ ...slice, ...decide(slice, stored, totals, seenAt) }));
+  const snapshots = undated.map((slice) => {
     const before = newest.get(slice.seriesId);
     return { ...slice, before, decision: decideSnapshot(before, slice) };
   });
@@ -233,7 +240,7 @@ function storedAnswer(
 ): StoredAnswer {
   return {
     slices: [
-      ...slices.map(({ day, decision, doubt }) => ({ day, decision, ...(doubt && { doubt: doubt.reason }) })),
+      ...slices.map(({ day, decision, doubt }) => ({ day, decision, doubt: doubt?.reason })),
       ...snapshots.map(({ day, decision }) => ({ day, decision, undated: true }) as const),
     ],
     rowsChanged:
@@ -248,11 +255,6 @@ function storedOf(slice: SliceRef, all: StoredSlices): StoredSlice {
 
 function mayChange(slice: SliceToStore, all: StoredSlices): boolean {
   return reasonToKeep(storedOf(slice, all), { ...slice, filterDoubt: slice.answer.doubt }) === undefined;
-}
-
-/** Whether the answer has rows and would replace stored ones. */
-function replacesRows(slice: SliceToStore, all: StoredSlices): boolean {
-  return slice.rowCount > 0 && storedOf(slice, all).rows > 0 && mayChange(slice, all);
 }
 
 function decide(slice: SliceToStore, all: StoredSlices, totals: ReadonlyMap<string, Totals>, now: Date) {

@@ -5,7 +5,7 @@ import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { databaseNow, openPostgres } from "../../../src/db/connection/database.ts";
 import { endProjects, finishRun, heartbeatRun, startRun } from "../../../src/db/jobs/runs.ts";
-import { nextFetchNo } from "../../../src/db/usage/fetch-numbers.ts";
+import { openFetchNumbers } from "../../../src/db/usage/fetch-numbers.ts";
 import { NO_COUNTS } from "../../../src/usage/counts.ts";
 import { testDatabase } from "../../support/database.ts";
 import { runStatement } from "../../support/postgres-admin.ts";
@@ -48,7 +48,7 @@ test("the functions and operators of a hostile schema do not change what is stor
   await fail(db, seriesId, ["2026-03-17"]);
   await endProjects(db, [{ runId, projectId: "p", counts: { ...NO_COUNTS, failed: 1 }, error: "down" }]);
   await finishRun(db, runId, "failed", "down");
-  expect(await nextFetchNo(db)).not.toBe(await nextFetchNo(db));
+  expect(await openFetchNumbers(db)()).not.toBe(await openFetchNumbers(db)());
 
   await runStatement(directUrl, `alter database ${name} reset search_path`);
   await using clean = openPostgres(directUrl);
