@@ -2,7 +2,8 @@
 
 import type { App } from "../app.ts";
 import { readSnapshot } from "../db/connection/transaction.ts";
-import { openMasterKeys, replaceSealed, sealedWithOthers } from "../db/keys/sealed-keys.ts";
+import { replaceSealed } from "../db/keys/ledger.ts";
+import { openMasterKeys, sealedWithOthers } from "../db/keys/sealed-keys.ts";
 import { raiseSequences } from "../db/usage/fetch-numbers.ts";
 import { type KeyStatus, keyStatuses, type RotationRow, rotationRows } from "../facts/keys.ts";
 import { attemptsText, fallbackText, needsAttention } from "../keys/plan.ts";

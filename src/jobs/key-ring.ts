@@ -8,7 +8,7 @@ import { type CommandReference, type KeyReference, keyName, type StaticKeyRefere
 import type { RotationConfig } from "../config/rotations.ts";
 import { neededKeys, readSecret, requireReadable, secretOf } from "../config/secrets.ts";
 import type { Database } from "../db/connection/database.ts";
-import { recordEvent } from "../db/keys/key-events.ts";
+import { recordEvent } from "../db/keys/ledger.ts";
 import { openMasterKeys, rotationsWithKey, usableKeys } from "../db/keys/sealed-keys.ts";
 import { AppError } from "../errors.ts";
 import { isDamaged, type MasterKeys, openSealedKey } from "../keys/seal.ts";

@@ -7,7 +7,7 @@ import { type Config, parseConfig } from "../../src/config/config.ts";
 import type { Database } from "../../src/db/connection/database.ts";
 import { heartbeatWorker, markWorkerStopped } from "../../src/db/jobs/jobs.ts";
 import { finishRun, startRun } from "../../src/db/jobs/runs.ts";
-import { recordEvent } from "../../src/db/keys/key-events.ts";
+import { recordEvent } from "../../src/db/keys/ledger.ts";
 import { health } from "../../src/facts/health.ts";
 import { type MetricSample, metricSamples } from "../../src/show/prometheus.ts";
 import type { RunTrigger } from "../../src/usage/counts.ts";

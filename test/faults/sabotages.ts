@@ -149,15 +149,15 @@ export const SABOTAGES: readonly Sabotage[] = [
   {
     name: "two processes rotate a key at once",
     file: "src/db/keys/lease.ts",
-    replace: '      .where((where) => where.or([where("lease_until", "is", null), where("lease_until", "<", NOW)]))\n',
+    replace: " and (lease_until is null or lease_until < clock_timestamp())",
     by: "",
     noticedBy: ["test/db/keys/lease.test.ts", "of many processes that take a lease at the same moment one gets it"],
   },
   {
     name: "a process that slept through its lease goes on writing",
     file: "src/db/keys/lease.ts",
-    replace: '    .where("fence", "=", lease.fence)\n',
-    by: "",
+    replace: " and fence = ",
+    by: " and fence >= ",
     noticedBy: ["test/db/keys/lease.test.ts", "a process that slept through its lease does not write"],
   },
   {

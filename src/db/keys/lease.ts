@@ -1,18 +1,16 @@
 // The lease of a rotation lets one process at a time rotate a key. It is stored in the rotation's row, with a fencing number that only
-// grows: a process that slept through its lease holds an old number and can't write with it. A session lock would not do: a pooler would
-// hand the session to other clients.
+// grows: a process that slept through its lease holds an old number and can't write with it. A session lock would not do, because a pooler
+// hands the session to other clients.
 
 import { sql } from "kysely";
 import type { RotationConfig } from "../../config/rotations.ts";
 import { AppError } from "../../errors.ts";
 import type { Database } from "../connection/database.ts";
-import { inTransaction, type Tx } from "../connection/transaction.ts";
-
-const NOW = sql<Date>`clock_timestamp()`;
+import { execute, inTransaction, type Tx } from "../connection/transaction.ts";
 
 /** The holder renews its lease three times within this time. After a crash of the holder another process waits this long. */
 export const LEASE_SECONDS = 10;
-const LEASE_END = sql<Date>`clock_timestamp() + make_interval(secs => ${LEASE_SECONDS})`;
+const LEASE_END = sql`clock_timestamp() + make_interval(secs => ${LEASE_SECONDS})`;
 
 export type Lease = { readonly rotation: string; readonly fence: string };
 
@@ -29,40 +27,30 @@ export async function takeLease(db: Database, { name, jobName, project }: Leased
   return inTransaction(db, async (tx): Promise<Lease | undefined> => {
     await sql`insert into usage_export.rotation (name) values (${name}) on conflict do nothing`.execute(tx);
     // An end beyond LEASE_END was stored before the clock was set back: it is shortened, and its holder may still renew it.
-    await tx
-      .updateTable("usage_export.rotation")
-      .set({ lease_until: LEASE_END })
-      .where("name", "=", name)
-      .where("lease_until", ">", sql<Date>`${LEASE_END} + interval '1 second'`)
-      .execute();
-    const taken = await tx
-      .updateTable("usage_export.rotation")
-      .set({ lease_owner: owner, lease_until: LEASE_END, fence: sql`fence + 1` })
-      .set({ job_name: jobName ?? null, project: project?.name ?? null })
-      .where("name", "=", name)
-      .where((where) => where.or([where("lease_until", "is", null), where("lease_until", "<", NOW)]))
-      .returning("fence")
-      .executeTakeFirst();
-    return taken && { rotation: name, fence: String(taken.fence) };
+    await sql`
+      update usage_export.rotation set lease_until = ${LEASE_END}
+      where name = ${name} and lease_until > ${LEASE_END} + interval '1 second'
+    `.execute(tx);
+    const { rows } = await sql<Lease>`
+      update usage_export.rotation
+      set lease_owner = ${owner}, lease_until = ${LEASE_END}, fence = fence + 1, job_name = ${jobName ?? null}, project = ${project?.name ?? null}
+      where name = ${name} and (lease_until is null or lease_until < clock_timestamp())
+      returning name as rotation, fence
+    `.execute(tx);
+    return rows[0];
   });
 }
 
 /** Throws `stopped` if the lease was released, or expired and was taken by another process. */
 export async function renewLease(db: Database, lease: Lease): Promise<void> {
-  const { numUpdatedRows } = await inTransaction(db, (tx) => {
-    const renewal = updateLeased(tx, lease).set({ lease_until: LEASE_END });
-    return renewal.where("lease_owner", "is not", null).executeTakeFirst();
-  });
-  if (numUpdatedRows === 0n) throw leaseLost(lease);
+  const renew = sql`update usage_export.rotation set lease_until = ${LEASE_END} where ${holds(lease)} and lease_owner is not null`;
+  const { numAffectedRows } = await execute(db, renew);
+  if (numAffectedRows === 0n) throw leaseLost(lease);
 }
 
 /** Does nothing if another process has the lease by now. */
 export async function releaseLease(db: Database, lease: Lease): Promise<void> {
-  await inTransaction(db, (tx) => updateLeased(tx, lease).set({ lease_until: null, lease_owner: null }).execute());
-}
-
-function updateLeased(tx: Tx, { rotation, fence }: Lease) {
-  return tx.updateTable("usage_export.rotation").where("name", "=", rotation).where("fence", "=", fence);
+  await execute(db, sql`update usage_export.rotation set lease_until = null, lease_owner = null where ${holds(lease)}`);
 }
 
 /**
@@ -70,14 +58,13 @@ function updateLeased(tx: Tx, { rotation, fence }: Lease) {
  * has taken it already.
  */
 export async function requireLease(tx: Tx, lease: Lease): Promise<void> {
-  const held = await tx
-    .selectFrom("usage_export.rotation")
-    .select("name")
-    .where("name", "=", lease.rotation)
-    .where("fence", "=", lease.fence)
-    .forUpdate()
-    .executeTakeFirst();
-  if (!held) throw leaseLost(lease);
+  const { rows } = await sql`select from usage_export.rotation where ${holds(lease)} for update`.execute(tx);
+  if (rows.length === 0) throw leaseLost(lease);
+}
+
+/** No other process has taken the lease since. */
+function holds({ rotation, fence }: Lease) {
+  return sql`name = ${rotation} and fence = ${fence}`;
 }
 
 function leaseLost({ rotation }: Lease): AppError {

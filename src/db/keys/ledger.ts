@@ -1,4 +1,5 @@
-// Reads and writes the ledger of API keys. Each change is one transaction with its event. A secret is stored only sealed.
+// Reads and writes the ledger of API keys. Each change is one transaction with its event: who changed which key, when and why. A secret is
+// stored only sealed.
 
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -13,9 +14,8 @@ import { storableText } from "../../text.ts";
 import type { Database } from "../connection/database.ts";
 import { commitDurably, inTransaction, type Tx } from "../connection/transaction.ts";
 import type { Tables } from "../schema.ts";
-import { insertEvent } from "./key-events.ts";
 import { type Lease, renewLease, requireLease } from "./lease.ts";
-import { sealedKey } from "./sealed-keys.ts";
+import { type SealedKey, sealedKey } from "./sealed-keys.ts";
 
 export type NewKey = {
   readonly apiKeyId: string;
@@ -163,6 +163,30 @@ async function writeChange(db: Database, options: LedgerOptions, change: LedgerC
   }
 }
 
+type KeyEvent = {
+  readonly rotation: string;
+  /** The key's id in the ledger, which it has before the service makes it. Undefined if the event is about no single key. */
+  readonly intentId: string | undefined;
+  readonly event: string;
+  readonly actor: string;
+  readonly reason: string;
+};
+
+/** Records an event that changes no key. */
+export async function recordEvent(db: Database, event: KeyEvent): Promise<void> {
+  await inTransaction(db, (tx) => insertEvent(tx, event));
+}
+
+/** False if an event with this change id exists: an earlier attempt was committed, although its acknowledgement was lost. */
+async function insertEvent(tx: Tx, { rotation, intentId, event, actor, reason }: KeyEvent, changeId?: string) {
+  const { rows } = await sql`
+    insert into usage_export.key_event (change_id, rotation, intent_id, event, actor, reason)
+    values (${changeId ?? null}, ${rotation}, ${intentId ?? null}, ${event}, ${actor}, ${storableText(reason)})
+    on conflict (change_id) do nothing returning event_id
+  `.execute(tx);
+  return rows.length > 0;
+}
+
 function intentIdOf(change: LedgerChange): string | undefined {
   return "intentId" in change ? change.intentId : undefined;
 }
@@ -184,20 +208,13 @@ const KEY_PATCHES: Readonly<Record<KeyChange, (note: string) => KeyPatch>> = {
 async function applyChange(tx: Tx, job: RotationConfig, change: LedgerChange, note: string, sealed?: KeyPatch) {
   switch (change.kind) {
     case "intent":
-      await tx
-        .insertInto("usage_export.api_key")
-        .values({
-          rotation: job.name,
-          project_id: job.project.id,
-          project: job.project.name,
-          scopes_asked: job.scopes,
-          intent_id: change.intentId,
-          comment: change.comment,
-          state: "pending",
-          step: "intent",
-          requested_at: NOW,
-        })
-        .execute();
+      await sql`
+        insert into usage_export.api_key (intent_id, rotation, project_id, project, scopes_asked, comment, state, step, requested_at)
+        values (
+          ${change.intentId}, ${job.name}, ${job.project.id}, ${job.project.name}, ${job.scopes}, ${change.comment}, 'pending', 'intent',
+          clock_timestamp()
+        )
+      `.execute(tx);
       return;
     case "not-created": {
       const removed = tx.deleteFrom("usage_export.api_key").where("intent_id", "=", change.intentId);
@@ -207,13 +224,10 @@ async function applyChange(tx: Tx, job: RotationConfig, change: LedgerChange, no
     case "stored":
       return updateKey(tx, change.intentId, { ...createdKey(job, change.created), ...sealed }, "intent");
     case "delivered":
-      await tx
-        .insertInto("usage_export.key_delivery")
-        .values({ rotation: job.name, sink: change.sink, intent_id: change.intentId })
-        .onConflict((conflict) =>
-          conflict.columns(["rotation", "sink"]).doUpdateSet({ intent_id: change.intentId, delivered_at: NOW }),
-        )
-        .execute();
+      await sql`
+        insert into usage_export.key_delivery (rotation, sink, intent_id) values (${job.name}, ${change.sink}, ${change.intentId})
+        on conflict (rotation, sink) do update set intent_id = excluded.intent_id, delivered_at = clock_timestamp()
+      `.execute(tx);
       return;
     case "active":
       return promote(tx, job.name, change.intentId, change.isRollback);
@@ -241,12 +255,10 @@ function createdKey({ expiresInDays }: RotationConfig, { apiKeyId, scopes, creat
 
 /** One transaction replaces the active key: readers never see two active keys, or none. */
 async function promote(tx: Tx, rotation: string, intentId: string, isRollback: boolean): Promise<void> {
-  await tx
-    .updateTable("usage_export.api_key")
-    .set({ state: "draining", draining_since: NOW })
-    .where("rotation", "=", rotation)
-    .where("state", "=", "active")
-    .execute();
+  await sql`
+    update usage_export.api_key set state = 'draining', draining_since = clock_timestamp()
+    where rotation = ${rotation} and state = 'active'
+  `.execute(tx);
   await updateKey(tx, intentId, {
     ...{ state: "active", step: null, active_since: NOW, rollback_at: isRollback ? NOW : null },
     ...{ draining_since: null, due_for_removal_at: null, note: null },
@@ -269,4 +281,20 @@ async function updateRotation(tx: Tx, name: string, patch: UpdateObject<Tables, 
 function requireOneRow(rows: bigint, intentId: string): void {
   if (rows === 1n) return;
   throw new AppError("database", `the ledger has no key ${intentId} in the state that this change is for`);
+}
+
+/** Replaces the key's sealed text. Does nothing if another process has replaced it since `key` was read. */
+export async function replaceSealed(
+  db: Database,
+  { rotation, intentId, ...before }: SealedKey,
+  { sealed, masterKey, actor }: { readonly sealed: string; readonly masterKey: string; readonly actor: string },
+): Promise<void> {
+  await inTransaction(db, async (tx) => {
+    const { rows } = await sql`
+      update usage_export.api_key set sealed = ${sealed}, master_key = ${masterKey}
+      where intent_id = ${intentId} and sealed = ${before.sealed} returning intent_id
+    `.execute(tx);
+    const reason = `sealed with the master key ${masterKey}, before with ${before.masterKey}`;
+    if (rows.length > 0) await insertEvent(tx, { rotation, intentId, event: "rewrapped", actor, reason });
+  });
 }

@@ -1,10 +1,10 @@
-// Reads and replaces the sealed secrets of keys. The secret of a new key is stored by ledger.ts.
+// Reads the sealed secrets of keys. ledger.ts writes them.
 
+import { sql } from "kysely";
 import { type MasterKeys, readMasterKeys, requireMasterKeys } from "../../keys/seal.ts";
 import type { Environment } from "../../proxy.ts";
 import type { Database } from "../connection/database.ts";
-import { inTransaction, type Tx } from "../connection/transaction.ts";
-import { insertEvent } from "./key-events.ts";
+import { execute, inTransaction, type Tx } from "../connection/transaction.ts";
 
 export type SealedKey = {
   readonly intentId: string;
@@ -50,38 +50,17 @@ function selectSealed(tx: Tx) {
 /** The master keys of the environment. Throws `config` if a key in the ledger is sealed with another one. */
 export async function openMasterKeys({ env }: { readonly env: Environment }, db: Database): Promise<MasterKeys> {
   const masterKeys = readMasterKeys(env);
-  const rows = await inTransaction(db, (tx) =>
-    tx.selectFrom("usage_export.api_key").select("master_key").distinct().where("sealed", "is not", null).execute(),
+  const used = sql<{ readonly id: string }>`
+    select distinct master_key as id from usage_export.api_key where sealed is not null and master_key is not null
+  `;
+  requireMasterKeys(
+    masterKeys,
+    (await execute(db, used)).rows.map(({ id }) => id),
   );
-  const used = rows.flatMap(({ master_key }) => master_key ?? []);
-  requireMasterKeys(masterKeys, used);
   return masterKeys;
 }
 
-/** The names of the rotations that have an active key. */
 export async function rotationsWithKey(db: Database): Promise<ReadonlySet<string>> {
-  const rows = await inTransaction(db, (tx) =>
-    tx.selectFrom("usage_export.api_key").select("rotation").where("state", "=", "active").execute(),
-  );
-  return new Set(rows.map(({ rotation }) => rotation));
-}
-
-/** Replaces the key's sealed text. Does nothing if another process has replaced it since `key` was read. */
-export async function replaceSealed(
-  db: Database,
-  key: SealedKey,
-  { sealed, masterKey, actor }: { readonly sealed: string; readonly masterKey: string; readonly actor: string },
-): Promise<void> {
-  await inTransaction(db, async (tx) => {
-    const { numUpdatedRows } = await tx
-      .updateTable("usage_export.api_key")
-      .set({ sealed, master_key: masterKey })
-      .where("intent_id", "=", key.intentId)
-      .where("sealed", "=", key.sealed)
-      .executeTakeFirst();
-    if (numUpdatedRows === 0n) return;
-    const { rotation, intentId } = key;
-    const reason = `sealed with the master key ${masterKey}, before with ${key.masterKey}`;
-    await insertEvent(tx, { rotation, intentId, event: "rewrapped", actor, reason }, undefined);
-  });
+  const active = sql<{ readonly rotation: string }>`select rotation from usage_export.api_key where state = 'active'`;
+  return new Set((await execute(db, active)).rows.map(({ rotation }) => rotation));
 }

@@ -3,14 +3,8 @@ import { sql } from "kysely";
 import { expect, test } from "vitest";
 import type { RotationConfig } from "../../../src/config/rotations.ts";
 import { openPostgres } from "../../../src/db/connection/database.ts";
-import { readLedger } from "../../../src/db/keys/ledger.ts";
-import {
-  replaceSealed,
-  rotationsWithKey,
-  sealedKey,
-  sealedWithOthers,
-  usableKeys,
-} from "../../../src/db/keys/sealed-keys.ts";
+import { readLedger, replaceSealed } from "../../../src/db/keys/ledger.ts";
+import { rotationsWithKey, sealedKey, sealedWithOthers, usableKeys } from "../../../src/db/keys/sealed-keys.ts";
 import type { LedgerKey } from "../../../src/keys/plan.ts";
 import { copyDatabase, testDatabase } from "../../support/database.ts";
 import { runStatement } from "../../support/postgres-admin.ts";
