@@ -7,6 +7,7 @@ import { inParallel } from "../async.ts";
 import { judgePendingDays } from "../db/anomalies.ts";
 import { databaseNow } from "../db/connection/database.ts";
 import { isConnectionError, isDatabaseFailure } from "../db/connection/errors.ts";
+import { type RunOutcome, recordedRun } from "../db/jobs/runs.ts";
 import { storeBalances, storeLineItems, storeListedKeys } from "../db/project-facts.ts";
 import { dueSlices, type StoredDays, storedDays } from "../db/usage/due-slices.ts";
 import { recordFailure } from "../db/usage/failures.ts";
@@ -41,7 +42,6 @@ import { type Project, seriesKey } from "../usage/series.ts";
 import { dayOfUndated, type FilterDoubt } from "../usage/slice-decision.ts";
 import type { ExportContext, ServiceContext } from "./context.ts";
 import { FilterCheck } from "./filter-check.ts";
-import { type RunOutcome, recordedRun } from "./recorded-run.ts";
 
 /** How many projects a process works on at once: while some wait because of their keys, others go on. */
 export const PROJECTS_AT_ONCE = 32;

@@ -7,7 +7,7 @@ import { min } from "date-fns/min";
 import type { App } from "../app.ts";
 import type { RotationConfig } from "../config/rotations.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
-import { endProjects } from "../db/jobs/runs.ts";
+import { endProjects, recordedRun } from "../db/jobs/runs.ts";
 import { LEASE_SECONDS, type Lease, releaseLease, renewLease, takeLease } from "../db/keys/lease.ts";
 import { openKeyLedger } from "../db/keys/ledger.ts";
 import { openMasterKeys } from "../db/keys/sealed-keys.ts";
@@ -24,7 +24,6 @@ import {
 import { NO_COUNTS } from "../usage/counts.ts";
 import type { RotationContext } from "./context.ts";
 import { readClocks } from "./key-checks.ts";
-import { recordedRun } from "./recorded-run.ts";
 import { inspectKey, keyNameOf, type RotationRun, takeCleanupStep, takeStep } from "./rotation-steps.ts";
 
 export type RotationResult = Readonly<Record<"did" | "kept" | "errors", readonly string[]>> & {

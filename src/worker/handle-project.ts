@@ -3,7 +3,7 @@
 
 import { jobNameOf, type RotationConfig } from "../config/rotations.ts";
 import type { ClaimedJob } from "../db/jobs/queue.ts";
-import { type OpenProject, openProject, type ProjectEnd, recordAttempt, type StoredRun } from "../db/jobs/runs.ts";
+import { type OpenProject, type ProjectEnd, readOpenProject, recordAttempt, type StoredRun } from "../db/jobs/runs.ts";
 import { hasVanished } from "../db/projects.ts";
 import { settledSlices } from "../db/usage/due-slices.ts";
 import { seriesIdOf } from "../db/usage/stored-series.ts";
@@ -33,7 +33,7 @@ export type ProjectDeps = {
 /** Throws if the job is to be tried again. */
 export async function handleProject(context: WorkerContext, deps: ProjectDeps, claimed: ClaimedJob): Promise<void> {
   const { runId, projectId } = claimed.data as ProjectJob;
-  const run = await openProject(context.db, runId, projectId);
+  const run = await readOpenProject(context.db, runId, projectId);
   if (!run) return;
   forgetRefusalsOfEarlierRuns(context, deps.knownRuns, runId);
   const { exports, rotations } = context.config;
@@ -85,7 +85,7 @@ async function rotateProject(context: WorkerContext, rotation: RotationConfig, r
   const { runId, projectId, kind, trigger } = run;
   await withRotationLease(context, rotation, async (lease) => {
     // If the queue has delivered the job twice, another worker may have ended the project during the wait for the lease.
-    if (!(await openProject(db, runId, projectId))) return;
+    if (!(await readOpenProject(db, runId, projectId))) return;
     const { status, did, errors } = await rotateKey(context, rotation, lease).catch((error: unknown) => {
       app.signal.throwIfAborted();
       if (!(error instanceof AppError) || error.code === "database" || error.code === "stopped") throw error;

@@ -1,6 +1,8 @@
 // The rows of runs and of their projects: started, counted project by project, ended and deleted.
 
 import { sql } from "kysely";
+import { errorText } from "../../errors.ts";
+import type { Scrubber } from "../../secret.ts";
 import { storableText } from "../../text.ts";
 import type { RunCounts, RunTrigger } from "../../usage/counts.ts";
 import type { Source } from "../../usage/dimensions.ts";
@@ -20,7 +22,39 @@ export type NewRun = {
 /** `planned`: how many slices are to be read. */
 export type RunProject = { readonly projectId: string; readonly planned: number };
 
-/** Starts a run of which a single process makes all requests, and ends it with `finishRun`. */
+export type RunOutcome = {
+  readonly status: "ok" | "failed";
+  /** The first error of the run. */
+  readonly error: string | undefined;
+};
+
+/** A third of the time after which a run without a heartbeat counts as interrupted. */
+const HEARTBEAT_MS = 10_000;
+
+/** Records the start, the heartbeats and the end of a run of which this process makes all requests. Returns and throws what `work` does. */
+export async function recordedRun<T extends RunOutcome>(
+  { db, app }: { readonly db: Database; readonly app: { readonly signal: AbortSignal; readonly scrubber: Scrubber } },
+  run: NewRun,
+  projects: readonly RunProject[],
+  work: () => Promise<T>,
+): Promise<T> {
+  const finish = (status: FinalStatus, error: string | undefined) =>
+    finishRun(db, run.runId, status, error && app.scrubber.scrub(error));
+  await startRun(db, run, projects);
+  const heartbeat = setInterval(() => heartbeatRun(db, run.runId).catch(() => {}), HEARTBEAT_MS);
+  try {
+    const result = await work();
+    await finish(result.status, result.error);
+    return result;
+  } catch (error) {
+    // If the database is lost, this fails, too, and the missing heartbeat shows that the run was interrupted.
+    await finish(app.signal.aborted ? "stopped" : "failed", errorText(error)).catch(() => {});
+    throw error;
+  } finally {
+    clearInterval(heartbeat);
+  }
+}
+
 export async function startRun(db: Database, run: NewRun, projects: readonly RunProject[] = []): Promise<void> {
   await inTransaction(db, (tx) => insertRun(tx, run, projects, null));
 }
@@ -30,7 +64,7 @@ export async function insertQueuedRun(tx: Tx, run: NewRun, projects: readonly Ru
   return insertRun(tx, run, projects, projects.length);
 }
 
-/** `projectsOpen`: how many projects the queue has, the last of which ends the run; null without a queue. */
+/** `projectsOpen`: how many projects the queue has; null without a queue. False if the run exists. */
 async function insertRun(
   tx: Tx,
   { runId, kind, job, trigger, scheduledFor }: NewRun,
@@ -56,7 +90,6 @@ async function insertRun(
   return true;
 }
 
-/** To be called repeatedly while the process works on the run: a run whose heartbeats stop counts as interrupted. */
 export async function heartbeatRun(db: Database, runId: string): Promise<void> {
   await execute(db, sql`update usage_export.run set heartbeat_at = now() where run_id = ${runId}`);
 }
@@ -110,7 +143,7 @@ export type OpenProject = RunRef & {
 };
 
 /** The run of a queue job; undefined if the project, or the run, has ended. */
-export async function openProject(db: Database, runId: string, projectId: string): Promise<OpenProject | undefined> {
+export async function readOpenProject(db: Database, runId: string, projectId: string) {
   const { rows } = await sql<OpenProject>`
     select run_id as "runId", project_id as "projectId", r.kind, r.job, r.trigger, r.scheduled_for as "scheduledFor", r.started_at as "startedAt", r.fetch_no::double precision as "fetchNo"
     from usage_export.run r join usage_export.run_project p using (run_id)
