@@ -8,13 +8,11 @@ import { execute, inTransaction, type Tx } from "./connection/transaction.ts";
 
 /** Every project of every list, including those that have vanished. */
 export async function storedProjects(db: Database): Promise<readonly KnownProject[]> {
-  return db
-    .selectFrom("usage_export.discovered_project")
-    .select(["list", "project_id as id", "name", "named_at as namedAt", "vanished_at as vanishedAt"])
-    .orderBy("list")
-    .orderBy("first_seen_at")
-    .orderBy("project_id")
-    .execute();
+  const { rows } = await sql<KnownProject>`
+    select list, project_id as id, name, named_at as "namedAt", vanished_at as "vanishedAt"
+    from usage_export.discovered_project order by list, first_seen_at, project_id
+  `.execute(db);
+  return rows;
 }
 
 export type ListReading = {
@@ -65,12 +63,11 @@ export async function storeReading(db: Database, reading: ListReading): Promise<
         vanished_at = case when project_id <> all(${idsOf(waiting)}) then ${readAt}::timestamptz end
       where list = ${list} and project_id = any(${idsOf(missing)})
     `.execute(tx);
-    await tx
-      .updateTable("usage_export.project_list")
-      .set({ read_at: readAt, error: null, failing_since: null })
-      .$if(changed + vanished.length > 0, (query) => query.set({ changed_at: readAt }))
-      .where("list", "=", list)
-      .execute();
+    const changedAt = changed + vanished.length > 0 ? readAt : null;
+    await sql`
+      update usage_export.project_list
+      set read_at = ${readAt}, error = null, failing_since = null, changed_at = coalesce(${changedAt}, changed_at) where list = ${list}
+    `.execute(tx);
     const knownIds = new Set(known.map(({ id }) => id));
     return { added: believed.filter(({ id }) => !knownIds.has(id)), vanished, waiting };
   });
@@ -78,13 +75,11 @@ export async function storeReading(db: Database, reading: ListReading): Promise<
 
 /** Creates the row of the list, if there is none, and locks it. Returns when the list was read last. */
 async function lockList(tx: Tx, list: string): Promise<Date | null> {
-  const { read_at } = await tx
-    .insertInto("usage_export.project_list")
-    .values({ list })
-    .onConflict((conflict) => conflict.column("list").doUpdateSet({ list }))
-    .returning("read_at")
-    .executeTakeFirstOrThrow();
-  return read_at;
+  const { rows } = await sql<{ readonly readAt: Date | null }>`
+    insert into usage_export.project_list (list) values (${list})
+    on conflict (list) do update set list = excluded.list returning read_at as "readAt"
+  `.execute(tx);
+  return rows[0]?.readAt ?? null;
 }
 
 function idsOf(projects: readonly Project[]) {
@@ -126,16 +121,11 @@ export async function projectsVersion(db: Database): Promise<string> {
 
 /** Locks the projects whose first days have not become due yet, and returns their ids. */
 export async function lockNewProjects(tx: Tx): Promise<readonly string[]> {
-  const rows = await tx
-    .selectFrom("usage_export.discovered_project")
-    .select("project_id")
-    .where("made_due_at", "is", null)
-    .where("vanished_at", "is", null)
-    .orderBy("list")
-    .orderBy("project_id")
-    .forUpdate()
-    .execute();
-  return rows.map(({ project_id }) => project_id);
+  const { rows } = await sql<{ readonly id: string }>`
+    select project_id as id from usage_export.discovered_project
+    where made_due_at is null and vanished_at is null order by list, project_id for update
+  `.execute(tx);
+  return rows.map(({ id }) => id);
 }
 
 export async function markMadeDue(tx: Tx, projectIds: readonly string[]): Promise<void> {

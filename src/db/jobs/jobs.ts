@@ -20,7 +20,6 @@ export type StoredJob = JobId & {
   /** The newest scheduled time for which a run was started. */
   readonly scheduledThrough: Date | undefined;
   readonly pause: Pause | undefined;
-  /** When its last pause ended. */
   readonly resumedAt: Date | undefined;
   /** When a worker first planned the job, or a person paused it. */
   readonly createdAt: Date;
@@ -33,7 +32,6 @@ export async function lockJob(tx: Tx, { kind, name }: JobId): Promise<StoredJob>
   return toJob(await row.forUpdate().executeTakeFirstOrThrow());
 }
 
-/** The row of each job; undefined if it has none. */
 export async function storedJobs(db: Database, jobs: readonly JobId[]): Promise<readonly (StoredJob | undefined)[]> {
   const rows = await db.selectFrom("usage_export.job").selectAll().execute();
   const byName = new Map(rows.map((row) => [`${row.kind} ${row.name}`, toJob(row)]));
@@ -103,19 +101,17 @@ export type StoredWorker = Omit<NewWorker, "workerId"> & {
 };
 
 /** Registers a worker, or renews its heartbeat. A worker whose row is gone, for example after a restore, is registered again. */
-export async function heartbeatWorker(db: Database, { workerId, ...worker }: NewWorker, refusal?: ConfigRefusal) {
-  const state = {
-    last_seen_at: sql<Date>`clock_timestamp()`,
-    config_refused: refusal ? storableText(refusal.reason) : null,
-    config_refused_at: refusal?.at ?? null,
-  };
-  await inTransaction(db, (tx) =>
-    tx
-      .insertInto("usage_export.worker")
-      .values({ worker_id: workerId, ...worker, host: storableText(worker.host), ...state })
-      .onConflict((conflict) => conflict.column("worker_id").doUpdateSet(state))
-      .execute(),
-  );
+export async function heartbeatWorker(db: Database, worker: NewWorker, refusal?: ConfigRefusal): Promise<void> {
+  const reason = refusal ? storableText(refusal.reason) : null;
+  const heartbeat = sql`
+    insert into usage_export.worker (worker_id, host, pid, version, last_seen_at, config_refused, config_refused_at)
+    values (
+      ${worker.workerId}, ${storableText(worker.host)}, ${worker.pid}, ${worker.version}, clock_timestamp(), ${reason}, ${refusal?.at ?? null}
+    )
+    on conflict (worker_id) do update
+    set last_seen_at = excluded.last_seen_at, config_refused = excluded.config_refused, config_refused_at = excluded.config_refused_at
+  `;
+  await execute(db, heartbeat);
 }
 
 export async function markWorkerStopped(db: Database, workerId: string): Promise<void> {
@@ -126,26 +122,19 @@ export async function markWorkerStopped(db: Database, workerId: string): Promise
 }
 
 /** A time in the future was stored before the clock was set back, and proves nothing. */
-const isRecent = sql<boolean>`
-  last_seen_at between clock_timestamp() - interval '2 minutes' and clock_timestamp() + interval '30 seconds'
-`;
-const workerState = sql<StoredWorker["state"]>`
-  case when stopped_at is not null then 'stopped' when ${isRecent} then 'live' else 'silent' end
-`;
+const IS_RECENT = sql`last_seen_at between clock_timestamp() - interval '2 minutes' and clock_timestamp() + interval '30 seconds'`;
 
 /** A worker that fails and is restarted every few seconds leaves many rows. */
 const WORKERS_MAX = 100;
 
 /** The worker seen last comes first. */
 export async function storedWorkers(tx: Database): Promise<readonly StoredWorker[]> {
-  const rows = await tx
-    .selectFrom("usage_export.worker")
-    .select(["host", "pid", "version", "started_at as startedAt", "last_seen_at as lastSeenAt"])
-    .select(["config_refused as reason", "config_refused_at as at", workerState.as("state"), isRecent.as("recent")])
-    .orderBy("last_seen_at", "desc")
-    .orderBy("worker_id")
-    .limit(WORKERS_MAX)
-    .execute();
+  type Row = Omit<StoredWorker, "refusal"> & { readonly reason: string | null; readonly at: Date | null };
+  const { rows } = await sql<Row>`
+    select host, pid, version, started_at as "startedAt", last_seen_at as "lastSeenAt", config_refused as reason, config_refused_at as at,
+      case when stopped_at is not null then 'stopped' when ${IS_RECENT} then 'live' else 'silent' end as state, ${IS_RECENT} as recent
+    from usage_export.worker order by last_seen_at desc, worker_id limit ${WORKERS_MAX}
+  `.execute(tx);
   return rows.map(({ reason, at, ...worker }) => ({
     ...worker,
     refusal: reason !== null && at !== null ? { reason, at } : undefined,
