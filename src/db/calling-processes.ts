@@ -7,7 +7,6 @@ import { withRetries } from "./connection/transaction.ts";
 
 /** A process that has not announced itself for this long is gone. */
 export const LIVE_MS = 8_000;
-/** Upper limit of a pause, whatever the caller passes. */
 const PAUSE_SECONDS_MAX = 60 * 60;
 
 const isLive = sql`abs(extract(epoch from clock_timestamp() - seen_at)) * 1000 < ${LIVE_MS}`;

@@ -5,7 +5,9 @@ import type { Day } from "../usage/days.ts";
 import { setUntilCommit, type Tx } from "./connection/transaction.ts";
 
 /** The days from `from` to `to`; with `changedSince`, a timestamp of Postgres, only those that have changed since. */
-export type DayChoice = { readonly [What in "from" | "to"]?: Day | undefined } & {
+export type DayChoice = {
+  readonly from?: Day | undefined;
+  readonly to?: Day | undefined;
   readonly changedSince?: string | undefined;
 };
 

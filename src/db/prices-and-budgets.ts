@@ -70,19 +70,19 @@ const WATCHED_DAYS = 3;
 /** Nobody is notified of a period that ended longer ago: the record of what was sent about it may be deleted by then. */
 export const WATCHED_DAYS_MAX = 365;
 
-const remembered = new WeakMap<Database, { readonly basis: string; readonly budgets: readonly BudgetUse[] }>();
+const lastRead = new WeakMap<Database, { readonly version: string; readonly budgets: readonly BudgetUse[] }>();
 
 /**
  * The budgets in the periods that somebody should watch. `tx` is a snapshot of `db`. Every scrape, tick and page asks for them, and reading
  * them may take a second, so that they are read only if what they are computed from has changed.
  */
 export async function watchedBudgets(db: Database, tx: Tx): Promise<readonly BudgetUse[]> {
-  const basis = await readBasis(tx);
-  if (basis === null) return [];
-  const known = remembered.get(db);
-  if (known?.basis === basis) return known.budgets;
+  const version = await budgetsVersion(tx);
+  if (version === null) return [];
+  const known = lastRead.get(db);
+  if (known?.version === version) return known.budgets;
   const budgets = await readWatched(tx);
-  remembered.set(db, { basis, budgets });
+  lastRead.set(db, { version, budgets });
   return budgets;
 }
 
@@ -90,17 +90,17 @@ export async function watchedBudgets(db: Database, tx: Tx): Promise<readonly Bud
  * A text that changes whenever the budgets, prices, keys, series or stored answers change. Each stored answer raises the number of a slice's
  * newest fetch. The text also changes every ten minutes, because some figures depend on the time of day. Null without a budget.
  */
-async function readBasis(tx: Tx): Promise<string | null> {
-  const { rows } = await sql<{ basis: string | null }>`
+async function budgetsVersion(tx: Tx): Promise<string | null> {
+  const { rows } = await sql<{ version: string | null }>`
     select case when exists (select from usage_export.budget) then json_build_array(
       floor(extract(epoch from now()) / 600),
       (select json_agg(c order by what) from usage_export.configured c),
       (select count(*) from usage_export.api_key),
       (select json_agg(json_build_array(series_id, window_days, superseded_at, retired_at) order by series_id) from usage_export.series),
       (select json_build_array(count(*), sum(fetch_no), max(fetched_at), count(*) filter (where status = 'complete')) from usage_export.slice)
-    )::text end as basis
+    )::text end as version
   `.execute(tx);
-  return rows[0]?.basis ?? null;
+  return rows[0]?.version ?? null;
 }
 
 /** The current periods, earlier ones whose days are still read again, and those with a day that was read lately. */

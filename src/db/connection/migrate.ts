@@ -38,7 +38,6 @@ type MigrateOptions = {
 };
 
 type Migrated = {
-  /** The names of the migrations that were applied. */
   readonly migrations: readonly string[];
   /** How many views and functions were created or replaced: all of them, or none. */
   readonly views: number;

@@ -105,7 +105,6 @@ export function queryOn(db: Database): Query {
   return async <Row>(statement: string) => (await sql.raw<Row>(statement).execute(db)).rows;
 }
 
-/** Changes settings until the transaction ends. */
 export async function setUntilCommit(tx: Tx, settings: Settings): Promise<void> {
   const calls = Object.entries(settings).map(([name, value]) => sql`pg_catalog.set_config(${name}, ${value}, true)`);
   await sql`select ${sql.join(calls)}`.execute(tx);

@@ -14,7 +14,6 @@ const COLUMN_COMMENTS = path.join(MIGRATIONS_FOLDER, "columns.json");
 export type ViewText = {
   /** Including its schema. */
   readonly name: string;
-  /** Creates it, with its comments. */
   readonly text: string;
 };
 

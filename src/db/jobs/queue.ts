@@ -10,7 +10,6 @@ import { isConnectionError } from "../connection/errors.ts";
 import { setUntilCommit, type Tx } from "../connection/transaction.ts";
 import { JOB_KINDS, type JobId, QUEUE_SCHEMA } from "./jobs.ts";
 
-/** One attempt at a queue job. */
 export type ClaimedJob = Pick<JobWithMetadata, "data" | "retryCount" | "retryLimit"> & {
   /** Aborted if another process has claimed the job since. */
   readonly signal: AbortSignal;

@@ -36,7 +36,7 @@ export type StoredDays = {
   readonly isNewestEmpty: boolean;
 };
 
-/** What is stored of a series whose answers have days; nothing of another one. */
+/** Finds nothing for a series whose answers carry no date. */
 export async function storedDays(db: Database, seriesId: number, from: Day | undefined): Promise<StoredDays> {
   const amounts = sql.join(STORED_METRICS.map((metric) => sql`abs(r.${sql.ref(metric)})`));
   const { rows } = await sql<StoredDays>`
@@ -75,7 +75,7 @@ export async function incompleteSeries(tx: Tx): Promise<readonly number[]> {
   return rows[0]?.ids ?? [];
 }
 
-/** Selects those of the series, rows of due_series, that have fewer good slices than due days. */
+/** Selects the series that have fewer good slices than due days. `series` has the columns of due_series. */
 function selectIncomplete(series: RawBuilder<unknown>) {
   return sql`
     select d.series_id, d.due_from, d.due_until, d.window_days

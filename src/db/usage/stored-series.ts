@@ -45,7 +45,6 @@ function wantedRows(configured: readonly ConfiguredSeries[]) {
   `;
 }
 
-/** The condition that `s` is the series `w`. */
 const isSameSeries = sql`
   s.source = w.source and s.project_id = w.project_id and s."grouping" = w."grouping" and s.filter_key = w.filter_key
 `;

@@ -92,14 +92,11 @@ function wantedSlices(slices: readonly SliceRef[]) {
   `;
 }
 
-// Writes the decisions: slices become complete or suspect.
-
 export type DecidedSlice = SliceRef &
   NormalisedSlice & {
     readonly fetchNo: number;
     /** The newest fetch, stored or in doubt, that the decision was based on. */
     readonly storedFetchNo: number;
-    /** When the service was asked. */
     readonly askedAt: Date;
     readonly decision: SliceDecision;
     /** Set only for a suspect slice. */
