@@ -137,5 +137,3 @@ begin atomic
   cross join history
   left join lateral usage_export.month_forecast(b.today, history.days, history.amounts, history.are_known) f on true;
 end;
-
-comment on function usage_export.budget_use(text, date, date, date) is 'What was used of a budget in one period: with the days that are missing or not final, and the forecast of the current month.';

@@ -3,5 +3,3 @@ create or replace function usage_export.is_known(usage_date date, finality text,
 returns boolean
 language sql immutable parallel safe
 return finality = 'final' or (finality = 'settling' and (fetched_at at time zone 'UTC')::date >= usage_date + 2);
-
-comment on function usage_export.is_known(date, text, timestamptz) is 'Whether a forecast takes the amount of a day as it is, and does not estimate it.';

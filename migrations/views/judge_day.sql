@@ -2,7 +2,7 @@
 -- each divided by its weekday's share, so that a new level is usual after a week. The spread is 1.4826 times the median absolute deviation of
 -- the days from the median of their week: the standard deviation of normal deviations, which a few days that are far off do not raise. It is
 -- at least 5 %. A day is high from `tolerance` times the spread above the expected amount on; a fall is measured by its logarithm, as nothing
--- can fall by more than 100 %. No table is read.
+-- can fall by more than 100 %. No table is read. docs/forecast.md has how often it is wrong.
 create or replace function usage_export.judge_day(
   judged date, judged_amount numeric, days date[], amounts numeric[], tolerance numeric, minimum numeric
 )
@@ -47,5 +47,3 @@ begin atomic
   from (values (true)) as always
   left join bounds b on true;
 end;
-
-comment on function usage_export.judge_day(date, numeric, date[], numeric[], numeric, numeric) is 'Whether the amount of a day is unusual, from the days before it. Reads no table; docs/forecast.md has the method and how often it is wrong.';

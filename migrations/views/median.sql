@@ -1,4 +1,4 @@
--- The median is exact: percentile_cont would go through a double.
+-- The exact median, NULL without amounts: percentile_cont would go through a double.
 create or replace function usage_export.median(amounts numeric[])
 returns numeric language sql immutable parallel safe
 begin atomic
@@ -9,5 +9,3 @@ begin atomic
   ) sorted
   where position in ((amount_count + 1) / 2, amount_count / 2 + 1);
 end;
-
-comment on function usage_export.median(numeric[]) is 'The median; NULL without amounts. NULLs do not count.';

@@ -4,6 +4,7 @@
 --
 -- The estimate of a day ahead is its weekday's share of a week, times the level of the last 14 days, times the trend if there is a clear one. A
 -- day of more than 3 times its usual amount counts as 3 times, so that one spike does not raise the rest of the month. No table is read.
+-- docs/forecast.md has the measured error.
 create or replace function usage_export.month_forecast(today date, days date[], amounts numeric[], are_known boolean[])
 returns table (amount numeric, forecast numeric, low numeric, high numeric, days_known integer, days_ahead integer)
 -- It is strict and names its number of rows, because its plan within a reader's plan would be compiled (JIT) again and again.
@@ -85,5 +86,3 @@ begin atomic
     sums.days_known, sums.days_ahead
   from sums left join estimate e on true;
 end;
-
-comment on function usage_export.month_forecast(date, date[], numeric[], boolean[]) is 'Estimates a month from the days that were read. Reads no table; docs/forecast.md has the method and its measured error.';

@@ -26,5 +26,3 @@ cross join lateral (
 ) d
 cross join lateral usage_export.month_forecast(today, d.days, d.amounts, d.are_known) as f;
 end;
-
-comment on function usage_export.project_forecast(text) is 'What the current month of a project is expected to amount to, one row a filter and metric.';

@@ -1,5 +1,5 @@
 -- How large each weekday is compared with the mean day of its week: the median over the 8 weeks that end with the last day, or 1 for a
--- weekday that is not known. Weeks with less than 4 known days do not count.
+-- weekday that is not known. Weeks with less than 4 known days do not count. Weekday 1 is Monday; the mean of the shares is 1.
 create or replace function usage_export.weekday_share(days date[], amounts numeric[], last_day date)
 returns table (weekday integer, share numeric)
 language sql immutable parallel safe
@@ -17,5 +17,3 @@ begin atomic
     group by weekday
   ) shares;
 end;
-
-comment on function usage_export.weekday_share(date[], numeric[], date) is 'The share of each weekday (1 is Monday) in its week; their mean is 1. Reads no table.';

@@ -45,7 +45,7 @@ export function poolWithTimeouts(
     ...(pool.Client && { Client: pool.Client }),
     end: () => pool.end(),
     async connect() {
-      if (giveUp?.aborted) throw new StatementTimeout();
+      if (giveUp?.aborted) throw statementTimeout();
       return clientWithTimeouts(await connect(), statementMs, giveUp);
     },
   };
@@ -59,12 +59,12 @@ const BEGIN = /^(?:begin$|start transaction )/;
  * further statement, and is destroyed when it is released; after pg's own `query_timeout` it would be used again.
  */
 function clientWithTimeouts(client: PostgresPoolClient, statementMs: () => number, giveUp?: AbortSignal) {
-  let timeout: StatementTimeout | undefined;
+  let timeout: Error | undefined;
   const query = async (text: string, values: readonly unknown[]) => {
     if (timeout) throw timeout;
     const { promise: expired, reject } = Promise.withResolvers<never>();
     const expire = () => {
-      timeout = new StatementTimeout();
+      timeout = statementTimeout();
       reject(timeout);
     };
     const timer = setTimeout(expire, giveUp?.aborted ? 0 : statementMs());
@@ -86,11 +86,7 @@ function clientWithTimeouts(client: PostgresPoolClient, statementMs: () => numbe
   });
 }
 
-class StatementTimeout extends Error {
-  override readonly name = "StatementTimeout";
-  /** isConnectionError knows a lost connection by this code. */
-  readonly code = "ETIMEDOUT";
-  constructor() {
-    super("the database has not answered in time");
-  }
+/** isConnectionError knows a lost connection by this code. */
+function statementTimeout(): Error {
+  return Object.assign(new Error("the database has not answered in time"), { code: "ETIMEDOUT" });
 }

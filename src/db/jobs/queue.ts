@@ -97,7 +97,8 @@ function queueOn(boss: PgBoss) {
   return {
     /** Adds jobs when the transaction commits. */
     async add(tx: Tx, queue: JobId["kind"], jobs: readonly JobInsert[]): Promise<void> {
-      if (jobs.length > 0) await boss.insert(queue, [...jobs], { db: onTransaction(tx) });
+      if (jobs.length > 0)
+        await boss.insert(queue, [...jobs], { db: { executeSql: (text, values) => executeRaw(tx, text, values) } });
     },
     async work(queue: JobId["kind"], { atOnce, atOnceOfGroup, handle }: WorkSettings): Promise<void> {
       worked.add(queue);
@@ -189,10 +190,6 @@ function onCatalogPath(db: Database): Db {
       });
     },
   };
-}
-
-function onTransaction(tx: Tx): Db {
-  return { executeSql: (text, values) => executeRaw(tx, text, values) };
 }
 
 async function executeRaw(on: Database, text: string, values: readonly unknown[] = []): Promise<{ rows: unknown[] }> {

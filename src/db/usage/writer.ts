@@ -75,10 +75,10 @@ const GATHER_MS = 25;
 const BATCHES_AT_ONCE = 2;
 
 export function openWriter(db: Database) {
-  let asking = 0;
-  let idle = new AbortController();
+  let requestsUnderWay = 0;
+  let allAnswered = new AbortController();
   const beforeBatch = async () => {
-    if (asking > 0) await sleep(GATHER_MS, undefined, { signal: idle.signal }).catch(() => {});
+    if (requestsUnderWay > 0) await sleep(GATHER_MS, undefined, { signal: allAnswered.signal }).catch(() => {});
   };
   return {
     store: batched<AnswerToStore, StoredAnswer>((batch) => writeBatch(db, batch), {
@@ -95,11 +95,13 @@ export function openWriter(db: Database) {
     }),
     /** A batch waits a moment for more answers while requests are under way. */
     async whileAsking<T>(ask: () => Promise<T>): Promise<T> {
-      if (asking++ === 0) idle = new AbortController();
+      if (requestsUnderWay === 0) allAnswered = new AbortController();
+      requestsUnderWay++;
       try {
         return await ask();
       } finally {
-        if (--asking === 0) idle.abort();
+        requestsUnderWay--;
+        if (requestsUnderWay === 0) allAnswered.abort();
       }
     },
   };
