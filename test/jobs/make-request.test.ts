@@ -152,7 +152,7 @@ test("an answer is newer than what another process stored before its last attemp
   });
   const { outcome } = await make(service, {
     // Without spare numbers, which may be some milliseconds older than their call.
-    fetchNumbers: openFetchNumbers(db),
+    fetchNumbers: () => openFetchNumbers(db)(),
     meanwhile: async (series) => {
       seriesId = series.seriesId;
     },
