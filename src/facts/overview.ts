@@ -53,7 +53,10 @@ export async function overview(query: Query, asked: OverviewQuestion, today: Day
     if (!splitsCost && (!available.includes(grouping) || (grouping === "model" && hasLineItems))) continue;
     if (grouping === "project" && total.projectCount < 2) continue;
     const split = { ...question, metric: splitsCost ? cost.question.metric : metric, grouping };
-    splits.push(await amounts(query, split, undefined, { countsUnpriced: false }));
+    // These are read from the series of the total, the states of whose days are known.
+    const isOfTotal = grouping === "project" || split.metric === "estimated_cost";
+    const splitBasis = await readBasis(query, split, isOfTotal ? since : undefined);
+    splits.push(await amounts(query, split, splitBasis, { countsUnpriced: false }));
   }
   const main = asCost?.question ?? { ...question, metric, grouping: totalSplit };
   return {
