@@ -4,7 +4,7 @@ import { didYouMean } from "../config/messages.ts";
 import type { Query } from "../db/connection/transaction.ts";
 import { type Day, daysOf, type Window } from "../usage/days.ts";
 import { type Answer, type Basis, type DayWithState, lackingDays, type Unpriced } from "./answer.ts";
-import { InvalidQuestion, isCost, type Question, SPLITS, type Split, splitsOf } from "./question.ts";
+import { InvalidQuestion, isCost, type Question, type Split, splitsOf } from "./question.ts";
 import {
   anyOf,
   coverageConditions,
@@ -191,8 +191,7 @@ function unknownName(what: "project" | "filter", name: string, known: readonly {
 function factsSql(question: Question, scope: Scope): string {
   const from = `from bi.series where ${[`source = ${sourceLiteral(question)}`, ...projectConditions(scope)].join(" and ")}`;
   const [hasGrouping, hasFilter] = [groupingCondition(question), filterCondition(question, scope)];
-  const valuesOf = (column: string, condition: string) =>
-    `array(select distinct ${column} ${from} and ${condition} order by 1 limit ${CANDIDATES_MAX})`;
+  const splits = splitsOf(question.metric).filter((one) => one !== "project");
   // Comparing names by the database's collation would take longer than all else.
   return `
 with project as materialized (
@@ -209,8 +208,12 @@ select count(*) filter (where has_series)::integer as "projectCount", coalesce(s
     select coalesce(json_agg(json_build_object('id', project_id, 'name', name, 'active', active) order by name), '[]')
     from project where has_series and active_series = 0
   ) as retired,
-  ${valuesOf('"grouping"', `active and ${hasFilter} and "grouping" in (${SPLITS.map(literal).join(", ")})`)} as groupings,
-  ${valuesOf("filter", `active and ${hasGrouping} and not unfiltered`)} as filters
+  -- The search for a grouping ends with its first series.
+  array(
+    select split from unnest(array[${splits.map(literal).join(", ")}]) as split
+    where exists (select ${from} and active and ${hasFilter} and "grouping" = split) order by 1
+  ) as groupings,
+  array(select distinct filter ${from} and active and ${hasGrouping} and not unfiltered order by 1 limit ${CANDIDATES_MAX}) as filters
 from project`;
 }
 
