@@ -9,24 +9,13 @@ from (
   from usage_export.priced_usage u
   where not u.has_tiers
   union all
-  select u.project_id, u.project, u.usage_date, u.group_value, null, null, null, m.metric,
-    -- The three kinds of hours measure the same time, and all usage has requests. Tokens and characters are paid for separately.
-    case
-      when m.metric = 'requests' and ({{metric " or ": d.$m is not null and u.$m > 0}}) then 'other_metric'
-      when m.metric in ('hours', 'total_hours', 'agent_hours')
-        and (d.hours is not null and u.hours > 0 or d.total_hours is not null and u.total_hours > 0 or d.agent_hours is not null and u.agent_hours > 0) then 'other_metric'
-      else 'unpriced'
-    end,
+  select u.project_id, u.project, u.usage_date, u.model, null, null, null, m.metric, case when m.is_unpriced then 'unpriced' else 'other_metric' end,
     null, m.quantity, null, null, null, 'model', u.finality, date_trunc('month', u.usage_date::timestamp)::date
-  from usage_export.visible_usage u
-  left join usage_export.price_period d
-    on d.group_id = u.group_id and d.filter_key = u.filter_key and u.usage_date between d.first_day and d.last_day
+  from usage_export.unpriced_usage u
   cross join lateral (values
-    {{metric: ('$m', case when d.$m is null then u.$m end)}}
-  ) as m (metric, quantity)
-  -- Nothing without any price. As a condition by itself that would make the planner read the slice of each row.
-  where u."grouping" = 'model' and u.filter_key = (select '{}' from usage_export.price limit 1) and d.has_conditions is not true
-    and m.quantity > 0
+    {{metric: ('$m', u.$m, u.unpriced_$m)}}
+  ) as m (metric, quantity, is_unpriced)
+  where m.quantity > 0
   union all
   -- Prices with tiers need sums over a month, which only conditions on the month limit. All other rows are limited by conditions on the day.
   select u.project_id, u.project, u.usage_date, u.model, u.endpoint, u.method, u.deployment, u.metric, 'priced', u.currency,
@@ -41,30 +30,6 @@ from (
   ) u
   join usage_export.price_tier t
     on t.price_id = u.price_id and t.above < u.through and coalesce(t.below > u.through - u.quantity, true)
-  union all
-  -- The part of the group's usage that no price with conditions is for.
-  select r.project_id, r.project, r.usage_date, r.model, null, null, null, m.metric,
-    case
-      when m.is_priced then 'unpriced'
-      when m.metric = 'requests' and ({{metric " or ": r.has_$m}}) then 'other_metric'
-      when m.metric in ('hours', 'total_hours', 'agent_hours') and (r.has_hours or r.has_total_hours or r.has_agent_hours) then 'other_metric'
-      else 'unpriced'
-    end,
-    null, m.quantity, null, null, null, 'model', r.finality, date_trunc('month', r.usage_date::timestamp)::date
-  from (
-    select u.project_id, max(u.project) filter (where u.filter_key = '{}') as project, u.usage_date, max(u.group_value) as model,
-      max(u.finality) filter (where u.filter_key = '{}') as finality,
-      {{metric: sum(case when u.filter_key <> '{}' then -u.$m else u.$m end) filter (where (d.$m is null) = (u.filter_key = '{}')) as $m, bool_or(d.$m is not null and u.$m > 0) as has_$m}}
-    from usage_export.visible_usage u
-    join usage_export.price_period d
-      on d.group_id = u.group_id and d.filter_key = u.filter_key and u.usage_date between d.first_day and d.last_day and d.has_conditions
-    where u."grouping" = 'model' and (u.filter_key = '{}' or u.filter_key in (select filter_key from usage_export.price))
-    group by u.project_id, u.usage_date, u.group_id
-  ) r
-  cross join lateral (values
-    {{metric: ('$m', r.$m, r.has_$m)}}
-  ) as m (metric, quantity, is_priced)
-  where m.quantity > 0
   union all
   -- The usage of a day that was not read by model, without what filtered series price.
   select s.project_id, s.project, sl.usage_date, null, null, null, null, m.metric, 'unpriced', null, m.quantity, null, null, null, 'none',

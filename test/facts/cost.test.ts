@@ -104,6 +104,21 @@ test("models without a price are those of the answer: not days that were not rea
   expect(await ask(query)).toMatchObject({ complete: false, lacking: { unpricedModels: 1 } });
 });
 
+test("the metrics without a price are those that bi.cost_estimated has as unpriced, however little is used", async () => {
+  const nova = ["nova", { hours: "4", total_hours: "5", requests: "9", tokens_in: "5" }] as const;
+  const usage = { ...onEachDay(nova), [back(2)]: [nova, ["idle", { hours: "0", requests: "1" }]] } as const;
+  const due = { start: back(3), end: back(1) };
+  await storeSeries(db, [{ project: newProject(), grouping: "model", usage, due }]);
+  await price(["nova", "EUR", "0.5"], ["idle", "EUR", "0.5"]);
+  const { lacking } = await ask("metric=estimated_cost&compare=none");
+  expect(lacking).toMatchObject({ unpricedModels: 2, unpricedMetrics: ["requests", "tokens_in"] });
+  const unpriced = sql`select distinct model, metric from bi.cost_estimated where status = 'unpriced' order by model`;
+  expect((await unpriced.execute(db)).rows).toEqual([
+    { model: "idle", metric: "requests" },
+    { model: "nova", metric: "tokens_in" },
+  ]);
+});
+
 test("usage with a price in another currency is named", async () => {
   const usage = onEachDay(["nova", { hours: "4" }], ["new", { hours: "4" }]);
   const due = { start: back(3), end: back(1) };

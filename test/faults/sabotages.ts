@@ -128,8 +128,8 @@ export const SABOTAGES: readonly Sabotage[] = [
   {
     name: "usage without a price costs nothing",
     file: "migrations/views/cost_estimated.sql",
-    replace: "null, m.quantity, null, null, null, 'model', r.finality",
-    by: "null, m.quantity, 0, null, null, 'model', r.finality",
+    replace: "null, m.quantity, null, null, null, 'model', u.finality",
+    by: "null, m.quantity, 0, null, null, 'model', u.finality",
     noticedBy: ["test/db/views/cost-views.test.ts", "every row of the view is the calculated one"],
   },
   {
