@@ -215,14 +215,21 @@ function keysHtml(keys: readonly KeyStatus[]): Html {
   return html`<details><summary>${states}</summary><ul>${items}</ul></details>`;
 }
 
+/** One row a key with its newest step; all its steps are folded. */
 function eventsHtml(events: KeysData["events"]): Html {
-  const rows = events.map(({ at, rotation, key, event, actor, reason }) => [
-    instantHtml(at),
-    nameHtml(rotation),
-    key === null ? "–" : nameHtml(key),
-    html`${event.replaceAll("_", " ")} by ${nameHtml(actor)}`,
-    foldedText(reason),
-  ]);
-  const titles = columns("At", "Rotation", "API key", "Step", "Why");
-  return folded("Changes of keys", table("Changes of keys, the newest first, times in UTC", titles, rows));
+  const byKey = Map.groupBy(events, ({ rotation, key }) => JSON.stringify([rotation, key]));
+  const rows = [...byKey.values()].flatMap((steps) => {
+    const [newest] = steps;
+    if (!newest) return [];
+    const items = steps.map(
+      ({ at, event, actor, reason }) =>
+        html`<li>${instantHtml(at)} ${event.replaceAll("_", " ")} by ${nameHtml(actor)}: ${foldedText(reason)}</li>`,
+    );
+    const last = `${newest.event.replaceAll("_", " ")}${steps.length > 1 ? `, ${counted(steps.length, "step")}` : ""}`;
+    const key = newest.key === null ? "–" : nameHtml(newest.key);
+    const stepsHtml = html`<details><summary>${last}</summary><ul>${items}</ul></details>`;
+    return [[instantHtml(newest.at), nameHtml(newest.rotation), key, stepsHtml]];
+  });
+  const titles = columns("At", "Rotation", "API key", "Last step");
+  return table("Changes of keys, the newest first, times in UTC", titles, rows);
 }

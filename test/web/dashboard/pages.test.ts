@@ -96,6 +96,21 @@ test("the next rotation comes first, and a key over its maximum age is marked", 
   );
 });
 
+test("a rotation is one row with its newest step, and its steps are folded", () => {
+  const activated = { at: NOW, rotation: "exporter", key: "key-2", event: "activated", actor: "worker", reason: "a" };
+  const verified = { ...activated, event: "key_verified", reason: "b" };
+  const events = [activated, { ...activated, rotation: "other" }, { ...verified, key: "key-1" }, verified];
+  const { body } = pageOf("health", { keys: { rotations: [rotationKeys()], hasMore: false, events } });
+  const [, table = ""] = /<caption>Changes of keys.*?<tbody>(.*?)<\/tbody>/s.exec(body) ?? [];
+  const step = (reason: string) => `by worker : ${reason}`;
+  expect([...table.matchAll(/<tr>.*?<\/tr>/gs)].map(([row]) => textOf({ body: row }).trim())).toEqual([
+    `2026-03-10 06:00 exporter key-2 activated, 2 steps 2026-03-10 06:00 activated ${step("a")} 2026-03-10 06:00 key verified ${step("b")}`,
+    `2026-03-10 06:00 other key-2 activated 2026-03-10 06:00 activated ${step("a")}`,
+    `2026-03-10 06:00 exporter key-1 key verified 2026-03-10 06:00 key verified ${step("b")}`,
+  ]);
+  expect(table).toContain("<details><summary>activated, 2 steps</summary>");
+});
+
 test("navigation and alerts keep the chosen days and the project", () => {
   const view = { project: "a&b", period: { start: "2026-03-01", end: "2026-03-02", name: undefined } };
   const { body } = pageOf("run", {}, { view, health: { slices: { complete: 0, suspect: 0, failed: 0, missing: 1 } } });
