@@ -1,4 +1,4 @@
-// The schema of a rotation, and the rotations that the program runs: one for each project. Pure.
+// The schema of a rotation as it is written in the file, and the rotations that the program runs: one for each project. Pure.
 
 import { z } from "zod";
 import type { Project } from "../usage/series.ts";
@@ -38,7 +38,7 @@ const RotationOfFile = object({
   scopes: z
     .array(z.string().regex(/^[a-z][a-z0-9:_-]{0,99}$/, 'a scope or role such as "usage:read" or "member"'))
     .min(1)
-    .describe("The scopes and roles of the new key; without `createWith` one must hold keys:write."),
+    .describe("The scopes and roles of the new key. Without `createWith`, one of them must hold keys:write."),
   tags: z.array(text(128)).default([]).describe("The tags of the new key."),
   maxAgeDays: wholeNumber(1, 3650).default(30).describe("The age at which a key is replaced."),
   graceDays: wholeNumber(0, 365)
@@ -91,7 +91,7 @@ function ledgerName(jobName: string, { id }: Project): string {
   return `${jobName}/${id}`;
 }
 
-/** The key that the reference leads to in this project. */
+/** The reference with the project's id in it. One to a rotation of many projects leads to that of this project. */
 export function keyOfProject(reference: KeyReference, written: readonly WrittenRotation[], project: Project) {
   const key = withId(reference, project.id);
   if (!("rotation" in key)) return key;
