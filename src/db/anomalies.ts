@@ -13,17 +13,17 @@ const CATCH_UP_DAYS = 14;
 /** The names of filters that `each` makes, such as "accessor=VALUE". */
 const NAMES_OF_EACH = `^(${EACH_DIMENSIONS.join("|")})=`;
 
-/** How much wider the band is for a day that late usage may still change. docs/forecast.md has what that finds. */
+/** How much wider the band is for a day that late usage may still change. */
 const SETTLING_TOLERANCE = 1.25;
 
 type PendingDay = { readonly seriesId: number; readonly day: Day; readonly isFinal: boolean };
 
 /**
  * The days to judge: those that have become final, and the newest of the others. Three are left out:
- * - days before the first judged one, which were final before anything was judged
+ * - days before the first judged one: nothing was judged yet when they became final
  * - filters made by `each`, because hundreds of keys would make false alarms every day
- * - final days that were read last in the first half of their window, as before an outage: usage that became known later would look
- *   like a drop. An export that runs less often than daily still reads them in the other half.
+ * - final days that were last read in the first half of their window, for example before an outage: as late usage is not stored, they would
+ *   look like a drop. An export that runs at least once in half a window reads each day in the second half.
  */
 async function pendingDays(db: Database): Promise<readonly PendingDay[]> {
   const { rows } = await sql<PendingDay>`
@@ -41,13 +41,13 @@ async function pendingDays(db: Database): Promise<readonly PendingDay[]> {
         ))
     ) known
     cross join lateral (
-      select min(j.usage_date) as first, coalesce(bool_or(j.usage_date = known.usage_date and (j.is_final or not known.is_final)), false) as has_day
+      select min(j.usage_date) as first, coalesce(bool_or(j.usage_date = known.usage_date and (j.is_final or not known.is_final)), false) as is_judged
       from usage_export.judged_day j
       where j.project_id = s.project_id and j.filter_key = s.filter_key
         and j.usage_date >= (now() at time zone 'UTC')::date - coalesce(s.window_days, 0) - ${CATCH_UP_DAYS}::integer
     ) judged
     where known.usage_date >= coalesce(judged.first, known.newest_final, known.newest)
-      and (known.is_final or known.usage_date = known.newest) and not judged.has_day and s.filter !~ ${NAMES_OF_EACH}
+      and (known.is_final or known.usage_date = known.newest) and not judged.is_judged and s.filter !~ ${NAMES_OF_EACH}
   `.execute(db);
   return rows;
 }
@@ -89,7 +89,7 @@ export async function judgePendingDays(db: Database, { sensitivity }: AnomalySet
         from pending p
         join usage_export.series s using (series_id)
         left join lateral (
-          -- As late usage may still come, too little is no verdict.
+          -- Until a day is final, late usage may come, so it is never called low.
           select k.metric, k.amount, judged.expected, judged.low, judged.high,
             case when p.is_final or judged.verdict <> 'low' then judged.verdict end as verdict
           from (
@@ -121,7 +121,7 @@ export async function judgePendingDays(db: Database, { sensitivity }: AnomalySet
 /** A verdict on a usual day ends the alert about an earlier day, so it is kept for so many days beyond the window. */
 const KEPT_DAYS = 60;
 
-/** Removes verdicts on usual days that nothing is computed from any more. The newest stays, as it tells up to which day days are judged. */
+/** Removes verdicts on usual days that nothing is computed from any more. The newest of each project and filter stays. */
 async function removeOldVerdicts(tx: Tx): Promise<void> {
   await sql`
     delete from usage_export.judged_day j using usage_export.series s
