@@ -33,7 +33,7 @@ function parseQuery(parameters: URLSearchParams, source: Source, dialect: Dialec
   };
 }
 
-/** One row for each group of the day. In `grouping`, dimensions that were not asked for are null. A set is in the order of its first record. */
+/** One row for each group of the day. In `grouping`, dimensions that were not asked for are null. Sets that differ only in order are one group. */
 export function breakdownRows(
   records: readonly UsageRecord[],
   day: string,
@@ -60,7 +60,7 @@ export function breakdownRows(
   });
 }
 
-/** Whether the record has a feature to be used, no feature not to be used, and a value of each filter. */
+/** Whether the record has one of the `featuresUsed`, none of the `featuresNotUsed`, and one of the values of each filter. */
 function matches(record: UsageRecord, query: BreakdownQuery, dialect: Dialect): boolean {
   const features = record.feature_set ?? [];
   if (query.featuresUsed.length > 0 && !query.featuresUsed.some((name) => features.includes(name))) return false;
@@ -154,7 +154,7 @@ const PRICES: Readonly<Record<string, { readonly metric: keyof Amounts; readonly
 const OTHER_PRICE = { metric: "hours", price: "0.5259258" } as const;
 
 function priceOf(record: UsageRecord, lineItem: string | null): string {
-  const [method, model = method] = lineItem?.split("::") ?? [];
+  const [methodOrModel, model = methodOrModel] = lineItem?.split("::") ?? [];
   const { metric, price } = PRICES[model ?? ""] ?? OTHER_PRICE;
   // A quantity has at most six decimals.
   return decimal((BigInt(Math.round((record[metric] ?? 0) * 1e6)) * smallestUnits(price)) / 1_000_000n);

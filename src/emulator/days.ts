@@ -27,7 +27,7 @@ export function daysOf({ start, end }: DayRange): string[] {
   return Array.from({ length: Math.max(0, count) }, (_, i) => addDays(start, i));
 }
 
-/** With one of the two, the range has 30 days; with neither, it is the last 30 days that are over. */
+/** A range without an end ends yesterday. One without a start has 30 days. */
 export function rangeOf(start: string | undefined, end: string | undefined, now: Date): DayRange {
   const lastDay = end ?? addDays(dayOf(now), -1);
   return { start: start ?? addDays(lastDay, -29), end: lastDay };

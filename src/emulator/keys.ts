@@ -94,7 +94,7 @@ const Body = z.strictObject({
   time_to_live_in_seconds: z.int().positive().optional(),
 });
 
-/** A text says what is wrong with the request. */
+/** Returns the requested key, or a text that says what is wrong with the request. */
 export function parseKeyRequest(text: string, now: Date): RequestedKey | string {
   const { data, error } = Body.safeParse(parseJson(text));
   if (error) return z.prettifyError(error);

@@ -32,7 +32,7 @@ export type IncomingRequest = {
   readonly requestId: string;
 };
 
-/** A request whose key works, may use the project of the path, and has the scope. */
+/** A request that the key allows. `caller.projectId` is the project of the path, or the key's own where the path names none. */
 type Call = IncomingRequest & {
   readonly caller: ApiKey;
   /** The id of the key that the path names. */
