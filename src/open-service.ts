@@ -30,7 +30,7 @@ const RENEW_MS = 2_000;
 const RENEW_MS_CONTENDED = 250;
 /** A call takes a moment to arrive, so none starts in the last part of the time for which the database counts the process as live. */
 const MARGIN_MS = 2_000;
-/** With more processes than slots, each has a slot in turn: for this time and the time of three calls. */
+/** With more processes than slots, they take turns. A turn lasts this long, plus the time in which one slot may start three calls. */
 const TURN_MS = 10_000;
 const LONG_PAUSE_MS = 5_000;
 
@@ -65,7 +65,7 @@ class ProcessRate extends Limiter implements Rate {
 
   override pause(key: string, ms: number): void {
     this.#pauseHere(key, ms);
-    // If the pause can't be stored, the service asks the other processes for one.
+    // If the pause can't be stored, the other processes learn of it from answers to their own calls.
     if (this.#db) this.#storing = storePause(this.#db, key, ms).catch(() => {});
   }
 
@@ -113,7 +113,7 @@ class ProcessRate extends Limiter implements Rate {
 
   /**
    * A process announces slots before it uses them, and before it reads what other processes have announced. So if two want the same slot, at
-   * least one sees the other. Returns whether the process can use its fair slots and no others.
+   * least one sees the other. Returns false while the process may use fewer slots than are fair, or than it has announced.
    */
   async #renew(db: Database): Promise<boolean> {
     const startedMs = now();

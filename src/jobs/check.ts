@@ -71,7 +71,7 @@ export async function checkProject(context: ServiceContext, project: Project): P
 
 type CheckedSeries = { readonly series: Series; readonly windowed: boolean; readonly strictness: Strictness };
 
-/** `jobs` are the exports of the source. Each grouping and each filter is checked once, even if several exports have it. */
+/** `jobs` are the exports of the source. Each grouping and each filter is checked once, even if several exports have it. Fan-outs are left out. */
 async function checkSource(probe: Probe, check: Check, source: Source, jobs: readonly ExportJob[]): Promise<void> {
   const prefix = source === "billing" ? "billing " : "";
   const all = jobs.flatMap((job) =>

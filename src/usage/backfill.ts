@@ -54,7 +54,7 @@ export function planBackfill(
       return requestsOfDays(one, wanted);
     });
     if (requests.length === 0) return [];
-    // Reading failed days again makes no other day due.
+    // Reading failed days again does not extend the due days.
     const due = only === "failed" ? undefined : dueDays(job, today, { days });
     return [{ job, plan: { requests: requests.sort(newestFirst), runDay: today, due } }];
   });
@@ -71,8 +71,8 @@ export function countStatuses(jobs: readonly BackfillJob[], range: Window, known
 }
 
 /**
- * A due slice that is not complete, or was not read since its day was over. A suspect slice is left out if the next scheduled run reads it again,
- * and a good reading is stored since its day was over.
+ * A due slice that is not complete, or was not read since its day was over. A suspect slice with good numbers of the whole day is left out,
+ * unless a later answer may confirm its doubt and no scheduled run reads it again.
  */
 export type DueSlice = {
   readonly seriesId: number;

@@ -45,7 +45,7 @@ export type IncomingSlice = {
 
 /**
  * Why the numbers of a filtered answer may not be those of the filter.
- * - `filter-empty`: no usage, or no amount, on several days that have some without the filter
+ * - `filter-empty`: no usage, or no amount of a bill, on days that have some without the filter
  * - `filter-ignored`: the service seems to ignore a condition
  */
 export type FilterDoubt = {
@@ -107,7 +107,7 @@ export function doubtAfter(stored: StoredSlice, incoming: IncomingSlice, guards:
   const { kind, reason } = doubt;
   const { runId, fetchNo, askedAt } = incoming;
   const before = stored.doubt?.kind === kind ? stored.doubt : undefined;
-  // After the clock was set back, a confirmation would come late if the later time counted.
+  // A time stored before the clock was set back may be in the future, and would delay the confirmation.
   const since = before && before.since < askedAt ? before.since : askedAt;
   return { kind, runId: before?.runId ?? runId, since, fetchNo, reason };
 }

@@ -32,7 +32,7 @@ export type NotifierContext = {
 const SENDING_MS_MAX = 5_000;
 const MINUTE_MS = 60_000;
 const REPORT_LENGTH_MAX = 2_000;
-/** The state under which a sent report is stored: that of a condition that has begun. */
+/** A sent report is stored in the same state as the notification that a condition has begun. */
 const REPORTED = "wrong";
 
 const PROBLEMS = {

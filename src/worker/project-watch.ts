@@ -39,8 +39,8 @@ export class ProjectWatch {
 
   /**
    * Whether a tick should plan now. If no worker has read the lists for an hour, begins to read them, without waiting: a service that hangs
-   * must not keep the worker from its heartbeat. A tick does not plan while lists are being read, for at most `holdMs`, nor when it notices
-   * that the stored projects have changed. If the worker can't take these up, the next tick plans with the projects of its configuration.
+   * must not keep the worker from its heartbeat. A tick does not plan while lists are being read, for at most `holdMs`, nor when it is the
+   * first to see that the stored projects have changed. If the worker can't take these up, later ticks plan with the projects that it has.
    */
   async shouldPlan(): Promise<boolean> {
     const { config, db, onChange } = this.#deps;

@@ -15,7 +15,7 @@ export type SealedKey = {
   readonly masterKey: string | null;
 };
 
-/** The active key first, then the draining ones, the newest first. A key of another project does not work with this one. */
+/** The active key, then the draining ones, newest first. Left out are keys never taken into use, and keys made for another project. */
 export async function usableKeys(db: Database, rotation: string, projectId: string): Promise<readonly SealedKey[]> {
   return inTransaction(db, (tx) =>
     selectSealed(tx)

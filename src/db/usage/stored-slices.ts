@@ -67,7 +67,7 @@ function storedSlice({ fetchNo, contentHash, rows, kind, runId, since, doubtFetc
   return { fetchNo, contentHash: contentHash ?? undefined, rows, doubt };
 }
 
-/** The Totals of the rows of each slice, by `sliceKey`, as doubles: orders of magnitude are compared. A group that is gone has no numbers. */
+/** The Totals of each slice, by `sliceKey`: doubles, as orders of magnitude are compared. The rows of groups that are gone have only nulls. */
 export async function sumSlices(tx: Tx, slices: readonly SliceRef[]): Promise<ReadonlyMap<string, Totals>> {
   if (slices.length === 0) return new Map();
   const sums = sql.join(STORED_METRICS.map((metric) => sql`sum(abs(r.${sql.ref(metric)}))::text`));
@@ -139,8 +139,8 @@ async function writeComplete(tx: Tx, good: readonly DecidedSlice[], seenAt: Date
 }
 
 /**
- * Assignments that record for bi.changed_days that the views show a slice `sl` differently from now on. The transaction gets its number after
- * `changed_after`, its start, and before `changed_at`, so that what changed in a later transaction does not seem older.
+ * Assignments that record for bi.changed_days that the views show the slice `sl` differently from now on. A transaction gets its number between
+ * `changed_after` and `changed_at`. So every transaction with a higher number has a `changed_at` later than this `changed_after`.
  */
 export function changedNow(isChanged: RawBuilder<unknown>): RawBuilder<unknown> {
   return sql`

@@ -163,7 +163,7 @@ export function framelessPage(status: number, title: string, lead: Html, headers
   return servedPage({ title: `${title}, usage-export`, header, sections: [] }, { status, headers });
 }
 
-/** A link to another page keeps the days and the project alone. */
+/** A link to another page keeps only the days and the project. */
 const OTHER_PAGE = { pageParameters: {} };
 
 function navigation(page: PageName, view: View, { readAt }: HealthState): Html {
