@@ -8,7 +8,7 @@ import { METRICS } from "../usage/metrics.ts";
 import { ASKED_METRICS, isCost, type Question, SORTS, SPLITS } from "./question.ts";
 import type { Scope } from "./sql.ts";
 
-/** Only the largest groups have amounts by day: at most so many. */
+/** How many groups have amounts by day: the largest, which the chart draws. */
 export const DRAWN_MAX = 8;
 
 const DAY_STATES = ["final", "settling", "incomplete", "unread"] as const;
@@ -32,7 +32,7 @@ const aWindow = z.object({ from: aDay, to: aDay });
 const aDayState = z
   .enum(DAY_STATES)
   .describe(
-    "final: it changes no more; settling: it is still read again; incomplete: the amounts may be too low, as something was not read, or was read before the day was over, or a charge has no amount; unread: some usage was not read, as the day is before a series began or not due yet",
+    "final: it changes no more; settling: it is still read again; incomplete: the amounts may be too low, as a reading is missing, failed or in doubt, or came before the day was over, or a charge has no amount; unread: not every series was to be read, as the day is before a series began or not due yet",
   );
 
 export const Answer = z.object({
@@ -74,7 +74,7 @@ export const Answer = z.object({
   available: z
     .object({ groupings: z.array(z.enum(SPLITS)), filters: z.array(z.string()), currencies: z.array(z.string()) })
     .describe(
-      "Groupings under the filter, filters with conditions by the grouping, and currencies of an estimated cost",
+      "What can be asked: groupings under this filter, filters other than all usage by this grouping, currencies of an estimated cost",
     ),
   days: z.array(z.object({ day: aDay, state: aDayState })).describe("The days of the period"),
   groups: z
@@ -87,7 +87,7 @@ export const Answer = z.object({
           .string()
           .optional()
           .describe(
-            "The project that the label ends with; only of an API key whose comment keys of other projects have, too",
+            "The name of the project, with which the label ends; only of an API key if keys of several projects have its comment",
           ),
         ...amounts,
         byDay: byDay.optional().describe(`Only of the ${DRAWN_MAX} largest`),

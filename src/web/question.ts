@@ -55,7 +55,7 @@ export const QuestionParameters = z.strictObject({
     .enum(["before", "none"])
     .default("before")
     .describe(
-      "before: a whole calendar month with the calendar month before, and other days with as many days, whole weeks earlier, so that weekdays are compared with the same weekdays; none: no comparison",
+      "before: compares a whole calendar month with the one before, and any other period with as many days, whole weeks earlier, so that weekdays match; none: no comparison",
     ),
   metric: z
     .enum(ASKED_METRICS)
@@ -121,7 +121,7 @@ export function questionOf(asked: z.output<typeof QuestionParameters>, today: Da
   if (noValue !== undefined && group !== undefined)
     throw new InvalidQuestion("group: expected group or no-value, not both");
   if (grouping === "none" && (noValue ?? group) !== undefined)
-    throw new InvalidQuestion("group: expected none, as there are no groups where grouping is none");
+    throw new InvalidQuestion("group: expected no group, as the grouping none has only the total");
   const { start, end } = readPeriod(asked, today);
   const value = noValue === undefined ? group : null;
   return {

@@ -188,7 +188,7 @@ test.each([
   ["filter=nothing", 'filter: no usage of a filter "nothing" was ever asked for'],
   ["filter=all", /^filter: "all" has no conditions/],
   ["group=a&no-value=yes", "group: expected group or no-value, not both"],
-  ["group=a&grouping=none", /^group: expected none/],
+  ["group=a&grouping=none", /^group: expected no group/],
   ["from=2026-02-30&to=2026-03-01", "from: expected a day that exists, as YYYY-MM-DD"],
   ["colour=red", 'Unrecognized key: "colour"'],
 ])("%s is refused with a message that names the parameter", async (query, message) => {
