@@ -28,7 +28,7 @@ export async function openApp(env: Environment, configPath: string, signal: Abor
   const scrubber = new Scrubber();
   for (const name of SECRET_VARIABLES) scrubber.add(new Secret(env[name] ?? ""));
   const database = env.DATABASE_URL ?? "";
-  // The user of a database without a password is no secret. The user of a proxy may be a token.
+  // If the database's URL has no password, its user name is no secret. The user name of a proxy may be a token.
   const urls = [URL.parse(database)?.password ? database : "", proxyVariable(env).address];
   for (const secret of urls.flatMap(urlSecrets)) scrubber.add(secret);
   const terminal = process.stderr.isTTY === true;

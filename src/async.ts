@@ -82,7 +82,7 @@ export function batched<In, Out>(
       // A concurrent batch may already have taken every item.
       const batch = takeBatch();
       if (batch.length === 0) continue;
-      if (waiting.length > 0) runBesides();
+      if (waiting.length > 0) startIfFree();
       try {
         const outs = await run(batch.map(({ item }) => item));
         for (const [i, { resolve, reject }] of batch.entries()) {
@@ -97,7 +97,7 @@ export function batched<In, Out>(
     running--;
   }
 
-  function runBesides(): void {
+  function startIfFree(): void {
     if (running < concurrency && !isFilling) void runBatches();
   }
 
@@ -105,12 +105,12 @@ export function batched<In, Out>(
     const pending = { item, weight: weightOf(item), ...Promise.withResolvers<Out>() };
     waiting.push(pending);
     weightWaiting += pending.weight;
-    runBesides();
+    startIfFree();
     return pending.promise;
   };
 }
 
-/** Runs `work` when it is requested; if that is while it runs, it runs once more afterwards. `work` must not throw. */
+/** Runs `work` on request. If requests come while it runs, however many, it runs once more. `work` must not throw. */
 export function serialTask(work: () => Promise<void>) {
   let requested = false;
   let stopped = false;

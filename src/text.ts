@@ -2,7 +2,7 @@
 
 /** One line without control or direction characters, which could forge log lines or control a terminal. */
 export function toPrintableLine(text: string): string {
-  // A removed character becomes a space: without it, a secret with such a character in its middle would be printed whole.
+  // A space stands for the removed character: closing the gap would restore a secret that the character hid from the scrubber.
   return text
     .replaceAll(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu, " ")
     .replaceAll(/\s+/g, " ")

@@ -25,7 +25,7 @@ import { type BackfillChoice, type BackfillOptions, chooseBackfill } from "./sel
 export async function runBackfill(app: App, options: BackfillOptions): Promise<number> {
   const written = await loadConfig(app.configPath);
   const today = dayOf(new Date());
-  // Discovered projects are known only once their lists are read.
+  // Throws for wrong options before the database is opened. Discovered projects are known only later, once their lists are read.
   if (written.discovery.length === 0) chooseBackfill(written, options, today);
   if (!options.dryRun) await requireStaticKeys(app, written);
 

@@ -134,7 +134,7 @@ export const FeatureName = checked(
 
 export const FeatureValue = z.union([z.boolean(), text(200)], { error: "true, false or a string" }).transform(String);
 
-/** The output is the grouping's text. A list with a mistake is an issue; "none" only stands in for it. */
+/** The output is the grouping's text. A list with a mistake is refused, so its output, "none", is never used. */
 export const GroupingSetting = z
   .union(
     [

@@ -82,7 +82,7 @@ export async function executePlan(
 ): Promise<ExportResult> {
   const { app, db, ids, writer } = context;
   const { runDay, due } = plan;
-  // Without a window only the answers show which days are due. A series that has due days already gets those up to yesterday.
+  // Without a window only an answer shows where the due days of a series begin. If that is known, they are extended to yesterday here.
   const newlyDue = due ?? (job.window ? undefined : { through: addDays(runDay, -1) });
   // Before the first request: if the process ends in between, the days still show as missing.
   const seriesIds = new Set(plan.requests.map(({ series }) => seriesIdOf(ids, series)));
@@ -234,10 +234,10 @@ export async function readBreakdown(
     const otherDialect = async () => (mayTryOther ? dialects.alternative(request, dialect) : undefined);
     // Rows without any model show that the service did not understand the grouping.
     const isUnderstood = series.grouping !== "model" || groupingEvidence("model", answer) !== "no value";
-    const understood = isUnderstood ? undefined : await otherDialect();
-    if (understood) return read(understood, false);
+    const dialectToTry = isUnderstood ? undefined : await otherDialect();
+    if (dialectToTry) return read(dialectToTry, false);
 
-    // A snapshot belongs to the day of its run; the usage of a day to the day at the service when it was read.
+    // Rows without a date are stored as a snapshot, under the day of the run, or as the usage of a day, by the service's clock.
     const readOn = undated === "snapshot" ? runDay : dayOf(service.serviceTime() ?? new Date());
     const askedAs = groupingName(series.grouping, dialect);
     const { slices, period } = normalise(request, answer, dayOfUndated(readOn, undated), askedAs);
@@ -257,7 +257,7 @@ export async function readBreakdown(
 }
 
 /**
- * Without a window an answer covers the days of its period. Returns an empty slice for each of these days that had rows and now has none.
+ * Without a window an answer covers its period. Returns an empty slice for each day from the oldest stored one in it until the answer's first.
  * Throws `bad_answer` if the answer has neither rows nor a date, because it is unknown which days are empty.
  */
 function emptiedSlices(

@@ -110,7 +110,7 @@ async function createNewKey({ context, job, ledger }: RotationRun, reason: strin
     const request = { comment, scopes, tags, expiresInSeconds };
     created = await createKey(service, job.project.id, request, creatorKey, app.signal, beforeCreate);
   } catch (error) {
-    // The reason of an abort shows that nothing was sent: an abort does not interrupt a create that is being sent.
+    // If the create throws the reason of the abort, nothing was sent: an abort does not interrupt a create that is being sent.
     const isUnsent = !mayBeSent || error === app.signal.reason;
     const isNotCreated = isUnsent || (error instanceof AppError && error.details.created === "no");
     await ledger.write({ kind: isNotCreated ? "not-created" : "orphan", intentId }, errorText(error));

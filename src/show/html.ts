@@ -34,7 +34,7 @@ function renderValue(value: HtmlValue): string {
   if (value === undefined || value === false) return "";
   if (value instanceof Html) return value.toString();
   if (typeof value === "object") return value.map(renderValue).join("");
-  // HTML can't contain control characters: a browser would drop or change them.
+  // HTML can't contain control characters, except tabs and line ends, nor halves of surrogate pairs: a browser would drop or change them.
   return escapeHtml(String(value)).replaceAll(/[^\P{Cc}\t\n]|\p{Cs}/gu, "\ufffd");
 }
 

@@ -22,7 +22,7 @@ type PricedUsage = { readonly metric: Metric; readonly model: string } & {
 /** `until` is the last day; without it the price has no end. */
 type ValidDays = { readonly from: Day; readonly until?: Day | undefined };
 
-/** The factor from the written price to the price of one unit of the metric, as exact text: no price is ever divided. */
+/** `per` is a time or a power of ten. The price of one unit is the written price times this factor, an exact text: no price is ever divided. */
 export function unitFactor(per: string): string {
   const factor = HOUR_PARTS[per];
   if (factor !== undefined) return factor;
@@ -30,7 +30,7 @@ export function unitFactor(per: string): string {
   return zeros === 0 ? "1" : `0.${"0".repeat(zeros - 1)}1`;
 }
 
-/** The `filterKey` of the series by model whose rows a price is for. */
+/** A price is for rows of series with the grouping `model`. Returns the `filterKey` of those series. */
 export function priceFilterKey(price: PricedUsage): string {
   const conditions = PRICE_DIMENSIONS.flatMap((one) => (price[one] === undefined ? [] : [[one, price[one]]]));
   return filterKey({ name: "", features: {}, dimensions: Object.fromEntries(conditions) });
@@ -50,7 +50,7 @@ export function withEnds<T extends PricedUsage & ValidDays>(prices: readonly T[]
   });
 }
 
-/** The indexes of each price that would price the same usage of the same day as an earlier one, and of the earlier one. */
+/** Finds each price that overlaps an earlier one of the list, in its usage and its days. Returns the indexes of both. */
 export function overlappingPrices(prices: readonly (PricedUsage & ValidDays)[]) {
   const ended = withEnds(prices);
   return ended.flatMap((price, index) => {

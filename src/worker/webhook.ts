@@ -41,15 +41,15 @@ async function call(
   timeoutMs = TIMEOUT_MS,
 ): Promise<void> {
   const { origin, pathname, search } = new URL(address.reveal());
-  const limit = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
+  const ended = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
   const agent = openAgent({ allowH2: false }, proxy);
   // undici ignores the signal while it connects.
   const end = () => void agent.destroy();
-  limit.addEventListener("abort", end, { once: true });
+  ended.addEventListener("abort", end, { once: true });
   try {
-    const target = { origin, path: `${pathname}${search}`, signal: limit };
+    const target = { origin, path: `${pathname}${search}`, signal: ended };
     const { statusCode, body } = await agent.request({ ...options, ...target });
-    await body.dump({ limit: BODY_BYTES_MAX, signal: limit }).catch(() => {});
+    await body.dump({ limit: BODY_BYTES_MAX, signal: ended }).catch(() => {});
     if (statusCode >= 300) {
       const hint =
         statusCode < 400 ? ", which leads elsewhere and is not followed: expected the address it leads to" : "";
@@ -58,12 +58,12 @@ async function call(
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof AppError) throw error;
-    const reason = limit.aborted
+    const reason = ended.aborted
       ? `did not answer within ${timeoutMs / 1000} s`
       : `can't be reached: ${reasonOf(error)}`;
     throw new AppError("unavailable", `${path} ${reason}`);
   } finally {
-    limit.removeEventListener("abort", end);
+    ended.removeEventListener("abort", end);
     await agent.destroy();
   }
 }

@@ -15,7 +15,7 @@ import type { ProcessMetrics } from "../show/prometheus.ts";
 import type { Liveness } from "./liveness.ts";
 import { requireSecrets } from "./monitor-secrets.ts";
 
-/** `app.signal` aborts the claimed jobs. A worker that is told to stop lets them finish first, without this signal. */
+/** `app.signal` aborts the claimed jobs. A worker that is told to stop lets them finish without aborting this signal. */
 export type WorkerContext = ExportContext & { readonly queue: Queue };
 
 /** What a worker is started with, and keeps when it takes up another configuration. */
@@ -24,7 +24,7 @@ export type WorkerDeps = {
   readonly liveness: Liveness;
   readonly metrics: ProcessMetrics;
   readonly refusal: () => ConfigRefusal | undefined;
-  /** Called when the projects may no longer be those of the configuration. */
+  /** Called when the projects of the loaded configuration may be out of date. */
   readonly onProjectsChanged: () => void;
   /** Called when the database is reached, before the first tick. */
   readonly onReady: (config: Config) => Promise<void>;

@@ -33,7 +33,7 @@ export function viewsHash(views: readonly ViewText[]): string {
   return hash("sha256", texts.replaceAll("\r\n", "\n"));
 }
 
-/** A file with DIMENSION in its name makes a view for each dimension of usage; one with MEMBER, for each whose groups may be sets. */
+/** Makes a view for each dimension of usage from a file with DIMENSION in its name; from one with MEMBER, for each whose groups may be sets. */
 function withDimensions(file: string, text: string): readonly (readonly [file: string, text: string])[] {
   if (!/DIMENSION|MEMBER/.test(file)) return [[file, text]];
   return USAGE_DIMENSIONS.flatMap((one) => {
@@ -65,7 +65,7 @@ export function columnComments(): Readonly<Record<string, string>> {
 /**
  * Writes the lists of dimensions and metrics into the SQL of tables and views, so that no SQL repeats them.
  * - `{{overlapping}}`: the groupings that don't add up, as literals
- * - `{{totals}}`: "none" and the groupings that do, the best known first
+ * - `{{totals}}`: "none" and the groupings that add up, in the order of preference
  * - `{{metric: TEXT}}`: TEXT for each metric of usage, joined by commas, or by the separator in `{{metric "SEPARATOR": TEXT}}`. In TEXT `$m`
  *   is the metric's name, `$meaning` and the shorter `$what` say what it is, and `$unit` is what it counts.
  */

@@ -175,7 +175,7 @@ export async function mergeAnswers(db: Database, answers: readonly AnswerToStore
   }
 }
 
-/** The answers to store as snapshots of unknown span. If a series has due days, an answer without rows is about its days, and no snapshot. */
+/** The slices to store as undated snapshots. If a series has due days, a slice without rows is about these days, and no snapshot. */
 async function undatedSnapshots(db: Database, all: readonly SliceToStore[]): Promise<ReadonlySet<SliceToStore>> {
   const undated = all.filter((slice) => slice.undated && slice.answer.rules.undated === "snapshot");
   const empty = undated.filter(({ rowCount }) => rowCount === 0);
@@ -198,14 +198,14 @@ async function readAndWrite(
   // transactions may deadlock. Postgres then ends one of them, and it is run again.
   const locked = await lockSlices(tx, changing);
   const stored = new Map([...read.stored, ...locked.stored]);
-  // In the order in which every transaction locks slices: extendDueByAnswer may delete some.
-  const withDays = answers.filter((one) => one.serviceChoosesDays).sort((a, b) => a.seriesId - b.seriesId);
-  const lockedSeries = [...withDays, ...undated];
+  // extendDueByAnswer may delete slices, so it goes through the series in the order in which every transaction locks slices.
+  const dueByAnswer = answers.filter((one) => one.serviceChoosesDays).sort((a, b) => a.seriesId - b.seriesId);
+  const lockedSeries = [...dueByAnswer, ...undated];
   const newest = await lockSnapshots(tx, lockedSeries);
   // A time after the last lock: of two transactions that change a slice, the second one has the later time. If no series was locked, the time
-  // that the slices were read with will do, which saves a statement.
-  const timeWithSlices = lockedSeries.length > 0 ? undefined : (locked.readAt ?? read.readAt);
-  const seenAt = timeWithSlices ?? (await databaseNow(tx));
+  // that came with the slices will do, which saves a statement.
+  const readAt = lockedSeries.length > 0 ? undefined : (locked.readAt ?? read.readAt);
+  const seenAt = readAt ?? (await databaseNow(tx));
   // The totals are compared where rows of an answer would replace stored rows.
   const compared = changing.filter(
     (slice) =>
@@ -227,7 +227,7 @@ async function readAndWrite(
   await writeSnapshots(tx, snapshots, groupIds, seenAt);
   const slicesOf = Map.groupBy(decided, ({ answer }) => answer);
   const yesterday = addDays(dayOf(seenAt), -1);
-  for (const answer of withDays) {
+  for (const answer of dueByAnswer) {
     await extendDueByAnswer(tx, answer.seriesId, slicesOf.get(answer) ?? [], yesterday);
   }
 

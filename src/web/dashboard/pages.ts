@@ -137,7 +137,7 @@ type Render<P extends PageName> = (data: PageData[P], view: View, health: Health
 
 export const PAGE_CONTENT: { readonly [P in PageName]: Render<P> } = {
   overview(data, view, health) {
-    // Before anything is exported, the verdict says what to do.
+    // Before anything is exported, the verdict above the sections says what to do.
     if (isNew(data)) return { sections: [] };
     const budgets = budgetsOf(health.budgets, view.project, health);
     return {
@@ -171,7 +171,7 @@ function leadHtml([first, ...others]: readonly string[]): Html | undefined {
   return html`<div class="lead"><p class="sentence">${first}</p>${others.length > 0 && html`<p>${others.join(" ")}</p>`}</div>\n`;
 }
 
-/** Why the newest days are not there; undefined if they are, or if no failure that goes on is the cause. */
+/** Names the failure that goes on, and since when there is no data; undefined if the newest day is there, or if no failure goes on. */
 function troubleOf({ total, period }: Overview, { causes }: HealthState): string | undefined {
   const [cause] = causes;
   const newest = total.days.findLast(({ state }) => state === "final" || state === "settling");
