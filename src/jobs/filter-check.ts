@@ -8,8 +8,7 @@ import type { StoredDays } from "../db/usage/due-slices.ts";
 import { AppError } from "../errors.ts";
 import { fetchBreakdown } from "../service/breakdown.ts";
 import { type BilledFields, fetchBilledFields, fetchFields, type ListedFields } from "../service/projects.ts";
-import type { NormalisedSlice } from "../usage/answer-rows.ts";
-import { badAnswer } from "../usage/answer-rows.ts";
+import { badAnswer, type NormalisedSlice } from "../usage/answer-rows.ts";
 import { type Day, dayOf, type Window } from "../usage/days.ts";
 import {
   BILLING_DIMENSIONS,
@@ -53,7 +52,7 @@ type Condition = {
 /** A name in a filter that the service does not list, so that only the numbers can show whether the service knows it. */
 type UnknownName = {
   readonly condition: Condition;
-  /** Whether the service lists other names of this kind. */
+  /** Whether the service lists other names of this kind. If so, the same answer once more would prove nothing about this name. */
   readonly isKindListed: boolean;
   /** What is known about the name, and what may have been meant. */
   readonly text: string;
@@ -156,7 +155,7 @@ export class FilterCheck {
     );
   }
 
-  /** If the request reads the total, filtered answers are compared with its answer, and the total is not read a second time. */
+  /** If the request reads the total, and nothing has read it yet, filtered answers are compared with this reading. */
   offerTotal({ series, window }: UsageRequest, reading: () => Promise<readonly NormalisedSlice[]>): void {
     if (series.grouping !== "none" || filterKey(series.filter) !== NO_CONDITIONS) return;
     // The reading reports its own failure.
@@ -268,7 +267,6 @@ function isCompared(filter: Filter, strictness: Strictness): boolean {
   return strictness !== "off" && filterKey(filter) !== NO_CONDITIONS;
 }
 
-/** If the service lists other names of the kind, and not this one, the same answer once more would prove nothing: it is not confirmable. */
 function filterDoubt(
   kind: FilterDoubt["kind"],
   what: string,
