@@ -120,8 +120,8 @@ const FILTERED_BY: readonly Grouping[] = ["none", "model"];
 
 /** A rotation that has replaced a key, and a key whose creation was not answered. */
 async function storeKeys(db: Database, project: Project): Promise<string[]> {
-  const { key, keys } = await usedKeys(db, project);
-  await key(newIntent(), "intent");
+  const { recordKey, keys } = await usedKeys(db, project);
+  await recordKey(newIntent(), "intent");
   await storeListedKeys(db, project.id, [{ apiKeyId: keys[0] ?? "", comment: "the first", scopes: ["member"] }]);
   return keys;
 }

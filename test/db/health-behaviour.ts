@@ -32,7 +32,7 @@ export function testHealth(db: Database): void {
   test("the age of the key in use is a metric of its rotation, and that of a restored key counts from its restoration", async () => {
     const rotation = await newRotation(db);
     const { name } = rotation.job;
-    await rotation.key(newIntent(), "active");
+    await rotation.recordKey(newIntent(), "active");
     const age = async () => (await rotationMetrics(name)).api_key_age_seconds;
     await sql`update usage_export.api_key set requested_at = now() - interval '3 days' where rotation = ${name}`.execute(
       db,
@@ -51,7 +51,7 @@ export function testHealth(db: Database): void {
   ])("a fallback %s", async (_name, eventAgo, activeAgo, fallback) => {
     const rotation = await newRotation(db);
     const { name } = rotation.job;
-    await rotation.key(newIntent(), "active");
+    await rotation.recordKey(newIntent(), "active");
     await recordEvent(db, { rotation: name, intentId: undefined, event: "fallback", actor: "me", reason: "refused" });
     await sql`update usage_export.key_event set at = now() - ${eventAgo}::interval where rotation = ${name}`.execute(
       db,

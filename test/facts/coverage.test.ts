@@ -62,9 +62,9 @@ test("the projects that lack the most come first, with the state of each day: ol
 
 test("a key's last use is the newest day for which requests by it are still stored, as in bi.api_keys", async () => {
   const project = newProject();
-  const { job, key } = await newRotation(db, { project });
+  const { job, recordKey } = await newRotation(db, { project });
   const [used, gone, never] = [newIntent(), newIntent(), newIntent()];
-  for (const intentId of [used, gone, never]) await key(intentId, "active");
+  for (const intentId of [used, gone, never]) await recordKey(intentId, "active");
   const ids = new Map([used, gone, never].map((intentId) => [intentId, newKey(intentId).apiKeyId]));
 
   const { seriesId } = await newSeries(db, "accessor", { project });

@@ -155,7 +155,7 @@ test("every gauge that is read from the database gets a sample, and no sample ha
   await startRun(db, { runId, kind: "export", job: JOB.name, trigger: "schedule" });
   await finishRun(db, runId, "ok", undefined);
   await heartbeatWorker(db, { workerId: runId, host: "node-1", pid: 41, version: "1.2.3" });
-  await (await newRotation(db)).key(newIntent(), "active");
+  await (await newRotation(db)).recordKey(newIntent(), "active");
 
   // The scrape would fail if a sample had a label that its gauge does not declare.
   const { text } = await testMetrics({ readHealth: () => health(db, CONFIG) }).scrape();

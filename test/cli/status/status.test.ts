@@ -125,7 +125,7 @@ test("the answer in JSON has exactly the fields that scripts read", async ({ con
   await heartbeatWorker(db, { workerId: randomUUID(), host: "node-1", pid: 41, version: "1.2.3" });
   await storePause(db, "env USAGE_EXPORT_KEY", 60_000);
   const rotation = await newRotation(db);
-  await rotation.key(newIntent(), "active");
+  await rotation.recordKey(newIntent(), "active");
 
   const answer = JSON.parse((await context.run(["status", "--json"])).stdout);
   // The part is the path of a field without its last name.

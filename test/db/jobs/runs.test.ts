@@ -203,7 +203,8 @@ test("runs are kept for keepDays, the newest of each job, outcome and trigger fo
 
 test("the events of a retired key are kept for keepDays, and those of other keys for ever", async () => {
   const rotation = await newRotation(db);
-  for (const intentId of ["gone", "rested", "used"]) await rotation.key(`${rotation.job.name}-${intentId}`, "draining");
+  for (const intentId of ["gone", "rested", "used"])
+    await rotation.recordKey(`${rotation.job.name}-${intentId}`, "draining");
   const retired = (intentId: string, days: number) =>
     sql`
       update usage_export.api_key set state = 'retired', sealed = null, retired_at = now() - make_interval(days => ${days})

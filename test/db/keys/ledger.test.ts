@@ -18,7 +18,7 @@ const stateOf = async ({ job }: Writer) => (await readLedger(db, job)).ledger;
 async function rotationWith(as: KeyState, fields: Partial<RotationConfig> = {}) {
   const rotation = await newRotation(db, fields);
   const intentId = newIntent();
-  await rotation.key(intentId, as);
+  await rotation.recordKey(intentId, as);
   return { rotation, intentId };
 }
 
@@ -87,8 +87,8 @@ test("when a key becomes active, or a rotation recovers, the count of failures i
 test("a sink holds the last key that was delivered to it", async () => {
   const rotation = await newRotation(db);
   const [first, second] = [newIntent(), newIntent()];
-  await rotation.key(first, "active");
-  await rotation.key(second, "stored");
+  await rotation.recordKey(first, "active");
+  await rotation.recordKey(second, "stored");
   for (const sink of ["a", "b"]) await rotation.write({ kind: "delivered", intentId: first, sink });
   await rotation.write({ kind: "delivered", intentId: second, sink: "a" });
   expect((await stateOf(rotation)).keys.map(({ heldBy }) => heldBy)).toEqual([["b"], ["a"]]);
@@ -131,7 +131,7 @@ test("a change of a key that is not in the ledger fails, and leaves no event", a
 
 test("the database allows one pending key for each rotation", async () => {
   const { rotation } = await rotationWith("intent");
-  await expect(rotation.key(newIntent(), "intent")).rejects.toMatchObject({ code: "23505" });
+  await expect(rotation.recordKey(newIntent(), "intent")).rejects.toMatchObject({ code: "23505" });
 });
 
 test("a reason of any length and content is stored", async () => {
@@ -148,7 +148,7 @@ test("readers never see two active keys, or none", async () => {
   const reading = (async () => {
     while (isWriting) seen.add((await stateOf(rotation)).keys.filter(({ state }) => state === "active").length);
   })();
-  for (let i = 0; i < 20; i++) await rotation.key(newIntent(), "active");
+  for (let i = 0; i < 20; i++) await rotation.recordKey(newIntent(), "active");
   isWriting = false;
   await reading;
   expect([...seen]).toEqual([1]);
@@ -186,7 +186,7 @@ test.for([
         deferrable initially deferred for each row execute function public.note_commit();
     `.execute(own);
     const rotation = await newRotation(own);
-    await rotation.key("ue-durable", "stored");
+    await rotation.recordKey("ue-durable", "stored");
     const { rows } = await sql`select what, setting from public.committed`.execute(own);
     expect(rows).toEqual([
       { what: "api_key intent", setting: committedAs },
@@ -196,40 +196,40 @@ test.for([
 );
 
 test("usableKeys returns the active key first, then the replaced ones, the newest first", async () => {
-  const { job, key } = await newRotation(db);
+  const { job, recordKey } = await newRotation(db);
   const intents = [newIntent(), newIntent(), newIntent()];
-  for (const intentId of intents) await key(intentId, "active");
+  for (const intentId of intents) await recordKey(intentId, "active");
   const keys = await usableKeys(db, job.name, job.project.id);
   expect(keys.map(({ intentId }) => intentId)).toEqual(intents.toReversed());
 });
 
 test("usableKeys leaves out pending, discarded and retired keys, and those of another project", async () => {
-  const { job, key, write } = await newRotation(db);
+  const { job, recordKey, write } = await newRotation(db);
   const [discarded, retired] = [newIntent(), newIntent()];
-  await key(discarded, "verified");
+  await recordKey(discarded, "verified");
   await write({ kind: "discarded", intentId: discarded });
-  await key(retired, "draining");
+  await recordKey(retired, "draining");
   await write({ kind: "retired", intentId: retired });
-  await key(newIntent(), "verified");
+  await recordKey(newIntent(), "verified");
   const keys = await usableKeys(db, job.name, job.project.id);
   expect(keys.map(({ intentId }) => intentId)).toEqual([`${retired}-successor`]);
   expect(await usableKeys(db, job.name, "project-2")).toEqual([]);
 });
 
 test("rotationsWithKey contains a rotation once it has an active key", async () => {
-  const { job, key } = await newRotation(db);
+  const { job, recordKey } = await newRotation(db);
   const intentId = newIntent();
-  await key(intentId, "verified");
+  await recordKey(intentId, "verified");
   expect(await rotationsWithKey(db)).not.toContain(job.name);
   const other = await newRotation(db);
-  await other.key(newIntent(), "active");
+  await other.recordKey(newIntent(), "active");
   expect(await rotationsWithKey(db)).toContain(other.job.name);
 });
 
 test("a key that is sealed with another master key is found and sealed anew once, with an event", async () => {
-  const { job, key } = await newRotation(db);
+  const { job, recordKey } = await newRotation(db);
   const intentId = newIntent();
-  await key(intentId, "active");
+  await recordKey(intentId, "active");
   const found = (await sealedWithOthers(db, "master-2")).find((each) => each.intentId === intentId);
   if (!found) throw new Error("the key was not found");
   expect(found).toMatchObject({ rotation: job.name, masterKey: "master-1" });

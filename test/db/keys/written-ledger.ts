@@ -17,7 +17,7 @@ export type Writer = {
   readonly lease: Lease;
   readonly write: (change: LedgerChange, reason?: string, changeId?: string) => Promise<void>;
   /** Records a new key and all its changes up to this state. */
-  readonly key: (intentId: string, as: KeyState) => Promise<void>;
+  readonly recordKey: (intentId: string, as: KeyState) => Promise<void>;
 };
 
 export type KeyState = (typeof STATES)[number];
@@ -50,7 +50,7 @@ export function writer(db: Database, job: RotationConfig, lease: Lease): Writer 
     job,
     lease,
     write,
-    async key(intentId, as) {
+    async recordKey(intentId, as) {
       for (const change of changes(intentId).slice(0, STATES.indexOf(as) + 1)) await write(change);
       if (as === "draining") {
         for (const change of changes(`${intentId}-successor`)) await write(change);
@@ -59,12 +59,12 @@ export function writer(db: Database, job: RotationConfig, lease: Lease): Writer 
   };
 }
 
-/** A rotation that has used so many keys, one after the other. */
+/** A rotation that has used `count` keys, one after the other. `keys` are their ids. */
 export async function usedKeys(db: Database, project: RotationConfig["project"], count = 2) {
-  const { job, key } = await newRotation(db, { project });
+  const { job, recordKey } = await newRotation(db, { project });
   const intents = Array.from({ length: count }, newIntent);
-  for (const intentId of intents) await key(intentId, "active");
-  return { rotation: job.name, key, keys: intents.map((intentId) => newKey(intentId).apiKeyId) };
+  for (const intentId of intents) await recordKey(intentId, "active");
+  return { rotation: job.name, recordKey, keys: intents.map((intentId) => newKey(intentId).apiKeyId) };
 }
 
 /** Stores keys that the rotation once made for the project. */
