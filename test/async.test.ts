@@ -18,23 +18,22 @@ function doubling(part: Partial<Parameters<typeof batched<number, number>>[1]> =
   return { double, batches };
 }
 
-test("items that are given together are one batch, and each caller gets its own result", async () => {
+test("each of the items that are given together gets its own result from one batch", async () => {
   const { double, batches } = doubling();
   expect(await Promise.all([1, 2, 3].map(double))).toEqual([2, 4, 6]);
   expect(batches).toEqual([[1, 2, 3]]);
 });
 
-test("items that come while a batch runs wait for its end, and are then one batch", async () => {
+test("items that come while a batch runs are one batch after its end", async () => {
   const { double, batches } = doubling();
   const first = double(1);
-  await Promise.resolve();
-  await Promise.resolve();
+  while (batches.length === 0) await Promise.resolve();
   const later = [2, 3].map(double);
   expect(await Promise.all([first, ...later])).toEqual([2, 4, 6]);
   expect(batches).toEqual([[1], [2, 3]]);
 });
 
-test("a batch weighs at most weightMax, and a heavier item is a batch of its own", async () => {
+test("a batch weighs at most weightMax, unless a single item is heavier", async () => {
   const { double, batches } = doubling({ weightMax: 5, weightOf: (item) => item });
   await Promise.all([2, 3, 1, 9, 4, 1, 1].map(double));
   expect(batches).toEqual([[2, 3], [1], [9], [4, 1], [1]]);
@@ -47,7 +46,7 @@ test("an item that fails does not fail the others of its batch", async () => {
   expect(await good).toBe(8);
 });
 
-test("if a batch fails, all its items fail, and the next batch still runs", async () => {
+test("the failure of a batch fails all its items and no later batch", async () => {
   let calls = 0;
   const run = batched<number, number>(async (items) => {
     if (calls++ === 0) throw new Error("lost");
@@ -58,7 +57,7 @@ test("if a batch fails, all its items fail, and the next batch still runs", asyn
   expect(await run(3)).toBe(3);
 });
 
-test("a batch that is not full waits for beforeBatch, and takes the items that come meanwhile", async () => {
+test("a batch that is not full takes the items that come during beforeBatch", async () => {
   const { promise: moment, resolve: endMoment } = Promise.withResolvers<void>();
   const { double, batches } = doubling({ beforeBatch: () => moment });
   const first = double(1);
@@ -81,24 +80,21 @@ test("`concurrency` batches run at once, and no more", async () => {
     },
     { ...ONE_EACH, weightMax: 1, concurrency: 2 },
   );
-  // Items that come at once and do not fit in a batch begin the second one.
+  // Items that do not fit in the first batch begin a second one beside it.
   const all = [0, 1, 2, 3, 4, 5].map((item) => run(item));
   expect(await Promise.all(all)).toEqual([0, 1, 2, 3, 4, 5]);
   expect(runningMax).toBe(2);
 });
 
 test("no batch is empty, even if a concurrent batch took every item", async () => {
-  const { double, batches } = doubling({
-    concurrency: 2,
-    beforeBatch: () => nextRound(),
-  });
+  const { double, batches } = doubling({ concurrency: 2, beforeBatch: () => nextRound() });
   const first = [1, 2, 3].map(double);
   await nextRound();
   await Promise.all([...first, double(4)]);
   expect(batches).toEqual([[1, 2, 3], [4]]);
 });
 
-test("memoizeAsync keeps an answer for the time that the answer determines, and then asks again", async () => {
+test("memoizeAsync keeps an answer for the time that the answer determines", async () => {
   let now = 0;
   let asked = 0;
   const memo = memoizeAsync<number>(
@@ -106,6 +102,7 @@ test("memoizeAsync keeps an answer for the time that the answer determines, and 
     () => now,
   );
   const ask = async () => {
+    // An answer takes 5 ms to come, and is kept from then on.
     now += 5;
     return ++asked;
   };

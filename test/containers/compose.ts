@@ -8,7 +8,7 @@ import { promisify } from "node:util";
 const ROOT = path.join(import.meta.dirname, "../..");
 const OUTPUT_BYTES_MAX = 64 * 1024 * 1024;
 
-export type Project = {
+export type Trial = {
   /** What `docker compose`, or the older `docker-compose`, writes to standard output. */
   readonly compose: (...args: readonly string[]) => Promise<string>;
   readonly docker: (...args: readonly string[]) => Promise<string>;
@@ -17,7 +17,7 @@ export type Project = {
   readonly query: (statement: string) => Promise<string>;
 };
 
-export async function openProject(profile: string, password: string, programPassword: string): Promise<Project> {
+export async function openTrial(profile: string, password: string, programPassword: string): Promise<Trial> {
   const env = {
     ...process.env,
     COMPOSE_PROJECT_NAME: `usage-export-${randomBytes(4).toString("hex")}`,

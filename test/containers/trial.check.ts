@@ -2,7 +2,7 @@
 
 import { randomBytes } from "node:crypto";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { openProject } from "./compose.ts";
+import { openTrial } from "./compose.ts";
 
 /** docker-compose.yml gives it to the emulator. */
 const KEY = "key-of-the-trial";
@@ -12,7 +12,7 @@ const UNREACHABLE = "http://127.0.0.1:8080";
 
 const password = randomBytes(16).toString("hex");
 const programPassword = randomBytes(16).toString("hex");
-const { compose, docker, containerOf, query } = await openProject("emulator", password, programPassword);
+const { compose, docker, containerOf, query } = await openTrial("emulator", password, programPassword);
 
 beforeAll(async () => {
   await compose("build");

@@ -15,7 +15,7 @@ import { newIntent, newRotation } from "./keys/written-ledger.ts";
 import { configured, newProject, register } from "./stored-usage.ts";
 
 export function testHealth(db: Database): void {
-  test("the metric of a job is the end of the newest run that stored everything, without backfills", async () => {
+  test("the last success of a job is the end of its newest run, other than a backfill, that stored everything", async () => {
     const name = `job-${randomUUID()}`;
     expect(await jobMetrics(name)).toEqual({});
     for (const trigger of ["schedule", "catchup", "backfill"] as const) {
@@ -29,7 +29,7 @@ export function testHealth(db: Database): void {
     expect(Math.round((await jobMetrics(name)).job_last_success_timestamp_seconds ?? 0)).toBe(rows[0]?.at);
   });
 
-  test("the age of the key in use is a metric of its rotation, and that of a restored key counts from its restoration", async () => {
+  test("the age of a rotation's key counts from its request, or from the restoration of the key", async () => {
     const rotation = await newRotation(db);
     const { name } = rotation.job;
     await rotation.recordKey(newIntent(), "active");
@@ -48,7 +48,7 @@ export function testHealth(db: Database): void {
     ["before the key came into use is no condition", "2 days", "1 day", 0],
     ["of the key in use is a condition", "1 day", "2 days", 1],
     ["of more than a week ago is no condition", "8 days", "9 days", 0],
-  ])("a fallback %s", async (_name, eventAgo, activeAgo, fallback) => {
+  ])("a fallback %s", async (_name, eventAgo, activeAgo, count) => {
     const rotation = await newRotation(db);
     const { name } = rotation.job;
     await rotation.recordKey(newIntent(), "active");
@@ -59,11 +59,11 @@ export function testHealth(db: Database): void {
     await sql`
       update usage_export.api_key set active_since = now() - ${activeAgo}::interval where rotation = ${name}
     `.execute(db);
-    expect((await conditionsOfRotation(name)).filter((one) => one === "key fallback")).toHaveLength(fallback);
+    expect((await conditionNames(name)).filter((one) => one === "key fallback")).toHaveLength(count);
   });
 
   test("workers are counted while they have a recent heartbeat", async () => {
-    // The clock of the last but one was set back by an hour.
+    // A heartbeat an hour ahead is from before the clock was set back, and is not recent.
     for (const [ago, stopped] of [["0 seconds"], ["100 seconds"], ["130 seconds"], ["-1 hour"], ["1 second", true]]) {
       const worker = { workerId: randomUUID(), host: "node-1", pid: 41, version: "1.2.3" };
       await heartbeatWorker(db, worker);
@@ -80,7 +80,7 @@ export function testHealth(db: Database): void {
 
   // The health state and bi.coverage are computed by different queries. The data has series whose due_from is after due_through, as after a
   // clock was set back.
-  test("counts, gaps and freshness are those of bi.coverage, whatever is stored", async () => {
+  test("counts and freshness are those of bi.coverage, whatever is stored", async () => {
     const series = Array.from({ length: 150 }, (_, i) =>
       configured(newProject(), "endpoint", { windowDays: 1 + (i % 4) }),
     );
@@ -110,7 +110,7 @@ export function testHealth(db: Database): void {
           from unnest(${ids}::integer[]) as s (series_id)
           cross join generate_series(current_date - 15, current_date, interval '1 day') as day
           where random() < 0.75 and series_id % 5 > 0
-        ) made
+        ) drawn
       ) made
       union all
       -- Every fifth series lacks nothing.
@@ -150,8 +150,8 @@ export function testHealth(db: Database): void {
     return valuesOf((await samplesOf(configOf({ rotation }))).filter(({ labels }) => labels.rotation === rotation));
   }
 
-  /** The names of these conditions. */
-  async function conditionsOfRotation(rotation: string): Promise<readonly string[]> {
+  /** The names of the conditions of this rotation. */
+  async function conditionNames(rotation: string): Promise<readonly string[]> {
     const { conditions } = await health(db, configOf({ rotation }));
     return conditions.flatMap(({ name, subject }) => (subject === rotation ? name : []));
   }

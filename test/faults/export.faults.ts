@@ -1,5 +1,5 @@
-// Interrupts an export at every request, answer and database message, alone and beside others. One ordinary export follows, which must
-// complete everything.
+// Interrupts an export at every request, answer and database message. One ordinary export follows, which must complete everything. The
+// strides `ci` and `all` are of an export alone, then of one beside another, then beside two others (sweep.ts).
 
 import { interruptions } from "./interrupt.ts";
 import { daysAgo, inLab, openLab } from "./lab.ts";

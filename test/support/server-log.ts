@@ -13,13 +13,10 @@ const POLL_MS = 20;
 /** The start of a line that does not continue another one (log_line_prefix): time, process, database. */
 const BEGINNING = /^\S+ \S+ \S+ \[\d+\] <([^>]*)> /;
 
-/**
- * Where the reading begins: the log of a whole run has hundreds of megabytes. All that is about the databases of this process comes after
- * what it was when this file was loaded. The tests of the package have no server.
- */
+/** Where reading begins, as the log of a whole run has hundreds of megabytes. Nothing before it is about this process's databases. */
 let beginning = lengthNow();
 
-/** What is in the log now is not read again: a test is over, and the secrets of the next one are others. */
+/** Skips what is in the log now: a later test looks for secrets of its own, which can't be in it. */
 export function forgetServerLog(): void {
   beginning = lengthNow();
 }
@@ -42,6 +39,7 @@ export async function readServerLog(client: pg.Client): Promise<string | undefin
   }
 }
 
+/** 0 if there is no server, as in the tests of the package. */
 function lengthNow(): number {
   const server = inject("postgres") as { readonly logFile?: string | undefined } | undefined;
   return server?.logFile === undefined ? 0 : statSync(server.logFile).size;

@@ -28,7 +28,7 @@ async function expectServed(context: ProgramContext, emulator: Emulator): Promis
   }
 }
 
-test("commands and a worker work on the embedded database, and say so", async ({ context }) => {
+test("commands and a worker work on the embedded database that they name", async ({ context }) => {
   const emulator = await setUp(context);
   const run = async (command: string) => {
     const result = await context.run([command], EMBEDDED);
@@ -51,7 +51,7 @@ test("commands and a worker work on the embedded database, and say so", async ({
   await expectServed(context, emulator);
 });
 
-testInCi("a second process names the process that uses the database, and does not disturb it", async ({ context }) => {
+testInCi("a second process names the process that uses the database without disturbing it", async ({ context }) => {
   const emulator = await setUp(context);
   await context.run(["migrate"], EMBEDDED);
   const first = context.start(["export"], EMBEDDED);
@@ -88,7 +88,7 @@ testInCi("after exports that were stopped and killed, the next export stores wha
   await expectServed(context, emulator);
 });
 
-test("if the folder of the database can't be made, a command says so and names DATABASE_URL", async ({ context }) => {
+test("a command that can't make the folder of the database names DATABASE_URL", async ({ context }) => {
   await setUp(context);
   await writeFile(path.join(context.folder, "data"), "");
   expect(await context.run(["status"], EMBEDDED)).toMatchObject({
