@@ -17,9 +17,7 @@ export function proxyOf(env: Environment): HttpProxy | undefined {
   const { variable, address } = proxyVariable(env);
   if (address === "") return undefined;
   const url = URL.parse(address);
-  // undici decodes the user name and the password.
-  const isDecodable = !/%(?![\da-f]{2})/i.test(`${url?.username}${url?.password}`);
-  if (!url || !["http:", "https:"].includes(url.protocol) || url.hostname === "" || !isDecodable) {
+  if (!url || !["http:", "https:"].includes(url.protocol) || url.hostname === "" || !isDecodable(url)) {
     // The address is not quoted: it may hold a password.
     throw new AppError("config", `${variable}: expected the address of a proxy, such as http://proxy.example:3128`);
   }
@@ -43,4 +41,15 @@ export function proxyVariable(env: Environment): { readonly variable: string; re
   const variable = env.https_proxy === undefined ? "HTTPS_PROXY" : "https_proxy";
   const value = env[variable]?.trim() ?? "";
   return { variable, address: value === "" || /^[a-z][a-z0-9+.-]*:\/\//i.test(value) ? value : `http://${value}` };
+}
+
+/** undici decodes each of the two, and throws for an escape that is no UTF-8, such as %ff. */
+function isDecodable({ username, password }: URL): boolean {
+  try {
+    decodeURIComponent(username);
+    decodeURIComponent(password);
+    return true;
+  } catch {
+    return false;
+  }
 }
