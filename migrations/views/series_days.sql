@@ -1,10 +1,11 @@
--- Each visible series with its due days and the number of its slices. It is whole if it has good slices for just its due days: slices that are
--- complete, and were read after their day or are of today. Most series are whole, and a query for what is not complete skips them by this view.
+-- Each visible series with its due days and the number of its slices. It is whole if it has good slices for just its due days, and perhaps for
+-- today: slices that are complete, and were read after their day or are of today. Most series are whole, and a query for what is not complete
+-- skips them by this view.
 create or replace view usage_export.series_days as
 select s.*, stored.days, stored.fetched_at,
   stored.are_good and (
     s.due_from is null
-    or stored.first_day >= s.due_from and stored.last_day <= s.due_until and stored.days = s.due_until - s.due_from + 1
+    or stored.first_day >= s.due_from and stored.last_day <= s.due_until and stored.days_over = s.due_until - s.due_from + 1
   ) as is_whole
 from (
   -- The due days are those of due_series, which would be another pass over the series.
@@ -16,9 +17,10 @@ from (
   from usage_export.series where superseded_at is null
 ) s
 left join (
-  select series_id, count(*)::integer as days, min(usage_date) as first_day, max(usage_date) as last_day, max(fetched_at) as fetched_at,
-    bool_and(
-      status = 'complete' and fetched_at is not null and (closed_at is not null or usage_date >= (now() at time zone 'UTC')::date)
-    ) as are_good
-  from usage_export.slice group by series_id
+  select series_id, count(*)::integer as days, count(*) filter (where is_over)::integer as days_over, min(usage_date) as first_day,
+    max(usage_date) filter (where is_over) as last_day, max(fetched_at) as fetched_at,
+    bool_and(status = 'complete' and fetched_at is not null and (closed_at is not null or not is_over)) as are_good
+  from usage_export.slice
+  cross join lateral (select usage_date < (select (now() at time zone 'UTC')::date) as is_over) day
+  group by series_id
 ) stored using (series_id);

@@ -9,7 +9,8 @@ with known as materialized (
 ),
 counted as materialized (
   select series_id, count(*) filter (where due.due and not due.unclosed)::integer as present,
-    array_agg(sl.usage_date) filter (where due.due and not due.unclosed and sl.fetched_at is not null) as days_read,
+    count(*) filter (where due.due and not due.unclosed and sl.fetched_at is not null)::integer as days_read,
+    max(sl.usage_date) filter (where due.due and not due.unclosed and sl.fetched_at is not null) as last_read,
     count(*) filter (where sl.status = 'complete' and (due.due and due.unclosed) is not true)::integer as complete,
     count(*) filter (where sl.status = 'failed')::integer as failed, count(*) filter (where sl.status = 'suspect')::integer as suspect
   from known k
@@ -26,10 +27,20 @@ select k.*, case when k.is_whole then k.days else coalesce(c.complete, 0) end as
   -- After a clock was set back, due_from may lie after due_until. A negative number would cancel out missing days of
   -- other series in a sum.
   case when k.is_whole then 0 else greatest(k.due_until - k.due_from + 1 - coalesce(c.present, 0), 0) end as missing,
-  least(k.due_until, case when k.is_whole then k.due_until else (
-    select coalesce(max(day), k.due_from - 1)
-    from (select day, (row_number() over (order by day))::integer as n from unnest(c.days_read) as day) numbered
-    where day = k.due_from + n - 1
-  ) end) as fresh_through
+  least(k.due_until, case
+    when k.is_whole then k.due_until
+    -- While a run reads the newest day, most series lack it alone. Only the days of the others are looked at one by one.
+    when c.days_read = c.last_read - k.due_from + 1 then c.last_read
+    else (
+      select coalesce(max(day), k.due_from - 1)
+      from (
+        select sl.usage_date as day, (row_number() over (order by sl.usage_date))::integer as n
+        from usage_export.slice sl
+        where sl.series_id = k.series_id and sl.usage_date between k.due_from and k.due_until and sl.fetched_at is not null
+          and not (sl.status = 'complete' and sl.closed_at is null)
+      ) numbered
+      where day = k.due_from + n - 1
+    )
+  end) as fresh_through
 from known k
 left join counted c using (series_id);

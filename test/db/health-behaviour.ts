@@ -117,7 +117,16 @@ export function testHealth(db: Database): void {
       select series_id, day::date, 'complete', 1, now(), now(), '', 1, null
       from usage_export.due_series cross join generate_series(due_from, due_until, interval '1 day') as day
       where series_id = any(${ids}::integer[]) and series_id % 5 = 0
+      union all
+      -- Half of these have read today, too, which is never due.
+      select series_id, current_date, 'complete', 1, now(), null, '', 1, null
+      from unnest(${ids}::integer[]) as s (series_id) where series_id % 10 = 0
     `.execute(db);
+    const { rows: whole } = await sql<{ whole: boolean }>`
+      select distinct is_whole as whole from usage_export.series_days
+      where series_id = any(${ids}::integer[]) and series_id % 5 = 0 and due_from <= due_until
+    `.execute(db);
+    expect(whole).toEqual([{ whole: true }]);
     const state = await health(db, configOf());
     const { rows: counts } = await sql<{ status: string; slices: number }>`
       select status, count(*)::integer as slices from bi.coverage where status <> 'undated' group by status
