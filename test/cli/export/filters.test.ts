@@ -188,6 +188,12 @@ test("a filter that matches all usage is accepted if the service knows its name"
   expect(await filtered()).toEqual({ prod: "5 5", diarized: "5 5" });
 });
 
+test("a filter by a known tag and a known model is in no doubt if it narrows the numbers", async ({ context }) => {
+  await setUp(context, [{ name: "both", dimensions: { tags: "prod", model: "nova-3" } }]);
+  expect(await context.run(["export"])).toMatchObject(OK);
+  expect(await filtered()).toEqual({ both: "5 5" });
+});
+
 test("a filter without usage on several days is stored when a later run confirms it", async ({ context }) => {
   let usage: readonly object[] = TAGGED;
   await setUp(context, [DIARIZED], { usage: () => usage });
