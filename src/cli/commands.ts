@@ -217,7 +217,10 @@ function defineAnswers(program: Command, run: Run): void {
     .option("--day <YYYY-MM-DD>", "this day, compared with the same weekday a week before", parseDay)
     .option("--from <YYYY-MM-DD>", "the first day; default: 7 days up to --to", parseDay)
     .option("--to <YYYY-MM-DD>", "the last day; default: yesterday in UTC", parseDay)
-    .addHelpText("after", "\nA month is compared with the month before, other periods with the same weekdays before.")
+    .addHelpText(
+      "after",
+      "\nA calendar month is compared with the month before, other periods with\nas many days, whole weeks earlier.",
+    )
     .option("--project <name...>", "only these projects")
     .addOption(choice("--metric <name...>", metric, [...METRICS, "cost"], ["requests", "cost"]))
     .addOption(choice("--grouping <name...>", "explain it by these groupings only", USAGE_DIMENSIONS))
