@@ -12,9 +12,23 @@ import { health } from "../../src/facts/health.ts";
 import { type MetricSample, metricSamples } from "../../src/show/prometheus.ts";
 import type { RunTrigger } from "../../src/usage/counts.ts";
 import { newIntent, newRotation } from "./keys/written-ledger.ts";
-import { configured, newProject, register } from "./stored-usage.ts";
+import { configured, fail, newProject, register, setDue } from "./stored-usage.ts";
 
 export function testHealth(db: Database): void {
+  test("the metrics leave out projects and series that are no longer configured", async () => {
+    const [gone, kept] = [newProject(), newProject()];
+    const ofKept = configured(kept, "none");
+    const [keptId, ...retired] = await register(db, ofKept, configured(kept), configured(gone));
+    await setDue(db, [keptId, ...retired], "2026-03-16", "2026-03-18");
+    for (const seriesId of retired) await fail(db, seriesId, ["2026-03-17"]);
+    await register(db, ofKept);
+    const samples = await samplesOf();
+    const shown = (name: string) => samples.filter(({ labels }) => labels.project === name);
+    expect(shown(gone.name)).toEqual([]);
+    const slices = shown(kept.name).flatMap(({ labels, value }) => (labels.status ? [[labels.status, value]] : []));
+    expect(Object.fromEntries(slices)).toEqual({ missing: 3, failed: 0, suspect: 0 });
+  });
+
   test("the last success of a job is the end of its newest run, other than a backfill, that stored everything", async () => {
     const name = `job-${randomUUID()}`;
     expect(await jobMetrics(name)).toEqual({});

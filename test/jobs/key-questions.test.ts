@@ -7,7 +7,7 @@ import type { Config } from "../../src/config/config.ts";
 import { AppError } from "../../src/errors.ts";
 import { checkProject } from "../../src/jobs/check.ts";
 import { Dialects } from "../../src/jobs/dialects.ts";
-import { lastUseVerdict, retryWhileUnknown } from "../../src/jobs/key-checks.ts";
+import { lastUseVerdict, mayRead, retryWhileUnknown } from "../../src/jobs/key-checks.ts";
 import { Secret } from "../../src/secret.ts";
 import type { Day } from "../../src/usage/days.ts";
 import type { ExportJob } from "../../src/usage/plan.ts";
@@ -41,6 +41,16 @@ test("each grouping and each filter is checked once, even if several jobs have i
   const found = await findings(jobs, LISTS_NO_SCOPES);
   const checked = ["key", "grouping none", "grouping endpoint", "window", "filter listen"];
   expect(found.map(({ what }) => what)).toEqual(checked);
+});
+
+test.each<readonly [scopes: readonly string[], source: "usage" | "billing", reads: boolean]>([
+  [["project:read"], "usage", true],
+  [["usage:read"], "usage", true],
+  [["member"], "usage", true],
+  [["usage:write", "keys:read"], "usage", false],
+  [["member"], "billing", false],
+])("a key with the scopes %j may read %s: %s", (scopes, source, reads) => {
+  expect(mayRead(source, scopes)).toBe(reads);
 });
 
 const KEY = new Secret("0123456789abcdef0123456789abcdef01234567");

@@ -117,13 +117,21 @@ test("bi.api_keys shows a rotation's keys in order, with their state, use and li
   await use(project, { "2026-03-15": { [first]: "10" }, "2026-03-16": { [first]: "4", [second]: "0" } });
   await storeListedKeys(db, project.id, [listed(first), listed(third)]);
   await storeListedKeys(db, project.id, [listed(third)]);
-  const columns = ["lineage_order", "api_key_id", "state", "accessor", "first_seen_in_use", "last_seen_in_use"];
+  const columns = [
+    "lineage_order",
+    "api_key_id",
+    "state",
+    "scopes",
+    "accessor",
+    "first_seen_in_use",
+    "last_seen_in_use",
+  ];
   const rows = await view(db, "api_keys", project);
   const shown = rows.map((row) => [...columns, "key_tags", "unlisted_since"].map((column) => row[column]));
   expect(shown.sort()).toEqual([
-    [1, first, "draining", first, "2026-03-15", "2026-03-16", '["a","b"]', expect.any(Date)],
-    [2, second, "draining", null, null, null, null, null],
-    [3, third, "active", null, null, null, '["a","b"]', null],
+    [1, first, "draining", ["member"], first, "2026-03-15", "2026-03-16", '["a","b"]', expect.any(Date)],
+    [2, second, "draining", ["member"], null, null, null, null, null],
+    [3, third, "active", ["member"], null, null, null, '["a","b"]', null],
   ]);
   // A sealed key begins like this.
   expect(JSON.stringify(rows)).not.toContain("eyJ");
