@@ -109,7 +109,7 @@ async function rotateOne(context: RotationContext, rotation: RotationConfig, wan
     return await rotateForPerson(context, rotation, wants);
   } catch (error) {
     if (context.app.signal.aborted || !(error instanceof AppError)) throw error;
-    // Of many projects one may have no key: the others must not wait for it.
+    // One of many projects may have no key: the others must not wait for it.
     if (error.code === "config" && rotation.jobName === undefined) throw error;
     return { status: "failed", did: [], kept: [], idle: undefined, errors: [errorText(error)] };
   }
