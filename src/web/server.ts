@@ -12,8 +12,8 @@ export type Monitor = AsyncDisposable & {
   readonly url: string;
 };
 
-/** Longer than a page takes, and shorter than a prober waits. */
-const SOCKET_IDLE_MS_MAX = 10_000;
+/** Longer than a page takes on a slow machine: its connection is silent until then. */
+const SOCKET_IDLE_MS_MAX = 30_000;
 /** Limit for the headers and the body together; a health check sends both at once. */
 const REQUEST_MS_MAX = 3_000;
 const CONNECTION_CHECK_MS = 1_000;

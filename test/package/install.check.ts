@@ -10,6 +10,7 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { PROJECT_ID, smallConfig } from "../cli/small-config.ts";
 import { startEmulator } from "../support/emulator.ts";
+import { WAIT_MS_MAX } from "../support/limits.ts";
 
 const run = promisify(execFile);
 
@@ -140,7 +141,7 @@ describe.each([
     }
     try {
       await expect
-        .poll(() => lines + (worker.exitCode ?? ""), { timeout: 60_000 })
+        .poll(() => lines + (worker.exitCode ?? ""), { timeout: WAIT_MS_MAX })
         .toMatch(/http:\/\/127\.0\.0\.1:[1-9]\d+/);
       const [url = ""] = /http:\/\/127\.0\.0\.1:[1-9]\d+/.exec(lines) ?? [];
       // A machine under load may take long for the first page, which then has no script.
@@ -150,7 +151,7 @@ describe.each([
         [, script = ""] = /<script type="module" src="(assets\/app-[^"]+\.js)">/.exec(page) ?? [];
         return script;
       };
-      await expect.poll(askPage, { timeout: 60_000 }).not.toBe("");
+      await expect.poll(askPage, { timeout: WAIT_MS_MAX }).not.toBe("");
       expect(tarball.paths).toContain(`dist/${script}`);
       const response = await fetch(`${url}/${script}`);
       expect([response.status, response.headers.get("content-type")]).toEqual([200, "text/javascript; charset=utf-8"]);

@@ -52,7 +52,7 @@ test("losing a connection in use fails only the query that uses it", async () =>
 });
 
 test("one process takes four connections at most", async () => {
-  await Promise.all(Array.from({ length: 12 }, () => sql`select pg_sleep(0.05)`.execute(db)));
+  await Promise.all(Array.from({ length: 8 }, () => sql`select pg_sleep(0.5)`.execute(db)));
   const rows = await runStatement(
     url,
     "select 1 from pg_stat_activity where datname = current_database() and application_name = 'usage-export'",
