@@ -228,22 +228,22 @@ async function readDayStates(query: Query, question: Question, scope: Scope, fac
   const { activeCount, dueFrom, dueUntil } = facts;
   // One range, with the days between the periods: for two Postgres would read all days of a series.
   const days = { start: since, end: question.period.end };
-  const read = (condition: string) =>
-    query<DayWithState & { readonly isWhole: boolean }>(`
+  const read = async (condition: string) => {
+    const rows = await query<DayWithState>(`
 select usage_date as day, case
     when bool_or(${isIncomplete(question, scope, days)}) then 'incomplete'
     when count(*) filter (where active) < ${activeCount} then 'unread'
     when bool_or(finality = 'settling') then 'settling' else 'final'
-  end as state, count(*) filter (where active) >= ${activeCount} as "isWhole"
+  end as state
 from bi.coverage
 where ${condition}${coverageConditions(question, scope, [days])}
 group by usage_date`);
-  // Without the days that were never read, which take a third of the time to find. None of a day is lacking if it was read of each series.
-  let rows = await read("(status <> 'missing' or error is not null)\n  and ");
-  const whole = new Set(rows.flatMap(({ day, isWhole }) => (isWhole ? day : [])));
+    return new Map(rows.map(({ day, state }) => [day, state]));
+  };
+  // The days of series that were never read take a third of the time to find. Only a due day that seems unread can have them.
+  const states = await read("(status <> 'missing' or error is not null)\n  and ");
   const isDue = (day: Day) => dueFrom !== null && day >= dueFrom && day <= dueUntil;
-  if (daysOf(days).some((day) => isDue(day) && !whole.has(day))) rows = await read("");
-  return new Map(rows.map(({ day, state }) => [day, state]));
+  return daysOf(days).some((day) => isDue(day) && (states.get(day) ?? "unread") === "unread") ? read("") : states;
 }
 
 /** The condition that the numbers of a day are too low, or may be. */
