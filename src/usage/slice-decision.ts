@@ -112,16 +112,22 @@ export function doubtAfter(stored: StoredSlice, incoming: IncomingSlice, guards:
   return { kind, runId: before?.runId ?? runId, since, fetchNo, reason };
 }
 
+type HasRows = Pick<StoredSlice, "rows">;
+
+/** Whether the decision needs the totals of the stored rows and of the answer's. */
+export function comparesTotals(stored: HasRows, incoming: HasRows, { cliffGuard }: Guards): boolean {
+  return cliffGuard === "confirm" && stored.rows > 0 && incoming.rows > 0;
+}
+
 /** Why the answer is doubtful, whether or not it confirms an earlier one. */
-function doubtOf(stored: StoredSlice, incoming: IncomingSlice, { emptyGuard, cliffGuard }: Guards) {
+function doubtOf(stored: StoredSlice, incoming: IncomingSlice, guards: Guards) {
   if (incoming.filterDoubt) return incoming.filterDoubt;
-  if (stored.rows > 0 && incoming.rows === 0 && emptyGuard === "confirm") {
+  if (stored.rows > 0 && incoming.rows === 0 && guards.emptyGuard === "confirm") {
     const reason =
       "the answer has no rows for this day, which had some; they are kept until a run at least an hour later gets the same";
     return { kind: "empty", reason } as const;
   }
-  if (stored.rows === 0 || incoming.rows === 0 || cliffGuard === "off") return undefined;
-  const fall = fallOf(stored, incoming);
+  const fall = comparesTotals(stored, incoming, guards) ? fallOf(stored, incoming) : undefined;
   if (!fall) return undefined;
   const reason = `the answer has ${fall.after} ${fall.metric} for this day, which had ${fall.before}: over 90 % less; its rows are kept until a run at least an hour later gets as little`;
   return { kind: "fall", reason } as const;

@@ -9,6 +9,7 @@ import { STORED_METRICS } from "../../usage/metrics.ts";
 import type { Grouping } from "../../usage/series.ts";
 import {
   type AnswerRules,
+  comparesTotals,
   decideSlice,
   decideSnapshot,
   doubtAfter,
@@ -206,13 +207,9 @@ async function readAndWrite(
   // that came with the slices will do, which saves a statement.
   const readAt = lockedSeries.length > 0 ? undefined : (locked.readAt ?? read.readAt);
   const seenAt = readAt ?? (await databaseNow(tx));
-  // The totals are compared where rows of an answer would replace stored rows.
   const compared = changing.filter(
     (slice) =>
-      slice.answer.rules.cliffGuard === "confirm" &&
-      slice.rowCount > 0 &&
-      storedOf(slice, stored).rows > 0 &&
-      mayChange(slice, stored),
+      mayChange(slice, stored) && comparesTotals(storedOf(slice, stored), { rows: slice.rowCount }, slice.answer.rules),
   );
   const totals = await sumSlices(tx, compared);
   const decided = slices.map((slice) => ({ ...slice, ...decide(slice, stored, totals, seenAt) }));
