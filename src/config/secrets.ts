@@ -18,6 +18,8 @@ export type SecretKind = "key" | "token" | "password" | "address";
 /** A secret that the configuration refers to, and the path of the reference. */
 type NeededSecret = { readonly path: Path; readonly kind: SecretKind; readonly reference: StaticKeyReference };
 
+/** A secret must fit into a header. A longer value is probably the content of a wrong file. */
+const SECRET_LENGTH_MAX = 4096;
 /** The monitor may be attacked with as many guesses as the network carries. */
 const ACCESS_SECRET_LENGTH_MIN = 16;
 
@@ -45,13 +47,15 @@ export function secretOf(kind: SecretKind, value: string, source: string): Secre
 }
 
 function valueProblem(kind: SecretKind, value: string): string | undefined {
+  const { length } = [...value];
   if (value.trim() === "") return `is empty: expected ${nameOf(kind)}`;
+  if (length > SECRET_LENGTH_MAX) return `holds ${length} characters: expected at most ${SECRET_LENGTH_MAX}`;
   if (kind === "address") return addressProblem(value);
   if (!(kind === "password" ? IS_PASSWORD : IS_HEADER_VALUE).test(value)) {
     const without = kind === "password" ? "" : `, without spaces, quotes and a word such as "Bearer" before it`;
     return `does not hold ${nameOf(kind)} alone: expected it on one line${without}`;
   }
-  if (kind === "key" || [...value].length >= ACCESS_SECRET_LENGTH_MIN) return undefined;
+  if (kind === "key" || length >= ACCESS_SECRET_LENGTH_MIN) return undefined;
   return `is too short to be safe: expected at least ${ACCESS_SECRET_LENGTH_MIN} characters, such as \`openssl rand -hex 32\` makes`;
 }
 

@@ -21,6 +21,7 @@ test.each([
   ["key", WORD, ""],
   ["key", WORD, "\n"],
   ["key", WORD, "\r\n"],
+  ["key", "x".repeat(4096), "\n"],
   ["token", WORD, "\n"],
   ["password", 'ä "pass: phrase" of words', ""],
   ["address", ADDRESS, "\n"],
@@ -42,6 +43,7 @@ test.each([
   ["key", `${WORD}\n\n`, "alone"],
   ["key", `${WORD}\u0000`, "alone"],
   ["key", `\u200b${WORD}`, "alone"],
+  ["key", "x".repeat(4097), "holds 4097 characters"],
   ["token", "open-sesame-ope", "is too short to be safe: expected at least 16 characters, such as `openssl rand -hex"],
   ["token", `${WORD} ${WORD}`, "does not hold the token alone"],
   ["password", "", "is empty: expected the password"],
@@ -53,6 +55,7 @@ test.each([
   ["address", `ftp://hooks.example.com/${WORD}`, "expected an https address alone"],
   ["address", "https://[open-sesame", "expected an https address alone"],
   ["address", `http://127.0.0.1.example.com/${WORD}`, "expected https"],
+  ["address", `${ADDRESS}/${"x".repeat(4096)}`, "characters: expected at most 4096"],
 ] as const)("the %s %j is refused and not repeated", (kind, content, says) => {
   const read = () => secretOf(kind, content, "environment variable SECRET");
   expect(read).toThrow(says);
