@@ -9,12 +9,11 @@ import { BREAKDOWN_SCOPES, DEFAULT_DIALECT, dependsOnDialect } from "../service/
 import { fetchToken } from "../service/keys.ts";
 import { toPrintableLine } from "../text.ts";
 import { rowCount } from "../usage/answer-rows.ts";
-import { addDays, type Day, dayOf, type Window } from "../usage/days.ts";
+import { type Day, dayOf, lastDays } from "../usage/days.ts";
 import { SOURCES, type Source } from "../usage/dimensions.ts";
-import { type ExportJob, seriesOf, type UsageRequest } from "../usage/plan.ts";
+import { type ExportJob, REQUEST_DAYS_MAX, seriesOf, type UsageRequest } from "../usage/plan.ts";
 import { ALL_USAGE, filterKey, NO_CONDITIONS, type Project, type Series } from "../usage/series.ts";
 import type { ServiceContext } from "./context.ts";
-import { probedDays } from "./dialects.ts";
 import { readBreakdown } from "./export.ts";
 import { FilterCheck, type Strictness } from "./filter-check.ts";
 import { mayRead } from "./key-checks.ts";
@@ -91,7 +90,7 @@ async function checkSource(probe: Probe, check: Check, source: Source, jobs: rea
     const series = { grouping: "none", filter: ALL_USAGE, project: probe.project, source } as const;
     await check(`${prefix}window`, async () => {
       // Reading throws if the answer is for another window.
-      await read(probe, { series, window: lastDays(probe, 1) });
+      await read(probe, { series, window: lastDays(probe.today, 1) });
       return ok("start and end are honoured");
     });
   }
@@ -127,15 +126,15 @@ async function checkRotation({ app, service, keys }: Probe, job: RotationConfig)
   return fail(`${which} may not create keys: it needs keys:write, and has ${scopes}${hint}`);
 }
 
-async function checkDialect({ dialects, project }: Probe, windowed: boolean): Promise<CheckResult> {
-  const dialect = await dialects.probe(project, windowed ? probedDays() : undefined);
+async function checkDialect({ dialects, project, today }: Probe, windowed: boolean): Promise<CheckResult> {
+  const dialect = await dialects.probe(project, windowed ? lastDays(today, REQUEST_DAYS_MAX) : undefined);
   if (dialect !== undefined) return ok(`"${dialect}", as the service's answers show`);
   const used = `"${DEFAULT_DIALECT}" is used until some does; set service.dialect if you know it`;
   return warn(`no usage shows which dialect the service speaks: ${used}`);
 }
 
 async function checkGrouping(probe: Probe, series: Series, windowed: boolean): Promise<CheckResult> {
-  const request = { series, window: windowed ? lastDays(probe, 1) : undefined };
+  const request = { series, window: windowed ? lastDays(probe.today, 1) : undefined };
   const rows = rowCount((await read(probe, request)).slices);
   return ok(`${rows} ${rows === 1 ? "row" : "rows"}${windowed ? " yesterday" : ""}`);
 }
@@ -145,7 +144,7 @@ const RECENT_DAYS = 7;
 
 async function checkFilter(probe: Probe, { series, windowed, strictness }: CheckedSeries): Promise<CheckResult> {
   const { filterCheck } = probe;
-  const window = windowed ? lastDays(probe, RECENT_DAYS) : undefined;
+  const window = windowed ? lastDays(probe.today, RECENT_DAYS) : undefined;
   const request = { series: { ...series, grouping: "none" }, window } as const;
   const { slices, doubt } = await read(probe, request, strictness === "off" ? "warn" : strictness);
   const effect = await filterCheck.effectOf(request, slices);
@@ -156,10 +155,6 @@ async function checkFilter(probe: Probe, { series, windowed, strictness }: Check
   }
   if (doubt) return { state: doubt.isConfirmable ? "warn" : "fail", text: doubt.reason };
   return ok(effect === "same" ? "all usage meets the filter" : "the filter narrows the numbers");
-}
-
-function lastDays({ today }: Probe, count: number): Window {
-  return { start: addDays(today, -count), end: addDays(today, -1) };
 }
 
 /** Reads like the first run of an export, when nothing is stored. */

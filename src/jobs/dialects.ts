@@ -10,7 +10,7 @@ import type { Secret } from "../secret.ts";
 import { hasStatus } from "../service/answer.ts";
 import { DEFAULT_DIALECT, dependsOnDialect, fetchBreakdown } from "../service/breakdown.ts";
 import type { Service } from "../service/service.ts";
-import { addDays, dayOf, type Window } from "../usage/days.ts";
+import { dayOf, lastDays, type Window } from "../usage/days.ts";
 import type { Dialect } from "../usage/dimensions.ts";
 import { groupingEvidence } from "../usage/normalise.ts";
 import { REQUEST_DAYS_MAX, type UsageRequest } from "../usage/plan.ts";
@@ -50,7 +50,8 @@ export class Dialects {
     // While the database was read, a probe for another request may have found the dialect.
     this.#found ??= stored;
     // The days of the request may be too long ago to have usage.
-    if (this.#found === undefined) await this.#probeOnce(series.project, window && probedDays());
+    if (this.#found === undefined)
+      await this.#probeOnce(series.project, window && lastDays(dayOf(new Date()), REQUEST_DAYS_MAX));
     if (this.#found !== undefined) return this.#found;
     const text = "no usage shows which dialect the service speaks: the default is used until some does";
     if (!this.#isWarned) app.log.warn({ dialect: DEFAULT_DIALECT }, text);
@@ -95,9 +96,4 @@ export class Dialects {
       return dialect;
     }
   }
-}
-
-export function probedDays(): Window {
-  const yesterday = addDays(dayOf(new Date()), -1);
-  return { start: addDays(yesterday, 1 - REQUEST_DAYS_MAX), end: yesterday };
 }

@@ -22,7 +22,7 @@ import { openServiceFor } from "../open-service.ts";
 import { hasStatus } from "../service/answer.ts";
 import { fetchProjects, type ProjectList } from "../service/projects.ts";
 import type { Service } from "../service/service.ts";
-import { addDays, dayOf } from "../usage/days.ts";
+import { dayOf, lastDays } from "../usage/days.ts";
 import { configuredSeries } from "../usage/plan.ts";
 import { openStaticKeys } from "./key-ring.ts";
 
@@ -49,7 +49,7 @@ export async function makeFirstDaysDue(
     const ofAdded = windowed.map(({ series }) => series).filter(({ project }) => added.has(project.id));
     for (const [days, series] of Map.groupBy(ofAdded, ({ project }) => discovered.get(project.id)?.backfill)) {
       if (days === undefined) continue;
-      const window = { start: addDays(today, -days), end: addDays(today, -1) };
+      const window = lastDays(today, days);
       const seriesIds = series.map((one) => seriesIdOf(ids, one));
       await extendDue(tx, seriesIds, { first: window.start, oldestWindow: window, through: window.end });
     }

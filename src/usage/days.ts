@@ -30,6 +30,11 @@ export function addDays(day: Day, days: number): Day {
   return dayOf(addHours(startOfDay(day), days * 24));
 }
 
+/** The last `count` complete days. */
+export function lastDays(today: Day, count: number): Window {
+  return { start: addDays(today, -count), end: addDays(today, -1) };
+}
+
 /** How many days the window has; 0 or less when it ends before it starts. */
 export function dayCount({ start, end }: Window): number {
   return differenceInHours(startOfDay(end), startOfDay(start)) / 24 + 1;

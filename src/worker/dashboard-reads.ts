@@ -14,7 +14,7 @@ import { readKeys } from "../facts/keys.ts";
 import { overview } from "../facts/overview.ts";
 import type { Question } from "../facts/question.ts";
 import type { Query } from "../facts/scope.ts";
-import { addDays, comparedPeriod, type Day, dayOf } from "../usage/days.ts";
+import { comparedPeriod, type Day, dayOf, lastDays } from "../usage/days.ts";
 import type { DashboardDeps, ReportData } from "../web/dashboard/pages.ts";
 import type { UsageAnswer } from "../web/dashboard/usage-sections.ts";
 import { usageQuestion, type View } from "../web/question.ts";
@@ -64,7 +64,7 @@ export function dashboardReads(
 
 /** What the weekly report shows: the last 7 complete days, beside the 7 before them. */
 export function weekBefore(today: Day): Pick<Question, "period" | "before" | "projects"> {
-  const period = { start: addDays(today, -7), end: addDays(today, -1) };
+  const period = lastDays(today, 7);
   return { period, before: comparedPeriod(period), projects: undefined };
 }
 
