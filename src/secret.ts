@@ -68,8 +68,8 @@ const REDACTED_LENGTH_MIN = 8;
 export class Scrubber {
   /** The forms in which a secret is found, by their first REDACTED_LENGTH_MIN letters. In lower case, so that letters of any case are found. */
   readonly #forms = new Map<string, Set<string>>();
-  /** The first two letters of all forms. Looking up two numbers is fast, and rules out nearly every position of a text. */
-  readonly #beginnings = new Set<number>();
+  /** By its first two letters, whether a form may begin so. Reading a number is fast, and rules out nearly every position of a text. */
+  readonly #beginnings = new Uint8Array(16_384);
   /** A key is added again with each request that it is read for. */
   readonly #added = new Set<string>();
 
@@ -100,7 +100,7 @@ export class Scrubber {
     const beginning = form.slice(0, REDACTED_LENGTH_MIN);
     const forms = this.#forms.get(beginning) ?? new Set();
     this.#forms.set(beginning, forms.add(form));
-    this.#beginnings.add(twoLettersAt(form, 0));
+    this.#beginnings[twoLettersAt(form, 0)] = 1;
   }
 
   /** Overlapping secrets are replaced together, so that no part of either is left. */
@@ -109,7 +109,7 @@ export class Scrubber {
     let scrubbed = "";
     let copiedTo = 0;
     for (let at = 0; at <= lowerCase.length - REDACTED_LENGTH_MIN; at++) {
-      if (!this.#beginnings.has(twoLettersAt(lowerCase, at))) continue;
+      if (this.#beginnings[twoLettersAt(lowerCase, at)] === 0) continue;
       const end = this.#endOfSecret(lowerCase, at);
       if (end === undefined) continue;
       if (at >= copiedTo) scrubbed += text.slice(copiedTo, at) + REDACTED;
@@ -128,8 +128,9 @@ export class Scrubber {
   }
 }
 
+/** Below 16,384. Exact for ASCII; other letters may share a number. */
 function twoLettersAt(text: string, at: number): number {
-  return text.charCodeAt(at) * 65_536 + text.charCodeAt(at + 1);
+  return ((text.charCodeAt(at) << 7) ^ text.charCodeAt(at + 1)) & 16_383;
 }
 
 /** A letter whose lower case has another length, such as İ, stays as it is: so positions in both texts are the same. */
