@@ -1,5 +1,5 @@
 -- For each visible series, how many slices have which status, how many due days are missing, and through which day it is fresh. Every replica
--- reads this at each scrape, so each slice is read once, where other views take several passes.
+-- reads this at each scrape, so the slices of a whole series are read once, and only those of the others again.
 --
 -- A due day is missing if it has no slice, or one whose answer was read before the day was over ("unclosed"). A series is fresh through the
 -- last day before its first day that was not read.
@@ -8,17 +8,17 @@ with known as materialized (
   select * from usage_export.series_days
 ),
 counted as materialized (
-  select series_id, count(*) filter (where due.due and not due.unclosed)::integer as present,
-    count(*) filter (where due.due and not due.unclosed and sl.fetched_at is not null)::integer as days_read,
-    max(sl.usage_date) filter (where due.due and not due.unclosed and sl.fetched_at is not null) as last_read,
-    count(*) filter (where sl.status = 'complete' and (due.due and due.unclosed) is not true)::integer as complete,
+  select series_id, count(*) filter (where is_present)::integer as present,
+    count(*) filter (where is_present and sl.fetched_at is not null)::integer as days_read,
+    max(sl.usage_date) filter (where is_present and sl.fetched_at is not null) as last_read,
+    count(*) filter (where sl.status = 'complete' and (is_due and is_unclosed) is not true)::integer as complete,
     count(*) filter (where sl.status = 'failed')::integer as failed, count(*) filter (where sl.status = 'suspect')::integer as suspect
   from known k
   join usage_export.slice sl using (series_id)
   cross join lateral (
-    select sl.usage_date between k.due_from and k.due_until as due,
-      sl.status = 'complete' and sl.closed_at is null and sl.usage_date <= k.due_until as unclosed
-  ) due
+    select sl.usage_date between k.due_from and k.due_until as is_due, sl.status = 'complete' and sl.closed_at is null as is_unclosed
+  ) day
+  cross join lateral (select is_due and not is_unclosed as is_present) due
   where k.is_whole is not true
   group by series_id
 )

@@ -1,13 +1,11 @@
--- The usage by model that has no price, one row a project, day and group with the quantity of each metric that has none. unpriced_ is false for
--- a quantity for which another metric of the same usage has a price.
+-- The usage by model that has no price, one row a project, day and group with the quantity of each metric that no price is for; NULL or 0 if
+-- there is none. unpriced_ is false for a quantity for which another metric of the same usage has a price.
 create or replace view usage_export.unpriced_usage as
 select r.project_id, r.project, r.usage_date, r.model, r.finality,
-  {{metric: r.$m, r.$m > 0 and (r.has_$m or case '$m'
-    when 'requests' then p.has_price is not true
+  {{metric: r.$m, r.$m > 0 and (r.has_$m or case
+    when '$m' = 'requests' then p.has_price is not true
     -- The three kinds of hours measure the same time, and all usage has requests. Tokens and characters are paid for separately.
-    when 'hours' then p.has_hours_price is not true
-    when 'total_hours' then p.has_hours_price is not true
-    when 'agent_hours' then p.has_hours_price is not true
+    when '$m' in ('hours', 'total_hours', 'agent_hours') then p.has_hours_price is not true
     else true
   end) as unpriced_$m}}
 from (
