@@ -131,8 +131,10 @@ test("ticks do not wait long for a list that hangs, and take it up when it comes
   // After the database's clock was set back, the list is from the future: it is read again.
   const asked = emulator.requests.length;
   await sql`update usage_export.project_list set read_at = read_at + interval '2 hours'`.execute(db);
-  await new ProjectWatch({ app, config, db, onChange: () => {}, onRead: () => {} }).shouldPlan();
-  await expect.poll(() => emulator.requests.length).toBe(asked + 1);
+  const again = Promise.withResolvers<void>();
+  await new ProjectWatch({ app, config, db, onChange: () => {}, onRead: again.resolve }).shouldPlan();
+  await again.promise;
+  expect(emulator.requests).toHaveLength(asked + 1);
 });
 
 test("a worker that has read another list of projects has its configuration taken up before it plans", async () => {

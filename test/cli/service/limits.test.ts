@@ -38,7 +38,7 @@ async function openJudge(decide: (projectId: string, response: ServerResponse) =
 const RATE = 20;
 const CAP = 4;
 
-/** The processes that count as live for the others. */
+/** The registered processes. Another process deletes those that are no longer live. */
 async function processes(): Promise<readonly string[]> {
   const rows = await read(sql<{ id: string }>`select process_id::text as id from usage_export.calling_process`);
   return rows.map(({ id }) => id);
@@ -95,15 +95,15 @@ test("paused keys and hanging calls do not hold back other projects", async ({ c
   // It ends before the judge is closed, which waits for its calls.
   await using _worker = context.work({ USAGE_EXPORT_KEY: undefined });
 
+  const status = async () => (await context.run(["status"], { USAGE_EXPORT_KEY: undefined })).stdout;
+  await expect
+    .poll(status)
+    .toMatch(/calls with the key of file .*paused-0\.key are paused until \d{4}-.* UTC, as the service/);
   await expect.poll(() => Math.min(total("quick"), total("swift"))).toBe(FILTERS);
   // Nobody waited for the end of a pause.
   expect(Math.max(...PAUSED.map(total))).toBeLessThan(FILTERS);
   // Only the first call of the slow project has been answered, and one of the four slots is left to the others.
   expect(total("slow")).toBeLessThanOrEqual(4);
-  const status = await context.run(["status"], { USAGE_EXPORT_KEY: undefined });
-  expect(status.stdout).toMatch(
-    /calls with the key of file .*paused-0\.key are paused until \d{4}-.* UTC, as the service/,
-  );
   slow.resolve();
   expect(await waitForRuns(db, 1)).toMatchObject([{ status: "ok" }]);
   // All that was answered with 429 is read, and nothing twice. Calls may have been on their way when the first was answered.
