@@ -25,6 +25,9 @@ import { ALL_USAGE } from "../usage/sample-request.ts";
 
 export type Numbers = Readonly<Partial<Record<(typeof METRICS)[number], string>>>;
 
+/** The number of a fetch that begins now. */
+export const nextFetchNo = (db: Database) => openFetchNumbers(db)();
+
 /** A project of its own for each test, so that tests of one file do not see each other's numbers. */
 export function newProject(): Project {
   const id = randomUUID();
@@ -127,7 +130,7 @@ export async function answerOf(db: Database, ...[seriesId, answered, part = {}]:
   const grouping = rows[0]?.grouping ?? "endpoint";
   const { emptyGuard = "confirm", cliffGuard = "confirm", undated = "snapshot", ...rest } = part;
   return {
-    ...{ seriesId, grouping, runId: randomUUID(), fetchNo: rest.fetchNo ?? (await openFetchNumbers(db)()) },
+    ...{ seriesId, grouping, runId: randomUUID(), fetchNo: rest.fetchNo ?? (await nextFetchNo(db)) },
     slices: Array.isArray(answered) ? answered : slicesOf(grouping, answered as Usage),
     askedMs: performance.now(),
     rules: { emptyGuard, cliffGuard, undated },
@@ -153,7 +156,7 @@ export async function fail(
   days: readonly Day[],
   part: Partial<Parameters<typeof recordFailure>[1]> = {},
 ): Promise<void> {
-  const fetchNo = part.fetchNo ?? (await openFetchNumbers(db)());
+  const fetchNo = part.fetchNo ?? (await nextFetchNo(db));
   await recordFailure(db, { seriesId, days, reason: "down", ...part, fetchNo });
 }
 

@@ -5,7 +5,6 @@ import { pino } from "pino";
 import { beforeEach, expect, test } from "vitest";
 import { readByStatements } from "../../src/db/connection/transaction.ts";
 import { recordFailure } from "../../src/db/usage/failures.ts";
-import { openFetchNumbers } from "../../src/db/usage/fetch-numbers.ts";
 import { amounts } from "../../src/facts/amounts.ts";
 import { CHARGED_BY, chargeback } from "../../src/facts/chargeback.ts";
 import { coverage } from "../../src/facts/coverage.ts";
@@ -14,7 +13,7 @@ import { openApi } from "../../src/web/api.ts";
 import { newIntent, newKey, newRotation } from "../db/keys/written-ledger.ts";
 import { forgetAll, storeSeries } from "../db/reported-usage.ts";
 import { storeBills, sumOf } from "../db/stored-charges.ts";
-import { daysBack, newProject, newSeries, rowOf, rowsOn, store } from "../db/stored-usage.ts";
+import { daysBack, newProject, newSeries, nextFetchNo, rowOf, rowsOn, store } from "../db/stored-usage.ts";
 import { readCsv } from "../show/read-csv.ts";
 import { testDatabase } from "../support/database.ts";
 
@@ -36,7 +35,7 @@ test("the projects that lack the most come first, with the state of each day: ol
     { project: good, grouping: "none", usage: usage([1, 2, 3, 4]), due: period, windowDays: 1 },
   ]);
   const failure = { seriesId, days: [back(2), back(1)], reason: "the service was away" };
-  await recordFailure(db, { ...failure, fetchNo: await openFetchNumbers(db)() });
+  await recordFailure(db, { ...failure, fetchNo: await nextFetchNo(db) });
 
   const all = await read();
   const gap = { source: "usage", grouping: "model", filter: "all" };

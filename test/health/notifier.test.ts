@@ -6,10 +6,9 @@ import { beforeEach, expect, test } from "vitest";
 import { inTransaction } from "../../src/db/connection/transaction.ts";
 import { lockJob, markScheduled } from "../../src/db/jobs/jobs.ts";
 import { recordFailure } from "../../src/db/usage/failures.ts";
-import { openFetchNumbers } from "../../src/db/usage/fetch-numbers.ts";
 import { markDue } from "../../src/db/usage/stored-series.ts";
 import { farSchedule } from "../cli/small-config.ts";
-import { daysBack, store, total } from "../db/stored-usage.ts";
+import { daysBack, nextFetchNo, store, total } from "../db/stored-usage.ts";
 import { testDatabase } from "../support/database.ts";
 import { type NotifierFixture, openNotifierFixture, SECRET } from "./test-notifier.ts";
 
@@ -146,7 +145,7 @@ async function twoGaps({ seriesId }: NotifierFixture): Promise<(days: number) =>
 test("missing and failed days are notified once, and once more when they are read", async () => {
   await using fixture = await openNotifierFixture(db);
   const back = await twoGaps(fixture);
-  const fetchNo = await openFetchNumbers(db)();
+  const fetchNo = await nextFetchNo(db);
   await recordFailure(db, { seriesId: fixture.seriesId, days: [back(2)], fetchNo, reason: "down" });
   for (let i = 0; i < 2; i++) await fixture.notifier().tick();
   expect(fixture.texts).toEqual([
@@ -163,7 +162,7 @@ test("missing and failed days are notified once, and once more when they are rea
 test("a day that is refused every night is notified once", async () => {
   await using fixture = await openNotifierFixture(db);
   const days = [(await daysBack(db))(2)];
-  const fetchNo = await openFetchNumbers(db)();
+  const fetchNo = await nextFetchNo(db);
   await recordFailure(db, { seriesId: fixture.seriesId, days, fetchNo, reason: "404" });
   for (let night = 0; night < 5; night++) {
     await fixture.endRun("failed", "refused");
@@ -199,7 +198,7 @@ test("the dead man's switch is pinged once a minute while all is well, and not w
   const pings = fixture.requests.length;
   const day = (await daysBack(db))(1);
   const { seriesId } = fixture;
-  await recordFailure(db, { seriesId, days: [day], fetchNo: await openFetchNumbers(db)(), reason: "down" });
+  await recordFailure(db, { seriesId, days: [day], fetchNo: await nextFetchNo(db), reason: "down" });
   await fixture.notifier("deadMan").tick();
   expect(fixture.requests).toHaveLength(pings);
 

@@ -14,7 +14,7 @@ import type { Service } from "../../src/service/service.ts";
 import type { UsageRequest } from "../../src/usage/plan.ts";
 import { ALL_USAGE, seriesKey } from "../../src/usage/series.ts";
 import type { AnswerRules } from "../../src/usage/slice-decision.ts";
-import { coverageOf, newSeries, store } from "../db/stored-usage.ts";
+import { coverageOf, newSeries, nextFetchNo, store } from "../db/stored-usage.ts";
 import { KEY_RING, openTestService, serve } from "../service/open-test-service.ts";
 import { testDatabase } from "../support/database.ts";
 import { answeringJson, answerJson } from "../support/scripted-server.ts";
@@ -115,7 +115,7 @@ async function make(
   const context = { ...contextOf(service), ...shared, ...part };
   const lines: string[] = [];
   const log = pino({}, { write: (line) => lines.push(line) });
-  const run = { runId: randomUUID(), job: sampleJob(), runDay: RUN_DAY, log, fetchNo: await openFetchNumbers(db)() };
+  const run = { runId: randomUUID(), job: sampleJob(), runDay: RUN_DAY, log, fetchNo: await nextFetchNo(db) };
   await meanwhile(stored);
   const window = { start: DAY, end: DAY };
   const outcome = await makeRequest(context, { ...run, check: new FilterCheck(context) }, { series, window });
@@ -152,7 +152,7 @@ test("an answer is newer than what another process stored before its last attemp
   });
   const { outcome } = await make(service, {
     // Without spare numbers, which may be some milliseconds older than their call.
-    fetchNumbers: () => openFetchNumbers(db)(),
+    fetchNumbers: () => nextFetchNo(db),
     meanwhile: async (series) => {
       seriesId = series.seriesId;
     },

@@ -14,7 +14,6 @@ import { migrateToLatest } from "../../src/db/connection/migrate.ts";
 import { storeBudgets, storePrices } from "../../src/db/prices-and-budgets.ts";
 import { storeListedKeys } from "../../src/db/project-facts.ts";
 import { recordFailure } from "../../src/db/usage/failures.ts";
-import { openFetchNumbers } from "../../src/db/usage/fetch-numbers.ts";
 import { markDue, registerSeries, seriesIdOf } from "../../src/db/usage/stored-series.ts";
 import type { NormalisedSlice } from "../../src/usage/answer-rows.ts";
 import { type Day, daysOf } from "../../src/usage/days.ts";
@@ -22,7 +21,7 @@ import { configuredSeries } from "../../src/usage/plan.ts";
 import type { Series } from "../../src/usage/series.ts";
 import { openMonitoring } from "../../src/worker/monitoring.ts";
 import { billed } from "../db/stored-billing.ts";
-import { daysBack, rowOf, rowsOn, store, total } from "../db/stored-usage.ts";
+import { daysBack, nextFetchNo, rowOf, rowsOn, store, total } from "../db/stored-usage.ts";
 import { silentApp } from "../support/silent-app.ts";
 
 const DAYS = 75;
@@ -91,7 +90,7 @@ export async function storeWorld(db: Database, world: World): Promise<Config> {
     const failed = days.slice(DAYS - failedDays);
     if (failed.length > 0)
       await recordFailure(db, {
-        ...{ seriesId, days: failed, fetchNo: await openFetchNumbers(db)(), reason: REASON, code: "unavailable" },
+        ...{ seriesId, days: failed, fetchNo: await nextFetchNo(db), reason: REASON, code: "unavailable" },
       });
   }
   await sql`analyze`.execute(db);

@@ -7,12 +7,11 @@ import { expect, test } from "vitest";
 import { z } from "zod";
 import { readByStatements } from "../../src/db/connection/transaction.ts";
 import { recordFailure } from "../../src/db/usage/failures.ts";
-import { openFetchNumbers } from "../../src/db/usage/fetch-numbers.ts";
 import { Answer } from "../../src/facts/answer.ts";
 import { Secret } from "../../src/secret.ts";
 import { openApi } from "../../src/web/api.ts";
 import { forgetAll, storeSeries } from "../db/reported-usage.ts";
-import { daysBack, newProject } from "../db/stored-usage.ts";
+import { daysBack, newProject, nextFetchNo } from "../db/stored-usage.ts";
 import { STORABLE_NAMES } from "../show/hostile-names.ts";
 import { testDatabase } from "../support/database.ts";
 import { testMonitor } from "./test-monitor.ts";
@@ -40,7 +39,7 @@ function usageOn(hours: string) {
 }
 
 async function fail(seriesId: number, day: string): Promise<void> {
-  const fetchNo = await openFetchNumbers(db)();
+  const fetchNo = await nextFetchNo(db);
   await recordFailure(db, { seriesId, days: [day], reason: "the service was away", fetchNo });
 }
 

@@ -4,9 +4,19 @@ import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import type { Database } from "../../../src/db/connection/database.ts";
-import { openFetchNumbers } from "../../../src/db/usage/fetch-numbers.ts";
 import { METRICS } from "../../../src/usage/metrics.ts";
-import { coverageOf, newSeries, rowOf, rowsOn, rowVersions, shown, store, UNGUARDED, view } from "../stored-usage.ts";
+import {
+  coverageOf,
+  newSeries,
+  nextFetchNo,
+  rowOf,
+  rowsOn,
+  rowVersions,
+  shown,
+  store,
+  UNGUARDED,
+  view,
+} from "../stored-usage.ts";
 
 const FIRST = "2026-03-16";
 const SECOND = "2026-03-17";
@@ -15,7 +25,7 @@ export function testMerge(db: Database): void {
   test("the same answer again writes no row, and changes no time of change", async () => {
     const { project, seriesId } = await newSeries(db, "endpoint", { usage: { [FIRST]: { listen: "1", speak: "1" } } });
     const slices = { [FIRST]: { listen: "2" }, [SECOND]: { listen: "2", speak: "3" } };
-    const answer = { fetchNo: await openFetchNumbers(db)(), runId: randomUUID() };
+    const answer = { fetchNo: await nextFetchNo(db), runId: randomUUID() };
     await store(db, seriesId, slices, answer);
     const before = await rowVersions(db, seriesId);
     expect(before).toHaveLength(4);

@@ -4,11 +4,20 @@ import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
 import { afterAll, expect, test } from "vitest";
 import { openPostgres } from "../../../src/db/connection/database.ts";
-import { openFetchNumbers } from "../../../src/db/usage/fetch-numbers.ts";
 import type { Project } from "../../../src/usage/series.ts";
 import { testDatabase } from "../../support/database.ts";
 import { runStatement } from "../../support/postgres-admin.ts";
-import { coverageOf, fail, newProject, newSeries, shown, store, type Usage, view } from "../stored-usage.ts";
+import {
+  coverageOf,
+  fail,
+  newProject,
+  newSeries,
+  nextFetchNo,
+  shown,
+  store,
+  type Usage,
+  view,
+} from "../stored-usage.ts";
 
 const ROUNDS = 40;
 const DAYS = ["2026-03-15", "2026-03-16", "2026-03-17"];
@@ -31,8 +40,8 @@ const statuses = async (project: Project) => (await coverageOf(db, project)).map
 test("of two answers for the same slices that are stored at once, the one of the later fetch is shown, whole", async () => {
   const { project, seriesId } = await newSeries(db);
   for (let round = 1; round <= ROUNDS; round++) {
-    const earlier = await openFetchNumbers(db)();
-    const later = await openFetchNumbers(db)();
+    const earlier = await nextFetchNo(db);
+    const later = await nextFetchNo(db);
     await Promise.all([
       store(db, seriesId, answer(round), { fetchNo: earlier }),
       store(other, seriesId, answer(round + 1_000), { fetchNo: later }),
@@ -53,7 +62,7 @@ test("an answer and the failure of an earlier fetch, stored at once, leave the d
   for (let round = 1; round <= ROUNDS; round++) {
     const { project, seriesId } = await newSeries(db);
     await store(db, seriesId, answer(1, DAYS.slice(round % 3, (round % 3) + 1)));
-    const fetchNo = await openFetchNumbers(db)();
+    const fetchNo = await nextFetchNo(db);
     await Promise.all([store(db, seriesId, answer(2)), fail(other, seriesId, DAYS, { fetchNo })]);
     expect(await statuses(project)).toEqual(["complete", "complete", "complete"]);
   }
@@ -69,7 +78,7 @@ test("a failure and an answer that waited for the same day do not deadlock", asy
   await using replica = openPostgres(url);
   const { seriesId } = await newSeries(db);
   await store(db, seriesId, answer(1, DAYS.slice(0, 1)));
-  const fetchNo = await openFetchNumbers(db)();
+  const fetchNo = await nextFetchNo(db);
   const everyone = await db.transaction().execute(async (tx) => {
     await sql`select from usage_export.slice where series_id = ${seriesId} for update`.execute(tx);
     const failure = fail(replica, seriesId, DAYS, { fetchNo });
@@ -116,11 +125,11 @@ test.each([
     const { project, seriesId } = await newSeries(db, "endpoint", { usage });
     const { waits } = await db.transaction().execute(async (tx) => {
       await sql`select from usage_export.slice where series_id = ${seriesId} for update`.execute(tx);
-      const before = await openFetchNumbers(db)();
+      const before = await nextFetchNo(db);
       const waits = store(other, seriesId, usage);
       await expect.poll(waiting).toHaveLength(1);
       // Writes what another writer would: other numbers, their hash, and its own fetch number.
-      const fetchNo = fetched === "before" ? before : await openFetchNumbers(db)();
+      const fetchNo = fetched === "before" ? before : await nextFetchNo(db);
       await sql`update usage_export.snapshot_row set requests = 2 where series_id = ${seriesId}`.execute(tx);
       await sql`
         update usage_export.slice set content_hash = 'another', fetch_no = ${fetchNo} where series_id = ${seriesId}

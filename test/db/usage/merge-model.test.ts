@@ -5,7 +5,6 @@ import { randomUUID } from "node:crypto";
 import fc from "fast-check";
 import { sql } from "kysely";
 import { expect, test } from "vitest";
-import { openFetchNumbers } from "../../../src/db/usage/fetch-numbers.ts";
 import { addDays, daysOf } from "../../../src/usage/days.ts";
 import type { Project } from "../../../src/usage/series.ts";
 import { testDatabase } from "../../support/database.ts";
@@ -13,6 +12,7 @@ import {
   fail,
   makeDoubtsAnHourOlder,
   newSeries,
+  nextFetchNo,
   requestsByDay,
   rowOf,
   rowsOn,
@@ -89,12 +89,12 @@ test("after any sequence of readings the views show what the model says, now and
       const { project, seriesId } = await newSeries(db);
       const runs = new Map(["run 1", "run 2", "run 3"].map((run) => [run, randomUUID()]));
       const kept = new Map<string, DayState>();
-      const fetches = [await openFetchNumbers(db)(), await openFetchNumbers(db)()];
+      const fetches = [await nextFetchNo(db), await nextFetchNo(db)];
       const past: { readonly moment: string; readonly shows: unknown }[] = [];
       let hour = 0;
 
       for (const step of steps) {
-        fetches.push(await openFetchNumbers(db)());
+        fetches.push(await nextFetchNo(db));
         const fetchNo = fetches.at(-1 - step.late) ?? 0;
         const days = Object.entries(step.days);
         if (step.kind === "an hour passes") {

@@ -3,7 +3,6 @@
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import type { Database } from "../../../src/db/connection/database.ts";
-import { openFetchNumbers } from "../../../src/db/usage/fetch-numbers.ts";
 import type { AnswerRow, NormalisedSlice } from "../../../src/usage/answer-rows.ts";
 import type { Project } from "../../../src/usage/series.ts";
 import {
@@ -12,6 +11,7 @@ import {
   fail,
   inShort,
   newSeries,
+  nextFetchNo,
   rowOf,
   rowsOn,
   shown,
@@ -89,8 +89,8 @@ export function testUndated(db: Database): void {
 
   test("an answer stored twice makes one snapshot, and an older one is stale, however late it comes", async () => {
     const { project, seriesId } = await newSeries(db);
-    const early = await openFetchNumbers(db)();
-    const fetchNo = await openFetchNumbers(db)();
+    const early = await nextFetchNo(db);
+    const fetchNo = await nextFetchNo(db);
     for (const rowsChanged of [1, 0]) {
       expect(await storeSummary(seriesId, { listen: "2" }, { fetchNo })).toMatchObject({ rowsChanged });
     }
@@ -104,7 +104,7 @@ export function testUndated(db: Database): void {
   test("answers that are stored at once are snapshots or stale, and the newest snapshot is that of the newest fetch", async () => {
     const { project, seriesId } = await newSeries(db);
     const fetches = [];
-    for (let i = 0; i < 6; i++) fetches.push(await openFetchNumbers(db)());
+    for (let i = 0; i < 6; i++) fetches.push(await nextFetchNo(db));
     const results = await Promise.all(
       fetches.map((fetchNo) => storeSummary(seriesId, { listen: String(fetchNo) }, { fetchNo })),
     );

@@ -5,11 +5,10 @@ import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { databaseNow, openPostgres } from "../../../src/db/connection/database.ts";
 import { endProjects, finishRun, heartbeatRun, startRun } from "../../../src/db/jobs/runs.ts";
-import { openFetchNumbers } from "../../../src/db/usage/fetch-numbers.ts";
 import { NO_COUNTS } from "../../../src/usage/counts.ts";
 import { testDatabase } from "../../support/database.ts";
 import { runStatement } from "../../support/postgres-admin.ts";
-import { coverageOf, fail, newSeries, setDue, shown, store } from "../stored-usage.ts";
+import { coverageOf, fail, newSeries, nextFetchNo, setDue, shown, store } from "../stored-usage.ts";
 
 const { url, directUrl } = await testDatabase();
 
@@ -48,7 +47,7 @@ test("the functions and operators of a hostile schema do not change what is stor
   await fail(db, seriesId, ["2026-03-17"]);
   await endProjects(db, [{ runId, projectId: "p", counts: { ...NO_COUNTS, failed: 1 }, error: "down" }]);
   await finishRun(db, runId, "failed", "down");
-  expect(await openFetchNumbers(db)()).not.toBe(await openFetchNumbers(db)());
+  expect(await nextFetchNo(db)).not.toBe(await nextFetchNo(db));
 
   await runStatement(directUrl, `alter database ${name} reset search_path`);
   await using clean = openPostgres(directUrl);

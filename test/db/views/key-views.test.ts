@@ -125,9 +125,11 @@ test("bi.api_keys shows a rotation's keys in order, with their state, use and li
     "accessor",
     "first_seen_in_use",
     "last_seen_in_use",
+    "key_tags",
+    "unlisted_since",
   ];
   const rows = await view(db, "api_keys", project);
-  const shown = rows.map((row) => [...columns, "key_tags", "unlisted_since"].map((column) => row[column]));
+  const shown = rows.map((row) => columns.map((column) => row[column]));
   expect(shown.sort()).toEqual([
     [1, first, "draining", ["member"], first, "2026-03-15", "2026-03-16", '["a","b"]', expect.any(Date)],
     [2, second, "draining", ["member"], null, null, null, null, null],
