@@ -1,4 +1,4 @@
-// Makes text from elsewhere safe for a line of a log, a terminal or an HTML page, shortens it, and lists texts. Pure.
+// Makes text from elsewhere safe for a line of a log, a terminal or an HTML page, shortens it, and joins texts and lists. Pure.
 
 /** One line without control or direction characters, which could forge log lines or control a terminal. */
 export function toPrintableLine(text: string): string {

@@ -26,7 +26,7 @@ import { writeFileAtomically } from "./output.ts";
 const BACKFILL_DAYS = 30;
 const PROJECT_ID = "demo";
 
-/** Not the variable of the packaged example, so that a real key of the environment is never sent anywhere. */
+/** This is not the variable of the packaged example, so that a real key of the environment is never sent anywhere. */
 const KEY_VARIABLE = "USAGE_EXPORT_DEMO_KEY";
 
 type DemoOptions = { /** Keeps the dashboard up. */ readonly serve?: boolean };

@@ -3,8 +3,7 @@
 import { type RawBuilder, sql } from "kysely";
 import type { Budget, Price } from "../config/money.ts";
 import type { Window } from "../usage/days.ts";
-import type { BudgetUse } from "../usage/money.ts";
-import { priceFilterKey, unitFactor, withEnds } from "../usage/money.ts";
+import { type BudgetUse, priceFilterKey, unitFactor, withEnds } from "../usage/money.ts";
 import type { Database } from "./connection/database.ts";
 import { storeConfigured, type Tx } from "./connection/transaction.ts";
 

@@ -281,7 +281,7 @@ const READING_MS_MAX = 10_000;
 type Fetch<T> = (service: Service, projectId: string, key: Secret, signal: AbortSignal) => Promise<T>;
 
 /**
- * Called once a run. The list of keys is stored so that a deleted key keeps its comment and tags. Balances and line items are read only by a
+ * Called once a run for each project. The list of keys is stored so that a deleted key keeps its comment and tags. Balances and line items are read only by a
  * run of billing: a key for usage may lack the scope. Never throws: the run has succeeded without them.
  */
 export async function readKeysAndBalances(context: ExportContext, project: Project, source: Source): Promise<void> {

@@ -156,7 +156,7 @@ async function deliverToSinks({ ledger }: RotationRun, { intentId }: LedgerKey, 
   if (failures[0]) throw failures[0];
 }
 
-// The cleanup of replaced and lost keys. Each step returns whether it has changed the ledger or the service.
+// The cleanup of replaced and lost keys. Each step returns whether it did what its plan says.
 
 export async function takeCleanupStep(rotation: RotationRun, step: CleanupStep): Promise<boolean> {
   switch (step.kind) {
@@ -212,7 +212,7 @@ async function deleteUnused(rotation: RotationRun, key: LedgerKey, reason: strin
   return true;
 }
 
-/** Returns false: nothing has changed. */
+/** Returns false, as the step was not done. */
 function reportKept({ context, kept }: RotationRun, key: LedgerKey, reason: string): false {
   context.app.log.warn({ apiKeyId: key.apiKeyId, reason }, "replaced key kept");
   kept.push(`${keyNameOf(key)}: ${reason}`);

@@ -28,7 +28,7 @@ export function readAnswer(what: string, reply: Reply, method: ServiceCall["meth
 }
 
 function bodyValue({ status, headers, body }: Reply, redact: Redact): unknown {
-  // If that part is valid JSON, it would be taken for the whole answer.
+  // A 206 has a part of an answer, which would be taken for the whole if it is valid JSON.
   if (status === 206) throw new SyntaxError("it is only a part of one");
   if (!isUncompressed(headers)) {
     throw new SyntaxError(`it is compressed (${headerForMessage(headers, "content-encoding", redact)})`);

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { decimalText, ExactNumber } from "../decimal.ts";
 import { AppError } from "../errors.ts";
 import type { Secret } from "../secret.ts";
-import { toPrintableLine, truncate } from "../text.ts";
+import { present, toPrintableLine, truncate } from "../text.ts";
 import type { Source } from "../usage/dimensions.ts";
 import type { Project } from "../usage/series.ts";
 import { Id, parseAnswer, undefinedFor } from "./answer.ts";
@@ -61,7 +61,7 @@ function readList({ projects, limit }: z.output<typeof ProjectsAnswer>) {
 
 const OptionalText = z.string().optional().catch(undefined);
 /** Undefined if the service does not list them. Unreadable entries are dropped. */
-const Names = z.array(OptionalText).nullish().catch(undefined).transform(present);
+const Names = z.array(OptionalText).nullish().catch(undefined).transform(readable);
 /** In dialect "2026" the service filters by `model_id`, not by the name. */
 const Model = z
   .object({ name: z.string(), model_id: OptionalText })
@@ -71,8 +71,8 @@ const Model = z
 
 /** In `features`, an unreadable entry makes the whole answer unreadable. */
 const FieldsAnswer = z.object({
-  features: z.array(z.string()).nullish().transform(present),
-  models: z.array(Model).nullish().catch(undefined).transform(present),
+  features: z.array(z.string()).nullish().transform(readable),
+  models: z.array(Model).nullish().catch(undefined).transform(readable),
   tags: Names,
 });
 
@@ -91,8 +91,8 @@ const BillingFieldsAnswer = z
     return { accessor, deployment, line_item: lineItems && Object.keys(lineItems), tags, labels };
   });
 
-function present<T>(entries: readonly (T | undefined)[] | null | undefined): readonly T[] | undefined {
-  return entries?.filter((entry) => entry !== undefined);
+function readable<T>(entries: readonly (T | undefined)[] | null | undefined): readonly T[] | undefined {
+  return entries ? present(entries) : undefined;
 }
 
 export type ListedFields = Readonly<z.output<typeof FieldsAnswer>>;

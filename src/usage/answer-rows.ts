@@ -176,7 +176,7 @@ function numbersJson(numbers: Readonly<Record<string, string | null>>): string |
 
 function readMetric(value: unknown, rowNo: number, metric: StoredMetric): string | null {
   // JavaScript writes these numbers, which most values are, without an exponent. Without this line normalising takes 4 % more processor time.
-  if (typeof value === "number" && value >= 1e-6 && value < 1e21) return String(value);
+  if (typeof value === "number" && (value === 0 || (value >= 1e-6 && value < 1e21))) return String(value);
   if (value === undefined || value === null) return null;
   if (!isNumber(value)) throw badAnswer(`results[${rowNo}].${metric}: expected a number, got ${describeJson(value)}`);
   const text = finiteText(value, rowNo, metric);

@@ -202,7 +202,10 @@ export function splitWindow(window: Window): Window[] {
   return windows;
 }
 
-/** How many requests of a project run at once. A single project fills all slots. One of several leaves a slot free, as its calls may hang. */
+/**
+ * How many requests of a project run at once. A single project has twice as many as slots, so that none is idle. One of several
+ * leaves a slot free, as its calls may hang.
+ */
 export function requestsAtOnce(maxConcurrent: number, projects: number): number {
   return projects === 1 ? 2 * maxConcurrent : Math.max(1, maxConcurrent - 1);
 }

@@ -15,7 +15,7 @@ import type { ProcessMetrics } from "../show/prometheus.ts";
 import type { Liveness } from "./liveness.ts";
 import { requireSecrets } from "./monitor-secrets.ts";
 
-/** `app.signal` aborts the claimed jobs. A worker that is told to stop lets them finish without aborting this signal. */
+/** `app.signal` aborts the claimed jobs. A worker that is told to stop aborts it only if they take longer than `drainSeconds`. */
 export type WorkerContext = ExportContext & { readonly queue: Queue };
 
 /** What a worker is started with, and keeps when it takes up another configuration. */
