@@ -37,7 +37,6 @@ create table usage_export.api_key (
   requested_at       timestamptz not null default now(),
   created_at         timestamptz,
   expires_at         timestamptz,
-  verified_at        timestamptz,
   active_since       timestamptz,
   -- When a rollback made it active again: its age counts from then on.
   rollback_at        timestamptz,
@@ -55,11 +54,10 @@ create unique index api_key_active on usage_export.api_key (rotation) where stat
 comment on table usage_export.api_key is 'The keys that rotations created, or may have created';
 
 create table usage_export.key_delivery (
-  rotation     text        not null references usage_export.rotation,
-  sink         text        not null,
+  rotation  text not null references usage_export.rotation,
+  sink      text not null,
   -- A sink holds one key: the one that was delivered last.
-  intent_id    text        not null references usage_export.api_key,
-  delivered_at timestamptz not null default now(),
+  intent_id text not null references usage_export.api_key,
   primary key (rotation, sink)
 );
 comment on table usage_export.key_delivery is 'Which key each sink holds';

@@ -18,9 +18,8 @@ comment on table usage_export.call_pause is 'Until when no process calls with a 
 
 create table usage_export.service_dialect (
   -- The service's address, as configured.
-  service  text        primary key,
-  dialect  text        not null check (dialect in ('interface', '2026')),
-  found_at timestamptz not null default now()
+  service text primary key,
+  dialect text not null check (dialect in ('interface', '2026'))
 );
 comment on table usage_export.service_dialect is 'The dialect that a probe found, for all processes and runs';
 

@@ -18,7 +18,6 @@ create table usage_export.series (
   next_due_at   timestamptz,
   -- Since when answers have carried no date; null while they carry one.
   undated_since timestamptz,
-  created_at    timestamptz not null default now(),
   -- Since when no export is configured for it.
   retired_at    timestamptz,
   -- Since when another series has its name. It is hidden from the views, so that no day is shown twice.

@@ -15,7 +15,7 @@ export async function storedDialect(db: Database, serviceUrl: string): Promise<D
 export async function storeDialect(db: Database, serviceUrl: string, dialect: Dialect): Promise<void> {
   const store = sql`
     insert into usage_export.service_dialect as known (service, dialect) values (${serviceUrl}, ${dialect})
-    on conflict (service) do update set dialect = excluded.dialect, found_at = now() where known.dialect <> excluded.dialect
+    on conflict (service) do update set dialect = excluded.dialect where known.dialect <> excluded.dialect
   `;
   await execute(db, store);
 }

@@ -20,7 +20,6 @@ export type Tables = {
     requested_at: Generated<Date>;
     created_at: Date | null;
     expires_at: Date | null;
-    verified_at: Date | null;
     active_since: Date | null;
     rollback_at: Date | null;
     draining_since: Date | null;
@@ -112,7 +111,6 @@ export type Tables = {
     rotation: string;
     sink: string;
     intent_id: string;
-    delivered_at: Generated<Date>;
   };
   "usage_export.key_event": {
     event_id: GeneratedAlways<string>;
@@ -229,7 +227,6 @@ export type Tables = {
     due_through: string | null;
     next_due_at: Date | null;
     undated_since: Date | null;
-    created_at: Generated<Date>;
     retired_at: Date | null;
     superseded_at: Date | null;
   };
@@ -243,7 +240,6 @@ export type Tables = {
   "usage_export.service_dialect": {
     service: string;
     dialect: "interface" | "2026";
-    found_at: Generated<Date>;
   };
   "usage_export.slice": {
     series_id: number;

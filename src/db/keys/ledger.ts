@@ -195,7 +195,7 @@ type KeyPatch = UpdateObject<Tables, "usage_export.api_key">;
 
 const KEY_PATCHES: Readonly<Record<KeyChange, (note: string) => KeyPatch>> = {
   orphan: (note) => ({ state: "orphan", step: null, note }),
-  verified: () => ({ step: "verified", verified_at: NOW }),
+  verified: () => ({ step: "verified" }),
   discarded: (note) => ({ state: "draining", step: null, draining_since: NOW, due_for_removal_at: NOW, note }),
   "due-for-removal": (note) => ({ due_for_removal_at: NOW, note }),
   "in-use": (note) => ({ due_for_removal_at: null, note }),
@@ -226,7 +226,7 @@ async function applyChange(tx: Tx, job: RotationConfig, change: LedgerChange, no
     case "delivered":
       await sql`
         insert into usage_export.key_delivery (rotation, sink, intent_id) values (${job.name}, ${change.sink}, ${change.intentId})
-        on conflict (rotation, sink) do update set intent_id = excluded.intent_id, delivered_at = clock_timestamp()
+        on conflict (rotation, sink) do update set intent_id = excluded.intent_id
       `.execute(tx);
       return;
     case "active":
