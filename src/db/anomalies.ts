@@ -118,20 +118,15 @@ export async function judgePendingDays(db: Database, { sensitivity }: AnomalySet
   return rows;
 }
 
-/** A verdict on a usual day ends the alert about an earlier day, so it is kept for so many days beyond the window. */
+/** How long beyond its window a verdict on a usual day is kept. It ends the alert about an earlier day, which is over after 14 days anyway. */
 const KEPT_DAYS = 60;
 
-/** Removes verdicts on usual days that nothing is computed from any more. The newest of each project and filter stays. */
+/** Removes verdicts on usual days that nothing is computed from any more. */
 async function removeOldVerdicts(tx: Tx): Promise<void> {
   await sql`
     delete from usage_export.judged_day j using usage_export.series s
     where s.series_id = j.series_id and j.verdict in ('normal', 'not judged')
-      and j.judged_at < now() - make_interval(days => ${KEPT_DAYS})
       and j.usage_date < (now() at time zone 'UTC')::date - coalesce(s.window_days, 0) - ${KEPT_DAYS}::integer
-      and exists (
-        select from usage_export.judged_day later
-        where later.project_id = j.project_id and later.filter_key = j.filter_key and later.usage_date > j.usage_date
-      )
   `.execute(tx);
 }
 
