@@ -1,4 +1,4 @@
-// Judges whether the usage of a day is unusual: on the morning after it, and once more when it has become final.
+// Judges whether the usage of a day is unusual: the newest day when it was read, and every day when it has become final.
 
 import { sql } from "kysely";
 import type { Day } from "../usage/days.ts";
