@@ -53,12 +53,10 @@ async function readSeen(
   const filtersOfJob = new Set(job.filters.map(filterKey));
   for (const fanOut of job.fanOuts ?? []) {
     const { dimension, atMost } = fanOut;
-    const read = async (days: Window | undefined) =>
+    const seenOn = async (days: Window | undefined) =>
       Map.groupBy(days ? await storedValues(db, ids, fanOut, days) : [], ({ projectId }) => projectId);
-    const [recent, onAskedDays] = [await read(window), await read(askedDays)];
+    const [recent, onAskedDays] = [await seenOn(window), await seenOn(askedDays)];
     for (const id of ids) {
-      // The values with the most requests come first.
-      const mostUsed = (values: readonly StoredValue[] = []) => values.filter(isUsable).slice(0, atMost);
       const values = new Map<string, SeenValue>();
       const add = (value: string, days: Window | undefined) => {
         const filter = seenFilter(dimension, value);
@@ -67,10 +65,15 @@ async function readSeen(
         if (!filtersOfJob.has(key) && !values.has(key))
           values.set(key, { filter: configured.get(key) ?? filter, days });
       };
-      const seenInWindow = mostUsed(recent.get(id));
-      for (const { value, firstDay, lastRead } of seenInWindow) add(value, { start: firstDay, end: lastRead });
-      for (const { value } of mostUsed(onAskedDays.get(id))) add(value, undefined); // Not seen in the window, so without days.
-      const leftOut = (recent.get(id)?.[0]?.valuesOfProject ?? 0) - seenInWindow.length;
+      // The values with the most requests come first.
+      const [inWindow, onOtherDays] = [recent.get(id) ?? [], onAskedDays.get(id) ?? []];
+      const usable = inWindow.filter(isUsable);
+      const read = usable.slice(0, atMost);
+      for (const { value, firstDay, lastRead } of read) add(value, { start: firstDay, end: lastRead });
+      // Not seen in the window, so without days.
+      for (const { value } of onOtherDays.filter(isUsable).slice(0, atMost)) add(value, undefined);
+      const unusable = inWindow.length - usable.length;
+      const leftOut = (inWindow[0]?.valuesOfProject ?? 0) - unusable - read.length;
       seen.set(id, [...(seen.get(id) ?? []), { dimension, values: [...values.values()], leftOut }]);
     }
   }

@@ -69,6 +69,17 @@ test("a fan-out reads at most `atMost` values and says how many it leaves out", 
   expect(stderr).toMatch(/leftOut\W+101\b/);
 });
 
+test("a value that no filter can have is not read, and is no value left out because of `atMost`", async ({ context }) => {
+  const unusable = ["key  d", "e".repeat(257)].map((accessor) => ({ accessor, model: ["nova-3"], requests: 9 }));
+  await context.setUp({ exports: [EACH] }, { usage: () => [...USAGE, ...unusable] });
+
+  await context.run(["export"]);
+  const { status, stderr } = await context.run(["export"]);
+  expect(status).toBe(0);
+  expect(stderr).not.toContain("more values were seen");
+  expect(Object.keys(await byModelAndKey())).toHaveLength(4);
+});
+
 test("a fan-out by tags reads each tag by itself, also from sets of tags", async ({ context }) => {
   const exports = [{ groupings: ["tags", "model"], filters: [{ name: "all" }, { each: "tags" }] }];
   await context.setUp({ exports }, { usage: () => USAGE });
