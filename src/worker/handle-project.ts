@@ -136,11 +136,10 @@ async function readProject(
  * `settled` counts the slices of the window that were read since the run began, by its earlier attempts or by another run.
  */
 async function remainingRequests({ db, ids }: WorkerContext, job: ExportJob, run: OpenProject) {
-  const { scheduledFor, startedAt, fetchNo } = run;
+  const { scheduledFor, startedAt } = run;
   const runDay = dayOf(startedAt);
   const seriesIds = seriesOf(job).map((series) => seriesIdOf(ids, series));
-  const since = { fetchNo, startedAt, retriedCodes: RETRIED_CODES };
-  const slices = scheduledFor ? await settledSlices(db, seriesIds, windowOf(job, runDay), since) : [];
+  const slices = scheduledFor ? await settledSlices(db, seriesIds, windowOf(job, runDay), run) : [];
   const toReread = await daysToReread({ db, ids }, job, (slice) => isDueInRun(slice, startedAt));
   const sliceKey = (seriesId: number, day: Day | undefined | null) => `${seriesId} ${day ?? ""}`;
   const settledKeys = new Set(slices.map(({ seriesId, day }) => sliceKey(seriesId, day)));

@@ -1,7 +1,7 @@
 // Which stored slices are due, were read by a run, or have which status: what planning needs. facts/coverage.ts reads what people see.
 
 import { type RawBuilder, sql } from "kysely";
-import type { DueSlice } from "../../usage/backfill.ts";
+import { type DueSlice, RETRIED_CODES } from "../../usage/backfill.ts";
 import type { Day, Window } from "../../usage/days.ts";
 import { STORED_METRICS } from "../../usage/metrics.ts";
 import type { Series } from "../../usage/series.ts";
@@ -129,11 +129,11 @@ export async function settledSlices(
   db: Database,
   seriesIds: readonly number[],
   window: Window | undefined,
-  since: { readonly fetchNo: number; readonly startedAt: Date; readonly retriedCodes: readonly string[] },
+  { fetchNo, startedAt }: { readonly fetchNo: number; readonly startedAt: Date },
 ): Promise<readonly SettledSlice[]> {
   const isSettled = sql`(
-    greatest(sl.fetch_no, sl.suspect_fetch_no) > ${since.fetchNo}
-    or (sl.status = 'failed' and sl.attempted_at >= ${since.startedAt} and ${IS_BELIEVED} and not coalesce(sl.error_code, '') = any(${since.retriedCodes}::text[]))
+    greatest(sl.fetch_no, sl.suspect_fetch_no) > ${fetchNo}
+    or (sl.status = 'failed' and sl.attempted_at >= ${startedAt} and ${IS_BELIEVED} and not coalesce(sl.error_code, '') = any(${RETRIED_CODES}::text[]))
   )`;
   const ids = sql`${numbersArray(seriesIds)}::integer[]`;
   const settled = window
@@ -147,7 +147,7 @@ export async function settledSlices(
         from usage_export.slice sl where sl.series_id = any(${ids}) and ${isSettled} group by sl.series_id
         union
         select n.series_id, null, 'complete' from usage_export.undated_snapshot n
-        where n.series_id = any(${ids}) and n.fetch_no > ${since.fetchNo}
+        where n.series_id = any(${ids}) and n.fetch_no > ${fetchNo}
       `;
   return (await settled.execute(db)).rows;
 }

@@ -6,7 +6,7 @@ import { inTransaction, queryOn, readSnapshot } from "../../../src/db/connection
 import { dueSlices, settledSlices, sliceStatuses } from "../../../src/db/usage/due-slices.ts";
 import { failureCauses } from "../../../src/db/usage/failures.ts";
 import { newestGaps } from "../../../src/facts/coverage.ts";
-import { isDueForRetry, RETRIED_CODES } from "../../../src/usage/backfill.ts";
+import { isDueForRetry } from "../../../src/usage/backfill.ts";
 import { seriesKey } from "../../../src/usage/series.ts";
 import type { FilterDoubt } from "../../../src/usage/slice-decision.ts";
 import { testDatabase } from "../../support/database.ts";
@@ -60,13 +60,7 @@ test("a day that failed while the database's clock was two days ahead is due at 
   await fail(db, seriesId, [back(2)], { code: "unauthorized" });
   const startedAt = new Date(Date.now() - 60_000);
   const isDue = async () => (await dueOf(seriesId)).map((slice) => isDueForRetry(slice, new Date()));
-  const settled = () =>
-    settledSlices(
-      db,
-      [seriesId],
-      { start: back(2), end: back(2) },
-      { fetchNo: 1e9, startedAt, retriedCodes: RETRIED_CODES },
-    );
+  const settled = () => settledSlices(db, [seriesId], { start: back(2), end: back(2) }, { fetchNo: 1e9, startedAt });
   expect([await isDue(), await settled()]).toMatchObject([[false], [{ status: "failed" }]]);
 
   await sql`
