@@ -76,7 +76,7 @@ export class FilterCheck {
   /** The names in the filter that the service does not list for the project. */
   async unknownNames({ project, source, filter }: Series): Promise<UnknownName[]> {
     // A value that was seen in usage came from the service itself.
-    if (filter.isSeen) return [];
+    if (filter.seen) return [];
     const unknown: UnknownName[] = [];
     for (const condition of conditionsOf(filter)) {
       const names = await this.#namesLike(project, source, condition);
@@ -206,7 +206,7 @@ export class FilterCheck {
   ): Promise<FilterDoubt | undefined> {
     const { source, filter } = series;
     // A seen value may have no usage on these days, unless this dialect lacks the filter.
-    if (filter.isSeen && !conditionsOf(filter).some(hasOtherDialectName)) return undefined;
+    if (filter.seen && !conditionsOf(filter).some(hasOtherDialectName)) return undefined;
     const { hasRows, isNewestEmpty } = await stored();
     const unproved = hasRows ? undefined : unknown;
     const days = (await this.#totalOf(series, window)).size;

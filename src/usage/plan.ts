@@ -3,15 +3,13 @@
 import { addDays, type Day, dayCount, daysOf, type Window } from "./days.ts";
 import type { Source } from "./dimensions.ts";
 import {
+  everyValue,
   type FanOut,
   type Filter,
   type Grouping,
   type Project,
-  type Seen,
   type Series,
   type SeriesName,
-  seenDays,
-  seenSeries,
   seriesKey,
 } from "./series.ts";
 import type { AnswerRules } from "./slice-decision.ts";
@@ -32,12 +30,17 @@ export type ExportJob = AnswerRules & {
   readonly groupings: readonly Grouping[];
   readonly filters: readonly Filter[];
   readonly fanOuts?: readonly FanOut[];
-  /** The filters of the fan-outs; left out until they are read from the database. */
-  readonly seen?: Seen;
+  /** The filters of the fan-outs, by the id of the project; left out until they are read from the database. */
+  readonly seen?: ReadonlyMap<string, readonly Filter[]>;
+  /** The fan-outs that leave values out because of `atMost`. */
+  readonly leftOut?: readonly LeftOut[];
   /** The days that a run reads. Without a window no date is sent, and the answer is stored under the days that it names. */
   readonly window?: { readonly days: number; readonly today: boolean };
   readonly checkFeatures: (typeof FEATURE_CHECKS)[number];
 };
+
+/** A fan-out of a project that has more values than it reads. */
+export type LeftOut = FanOut & { readonly project: string; readonly read: number; readonly leftOut: number };
 
 /** One breakdown call. Without a window the service chooses the days. */
 export type UsageRequest = { readonly series: Series; readonly window: Window | undefined };
@@ -65,8 +68,18 @@ export function seriesOf(job: ExportJob, selection: Selection = {}): Series[] {
     ...filters.flatMap((filter) =>
       groupings.flatMap((grouping) => projects.map((project) => ({ project, source: job.source, grouping, filter }))),
     ),
-    ...projects.flatMap((project) => seenSeries(job, project, groupings, selection.filters)),
+    ...projects.flatMap((project) =>
+      (job.seen?.get(project.id) ?? []).flatMap((filter) => seenSeries(project, filter, groupings, selection.filters)),
+    ),
   ];
+}
+
+/** Usage by the filter's own dimension has the ungrouped numbers of each value already. */
+function seenSeries(project: Project, filter: Filter, groupings: readonly Grouping[], names: Selection["filters"]) {
+  const dimension = filter.seen?.dimension;
+  const isSelected = !names || names.includes(filter.name) || (dimension && names.includes(everyValue(dimension)));
+  const read = isSelected ? groupings.filter((grouping) => grouping !== "none" && grouping !== dimension) : [];
+  return read.map((grouping): Series => ({ project, source: "usage", grouping, filter }));
 }
 
 export type ConfiguredSeries = {
@@ -85,7 +98,7 @@ export function configuredSeries(jobs: readonly ExportJob[]): ConfiguredSeries[]
       const key = seriesKey(series);
       const other = configured.get(key);
       const windowDays = Math.max(other?.windowDays ?? 0, job.window?.days ?? 0);
-      const dueDays = other?.dueDays ?? seenDays(job, series);
+      const dueDays = other?.dueDays ?? series.filter.seen?.days;
       configured.set(key, { series, windowDays: windowDays || undefined, ...(dueDays && { dueDays }) });
     }
   }

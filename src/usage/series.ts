@@ -58,8 +58,8 @@ export type Filter = {
   /** The value that is sent for each feature, as text such as "true". */
   readonly features: Readonly<Record<string, string>>;
   readonly dimensions: Readonly<Partial<Record<Dimension, string>>>;
-  /** The value was seen in stored usage, so the service knows the value, even if it does not list it. */
-  readonly isSeen?: true;
+  /** Given for a value of a fan-out: it was seen in stored usage, so the service knows it, even if it does not list it. */
+  readonly seen?: SeenValue;
 };
 
 export const ALL_USAGE: Filter = { name: "all", features: {}, dimensions: {} };
@@ -118,15 +118,8 @@ export type FanOut = {
   readonly atMost: number;
 };
 
-export type SeenValues = {
+type SeenValue = {
   readonly dimension: Dimension;
-  readonly values: readonly SeenValue[];
-  /** How many further values were seen and are not read. */
-  readonly leftOut: number;
-};
-
-export type SeenValue = {
-  readonly filter: Filter;
   /**
    * From the first day of the window on which the value was seen to the newest day that was read by the dimension. Undefined if the value was
    * seen only on other days, which a person asks for.
@@ -134,11 +127,8 @@ export type SeenValue = {
   readonly days: Window | undefined;
 };
 
-/** By the id of the project. */
-export type Seen = ReadonlyMap<string, readonly SeenValues[]>;
-
-export function seenFilter(dimension: Dimension, value: string): Filter {
-  return { name: `${dimension}=${value}`, features: {}, dimensions: { [dimension]: value }, isSeen: true };
+export function seenFilter(dimension: Dimension, value: string, days?: Window): Filter {
+  return { name: `${dimension}=${value}`, features: {}, dimensions: { [dimension]: value }, seen: { dimension, days } };
 }
 
 /** The name that selects the filters of all values. */
@@ -149,26 +139,4 @@ export function everyValue(dimension: Dimension): string {
 /** Whether the name may select one or all values of a fan-out. */
 export function namesFanOut(fanOuts: readonly FanOut[], name: string): boolean {
   return fanOuts.some(({ dimension }) => name.startsWith(`${dimension}=`));
-}
-
-/** `names` are those of the wanted filters; without it all are. */
-export function seenSeries(
-  { seen }: { readonly seen?: Seen },
-  project: Project,
-  groupings: readonly Grouping[],
-  names: readonly string[] | undefined,
-): Series[] {
-  return (seen?.get(project.id) ?? []).flatMap(({ dimension, values }) => {
-    // Usage by the dimension itself has the ungrouped numbers of each value already.
-    const read = groupings.filter((grouping) => grouping !== "none" && grouping !== dimension);
-    return values
-      .filter(({ filter }) => !names || names.includes(filter.name) || names.includes(everyValue(dimension)))
-      .flatMap(({ filter }) => read.map((grouping) => ({ project, source: "usage" as const, grouping, filter })));
-  });
-}
-
-/** The days of the value that the series filters by (SeenValue); undefined also if its filter belongs to no fan-out. */
-export function seenDays({ seen }: { readonly seen?: Seen }, { project, filter }: Series): Window | undefined {
-  const values = seen?.get(project.id)?.flatMap(({ values }) => values);
-  return values?.find((value) => value.filter === filter)?.days;
 }

@@ -153,18 +153,11 @@ test.each<[string, readonly Day[], DueDays]>([
 });
 
 /** Fan-outs over methods, of which one was seen in the window and another only on other days. */
-const METHODS = {
-  dimension: "method" as const,
-  leftOut: 0,
-  values: [
-    { filter: seenFilter("method", "async"), days: undefined },
-    { filter: seenFilter("method", "sync"), days: { start: "2026-03-15", end: YESTERDAY } },
-  ],
-};
+const METHODS = [seenFilter("method", "async"), seenFilter("method", "sync", { start: "2026-03-15", end: YESTERDAY })];
 const FANNED_OUT = sampleJob({
   projects: [PROJECT, STAGING],
   groupings: ["none", "method", "model"],
-  seen: new Map([[PROJECT.id, [METHODS]]]),
+  seen: new Map([[PROJECT.id, METHODS]]),
 });
 
 test.each<[string, readonly string[], readonly string[]]>([
@@ -172,19 +165,19 @@ test.each<[string, readonly string[], readonly string[]]>([
   ["one value", ["method=sync"], ["method=sync"]],
   ["a filter of the job", ["all"], []],
 ])("fan-out: a selection of %s reads it by the other dimensions, and only in that project", (_, filters, read) => {
-  const fanned = seriesOf(FANNED_OUT, { filters }).filter(({ filter }) => filter.isSeen);
+  const fanned = seriesOf(FANNED_OUT, { filters }).filter(({ filter }) => filter.seen);
   expect(fanned).toEqual(
-    read.map((name) => ({
+    METHODS.filter(({ name }) => read.includes(name)).map((filter) => ({
       project: PROJECT,
       source: "usage",
       grouping: "model",
-      filter: { name, features: {}, dimensions: { method: name.slice("method=".length) }, isSeen: true },
+      filter,
     })),
   );
 });
 
 test("a series of a fan-out is due from the day on which its value was seen, whichever job comes first", () => {
-  const unread = sampleJob({ filters: METHODS.values.map(({ filter }) => filter), groupings: ["model"] });
+  const unread = sampleJob({ filters: METHODS.map(({ seen: _, ...filter }) => filter), groupings: ["model"] });
   for (const jobs of inAnyOrder(FANNED_OUT, unread)) {
     const due = configuredSeries(jobs).filter(({ dueDays }) => dueDays);
     expect(due.map(({ series, dueDays }) => [series.filter.name, dueDays])).toEqual([

@@ -69,7 +69,9 @@ test("a fan-out reads at most `atMost` values and says how many it leaves out", 
   expect(stderr).toMatch(/leftOut\W+101\b/);
 });
 
-test("a value that no filter can have is not read, and is no value left out because of `atMost`", async ({ context }) => {
+test("a value that no filter can have is not read, and is no value left out because of `atMost`", async ({
+  context,
+}) => {
   const unusable = ["key  d", "e".repeat(257)].map((accessor) => ({ accessor, model: ["nova-3"], requests: 9 }));
   await context.setUp({ exports: [EACH] }, { usage: () => [...USAGE, ...unusable] });
 
