@@ -24,7 +24,7 @@ import type { Service } from "../service/service.ts";
 import { badAnswer, emptySlice, type NormalisedSlice, rowCount } from "../usage/answer-rows.ts";
 import type { DueSlice } from "../usage/backfill.ts";
 import { addCounts, NO_COUNTS, pickCounts, type RunCounts, type RunTrigger } from "../usage/counts.ts";
-import { addDays, type Day, dayOf, daysOf, type Window } from "../usage/days.ts";
+import { type Day, dayOf, daysOf, type Window } from "../usage/days.ts";
 import type { Dialect, Source } from "../usage/dimensions.ts";
 import { emptiedDays, groupingEvidence, type NormalisedAnswer, normalise } from "../usage/normalise.ts";
 import {
@@ -82,11 +82,9 @@ export async function executePlan(
 ): Promise<ExportResult> {
   const { app, db, ids, writer } = context;
   const { runDay, due } = plan;
-  // Without a window only an answer shows where the due days of a series begin. If that is known, they are extended to yesterday here.
-  const newlyDue = due ?? (job.window ? undefined : { through: addDays(runDay, -1) });
   // Before the first request: if the process ends in between, the days still show as missing.
   const seriesIds = new Set(plan.requests.map(({ series }) => seriesIdOf(ids, series)));
-  if (newlyDue) await markDue(db, [...seriesIds], { ...newlyDue, nextAt: nextOccurrence(job, await databaseNow(db)) });
+  if (due) await markDue(db, [...seriesIds], { ...due, nextAt: nextOccurrence(job, await databaseNow(db)) });
   const runId = randomUUID();
   const log = app.log.child({ job: job.name, runId });
   log.info({ requests: plan.requests.length }, "export started");

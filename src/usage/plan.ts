@@ -117,19 +117,21 @@ export type DueDays = {
    * The first due day of a series that had none. Undefined if a person picked only days before yesterday: no schedule promises the days
    * between those and the first scheduled run.
    */
-  readonly first: Day | undefined;
-  /** The oldest consecutive days of the run. A series that has due days gets these only if they adjoin its first one. */
-  readonly oldestWindow: Window;
-  /** The newest day of the run that is over. */
+  readonly first?: Day | undefined;
+  /**
+   * The oldest consecutive days of the run. A series that has due days gets these only if they adjoin its first one. Left out, with `first`, if
+   * only the answer shows the days.
+   */
+  readonly oldestWindow?: Window;
+  /** The newest day of the run that is over. The due days of a series that has some extend to it. */
   readonly through: Day;
 };
 
-/** Undefined if only the answer shows which days are due. */
-export function dueDays(job: ExportJob, today: Day, selection: Selection = {}): DueDays | undefined {
+export function dueDays(job: ExportJob, today: Day, selection: Selection = {}): DueDays {
   const windows = windowsOf(job, today, selection) ?? [];
   const [newest, oldestWindow] = [windows[0], windows.at(-1)];
-  if (newest === undefined || oldestWindow === undefined) return undefined;
   const yesterday = addDays(today, -1);
+  if (newest === undefined || oldestWindow === undefined) return { through: yesterday };
   return {
     first: selection.days && newest.end < yesterday ? undefined : newest.start,
     oldestWindow,
@@ -141,6 +143,7 @@ export type ExportPlan = {
   readonly requests: readonly UsageRequest[];
   /** The day on which the run was planned. */
   readonly runDay: Day;
+  /** Undefined if the run makes no day due. */
   readonly due: DueDays | undefined;
 };
 
@@ -173,7 +176,7 @@ export function planRun(
     }
     const unsettled = readsWindow ? windowDays.filter((day) => !isSettled?.(series, day)) : [];
     const again = selection.days ? [] : (toReread.get(seriesKey(series)) ?? []).map(({ day }) => day);
-    const before = again.filter((day) => !readsWindow || !due || day < due.oldestWindow.start);
+    const before = again.filter((day) => !readsWindow || !due.oldestWindow || day < due.oldestWindow.start);
     return requestsOfDays(series, [...unsettled, ...before]);
   });
   return { requests: requests.sort(newestFirst), runDay: today, due };

@@ -134,15 +134,10 @@ async function updatePeriods(tx: Tx): Promise<void> {
   `.execute(tx);
 }
 
-/**
- * If only the answer shows the days, `first` and `oldestWindow` are left out. Then a series without due days gets none, and the due days of any
- * other extend to `through`.
- */
-type NewlyDue = Partial<DueDays> &
-  Pick<DueDays, "through"> & {
-    /** When the day after `through` becomes due even if no run begins. Ignored if `through` is before yesterday. */
-    readonly nextAt?: Date | undefined;
-  };
+type NewlyDue = DueDays & {
+  /** When the day after `through` becomes due even if no run begins. Ignored if `through` is before yesterday. */
+  readonly nextAt?: Date | undefined;
+};
 
 /**
  * Extends the due days of these series. They are a range without holes, in which a day without a slice is missing. Older days extend the range
