@@ -239,7 +239,7 @@ export async function readBreakdown(
     const readOn = undated === "snapshot" ? runDay : dayOf(service.serviceTime() ?? new Date());
     const askedAs = groupingName(series.grouping, dialect);
     const { slices, period } = normalise(request, answer, dayOfUndated(readOn, undated), askedAs);
-    const doubt = await check.doubtOf(request, slices, dialect, checkFeatures, stored);
+    const doubt = await check.doubtOf(request, slices, { dialect, strictness: checkFeatures, stored });
     // The other dialect may give numbers without a doubt.
     const other = doubt && (await otherDialect());
     if (other) return read(other, false);

@@ -58,6 +58,13 @@ type UnknownName = {
   readonly text: string;
 };
 
+/** How the answer was asked for, and what earlier answers of its series brought. */
+type Judged = {
+  readonly dialect: Dialect;
+  readonly strictness: Strictness;
+  readonly stored: () => Promise<StoredDays>;
+};
+
 /**
  * Checks the answers of one run of a project. Names and totals that several requests need are requested once. If that fails, the requests that
  * wait for them fail, and the next request asks again.
@@ -172,15 +179,10 @@ export class FilterCheck {
     return compareTotals(await this.#totalOf(series, window), dayTotals(slices));
   }
 
-  /** Why the numbers of an answer may not be those of the filter; undefined if there is no doubt. `stored` is what earlier answers brought. */
-  async doubtOf(
-    request: UsageRequest,
-    slices: readonly NormalisedSlice[],
-    dialect: Dialect,
-    strictness: Strictness,
-    stored: () => Promise<StoredDays>,
-  ): Promise<FilterDoubt | undefined> {
+  /** Why the numbers of an answer may not be those of the filter; undefined if there is no doubt. */
+  async doubtOf(request: UsageRequest, slices: readonly NormalisedSlice[], judged: Judged) {
     const { project, filter } = request.series;
+    const { strictness, stored } = judged;
     // An answer that names no day can't be compared with the total of a day.
     if (!isCompared(filter, strictness) || slices.some(({ undated }) => undated)) return undefined;
     const effect = await this.effectOf(request, slices);
@@ -192,18 +194,14 @@ export class FilterCheck {
       this.#deps.app.log.warn({ project: project.name, filter: filter.name, [condition.kind]: condition.name }, text);
     }
     if (isProved || effect === "no usage") return undefined;
-    if (effect === "empty") return this.#doubtOfEmpty(request, unknown[0], strictness, stored);
-    const doubt = await this.#doubtOfNumbers(request, effect, unknown[0], dialect, strictness);
+    if (effect === "empty") return this.#doubtOfEmpty(request, unknown[0], judged);
+    const doubt = await this.#doubtOfNumbers(request, effect, unknown[0], judged);
     return doubt?.isConfirmable && (await stored()).hasRows ? undefined : doubt;
   }
 
   /** The doubt about an answer without usage on days that have some. */
-  async #doubtOfEmpty(
-    { series, window }: UsageRequest,
-    unknown: UnknownName | undefined,
-    strictness: Strictness,
-    stored: () => Promise<StoredDays>,
-  ): Promise<FilterDoubt | undefined> {
+  async #doubtOfEmpty(request: UsageRequest, unknown: UnknownName | undefined, { strictness, stored }: Judged) {
+    const { series, window } = request;
     const { source, filter } = series;
     // A seen value may have no usage on these days, unless this dialect lacks the filter.
     if (filter.seen && !conditionsOf(filter).some(hasOtherDialectName)) return undefined;
@@ -225,9 +223,8 @@ export class FilterCheck {
     request: UsageRequest,
     effect: "same" | "narrower",
     unknown: UnknownName | undefined,
-    dialect: Dialect,
-    strictness: Strictness,
-  ): Promise<FilterDoubt | undefined> {
+    { dialect, strictness }: Judged,
+  ) {
     const { source, filter } = request.series;
     const misnamed = conditionsOf(filter).find(hasOtherDialectName);
     const suspected = unknown?.condition ?? (effect === "same" ? misnamed : undefined);
