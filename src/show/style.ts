@@ -75,8 +75,6 @@ nav a:hover{color:var(--accent);text-decoration:underline}
 .heading .subtitle{margin:0}
 .links{margin:0 0 0 auto;font-size:.9rem}
 .notice{margin:0 0 .5rem;padding:.35rem .9rem;border-left:3px solid var(--line);background:var(--wash)}
-.notice>:last-child{margin-bottom:0}
-.notice ul{margin:.25rem 0 0;padding-left:1.2rem}
 .notice>ul{margin:0;padding:0;list-style:none}
 .notice+figure,.few+figure{margin-top:1.25rem}
 .notice a{color:inherit;text-decoration-color:var(--soft)}
@@ -134,7 +132,7 @@ summary{cursor:pointer;color:var(--accent);width:fit-content}
 .figures .change{display:block;font-size:.9rem}
 .money>div{height:100%;border-color:var(--accent)}
 .money dd{margin:0;font-size:.9rem}
-.money .figure{display:block;font-size:2rem}
+.money .figure{font-size:2rem}
 .money .figure a{color:inherit;text-decoration:none}
 .budgets{margin:0;padding:0;list-style:none;font-size:.9rem}
 .budgets li{display:flex;flex-wrap:wrap;justify-content:space-between;gap:0 1rem;padding:.35rem 0 .45rem;border-bottom:1px solid var(--line)}
@@ -169,16 +167,13 @@ a:has(.chips){text-decoration:none}
 .ranks table{width:100%;max-width:80rem}
 .ranks th[scope=row]{min-width:8rem}
 .ranks th[scope=row]>a{display:block;text-decoration:none}
-.ranks a:hover{text-decoration:underline}
 .ranks .n,:is(.third,.quarter) .n{white-space:nowrap}
 :is(.third,.quarter) table{width:100%}
 :is(.third,.quarter) tbody th{width:100%;max-width:0}
-:is(.third,.quarter) tbody a{display:block;text-decoration:none}
+:is(.third,.quarter) tbody a{display:block;color:inherit;text-decoration:none}
 :is(.third,.quarter) tbody :is(th,a)>bdi{max-width:none;display:-webkit-box;-webkit-box-orient:vertical;-webkit-line-clamp:3;overflow:hidden;line-height:1.2;padding-block:.15rem}
 :is(.third,.quarter) th:first-child{position:relative;z-index:0;padding-left:.4rem}
 :is(.third,.quarter) :is(td,tbody th){padding-block:.22rem}
-:is(.third,.quarter) tbody a{color:inherit}
-:is(.third,.quarter) tbody a:hover{text-decoration:underline}
 :is(.third,.quarter) .share{position:absolute;inset:.1rem 0;height:calc(100% - .2rem);margin:0;z-index:-1}
 .third .n{padding-left:.75rem}
 .quarter thead th{font-size:.8rem}
@@ -201,7 +196,7 @@ figure{margin:0 0 1rem}
 .drawing bdi{display:-webkit-box;-webkit-box-orient:vertical;-webkit-line-clamp:2;overflow:hidden}
 .legend a,.tip th>span{display:flex;flex:1;align-items:baseline;min-width:0;color:inherit;text-decoration:none}
 .legend a{padding:.15rem 0}
-.legend a:hover{text-decoration:underline}
+:is(.ranks,.legend,.third tbody,.quarter tbody) a:hover{text-decoration:underline}
 .two-thirds .legend{font-size:.8rem}
 .two-thirds .legend a{padding-block:0}
 .swatch{flex:none;display:inline-block;width:.75rem;height:.75rem;margin-right:.4rem;border-radius:2px;background:currentColor}
