@@ -13,7 +13,7 @@ type Value = number | null | undefined;
 
 type HealthGauge = {
   readonly help: string;
-  readonly labels: readonly string[];
+  readonly labels: string[];
   /** A number that is not known becomes no sample. */
   readonly samples: (health: HealthState) => readonly (readonly [labels: Labels, value: Value])[];
 };
@@ -21,8 +21,6 @@ type HealthGauge = {
 const startOf = (day: Day | null): Value => (day === null ? null : startOfDay(day).getTime() / 1000);
 const NOT_COMPLETE = ["missing", "failed", "suspect"] as const;
 
-/** Not "job": Prometheus uses that label for the target of a scrape. */
-const JOB = ["kind", "job_name"];
 const PROJECT = ["project", "source"];
 
 const GAUGES: Readonly<Record<string, HealthGauge>> = {
@@ -47,7 +45,8 @@ const GAUGES: Readonly<Record<string, HealthGauge>> = {
   },
   job_last_success_timestamp_seconds: {
     help: "When the newest run of the job ended in which everything was stored, without backfills",
-    labels: JOB,
+    // Not "job": Prometheus uses that label for the target of a scrape.
+    labels: ["kind", "job_name"],
     samples: ({ jobs }) => jobs.map(({ kind, job, lastSuccess }) => [{ kind, job_name: job }, lastSuccess]),
   },
   api_key_age_seconds: {
@@ -56,19 +55,6 @@ const GAUGES: Readonly<Record<string, HealthGauge>> = {
     samples: ({ rotations }) => rotations.map(({ rotation, ageSeconds }) => [{ rotation }, ageSeconds]),
   },
 };
-
-export type MetricSample = {
-  readonly gauge: string;
-  readonly labels: Labels;
-  readonly value: number;
-};
-
-export function metricSamples(health: HealthState): readonly MetricSample[] {
-  const shown = limited(health);
-  return Object.entries(GAUGES).flatMap(([gauge, { samples }]) =>
-    samples(shown).flatMap(([labels, value]) => (typeof value === "number" ? { gauge, labels, value } : [])),
-  );
-}
 
 /** With more projects or conditions, only the worst have samples. */
 const LABELS_MAX = 200;
@@ -81,22 +67,6 @@ function limited(health: HealthState): HealthState {
     conditions: [...critical, ...conditions.filter((one) => one.severity !== "critical")].slice(0, LABELS_MAX),
     projects: worstProjects(projects.filter(({ series }) => series > 0)).slice(0, LABELS_MAX),
   };
-}
-
-/** The registry is created again for each scrape, so that removed projects and jobs disappear. */
-function healthRegistry(health: HealthState): Registry {
-  const registry = new Registry();
-  const samples = Map.groupBy(metricSamples(health), ({ gauge }) => gauge);
-  for (const [gauge, { help, labels }] of Object.entries(GAUGES)) {
-    const metric = new Gauge({
-      name: `usage_export_${gauge}`,
-      help: `${help}. The same for every replica.`,
-      labelNames: labels,
-      registers: [registry],
-    });
-    for (const one of samples.get(gauge) ?? []) metric.set(one.labels, one.value);
-  }
-  return registry;
 }
 
 // This process.
@@ -138,6 +108,10 @@ export function openMetrics({ build, ready }: ProcessFacts) {
     "health_read",
     "1 if this scrape could read the health state from the database, else 0; the metrics of it are absent then.",
   );
+  const ofHealth = Object.entries(GAUGES).map(([name, { help, labels, samples }]) => ({
+    metric: gauge(name, `${help}. The same for every replica.`, labels),
+    samples,
+  }));
   const latency = new Histogram({
     name: "usage_export_service_request_duration_seconds",
     help: "How long an attempt took, with its whole answer, and without the wait for the rate limiter; result: ok, or the code of the error.",
@@ -151,8 +125,14 @@ export function openMetrics({ build, ready }: ProcessFacts) {
     async scrape(health: HealthState | undefined) {
       isReady.set(ready() ? 1 : 0);
       healthRead.set(health ? 1 : 0);
-      const merged = health ? Registry.merge([registry, healthRegistry(health)]) : registry;
-      return { contentType: merged.contentType, text: await merged.metrics() };
+      const shown = health && limited(health);
+      for (const { metric, samples } of ofHealth) {
+        // What is gone since the scrape before has no sample any more.
+        metric.reset();
+        for (const [labels, value] of shown ? samples(shown) : [])
+          if (typeof value === "number") metric.set(labels, value);
+      }
+      return { contentType: registry.contentType, text: await registry.metrics() };
     },
     attemptEnded({ operation, result, seconds }: EndedAttempt) {
       latency.observe({ operation, result }, seconds);

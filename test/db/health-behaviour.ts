@@ -9,8 +9,8 @@ import { heartbeatWorker, markWorkerStopped } from "../../src/db/jobs/jobs.ts";
 import { finishRun, startRun } from "../../src/db/jobs/runs.ts";
 import { recordEvent } from "../../src/db/keys/ledger.ts";
 import { health } from "../../src/facts/health.ts";
-import { type MetricSample, metricSamples } from "../../src/show/prometheus.ts";
 import type { RunTrigger } from "../../src/usage/counts.ts";
+import { testMetrics } from "../health/test-metrics.ts";
 import { newIntent, newRotation } from "./keys/written-ledger.ts";
 import { configured, fail, newProject, register, setDue } from "./stored-usage.ts";
 
@@ -22,16 +22,16 @@ export function testHealth(db: Database): void {
     await setDue(db, [keptId, ...retired], "2026-03-16", "2026-03-18");
     for (const seriesId of retired) await fail(db, seriesId, ["2026-03-17"]);
     await register(db, ofKept);
-    const samples = await samplesOf();
-    const shown = (name: string) => samples.filter(({ labels }) => labels.project === name);
+    const samples = await testMetrics({ readHealth: () => health(db, configOf()) }).samples();
+    const shown = (name: string) => samples.filter((line) => line.includes(`project="${name}"`));
     expect(shown(gone.name)).toEqual([]);
-    const slices = shown(kept.name).flatMap(({ labels, value }) => (labels.status ? [[labels.status, value]] : []));
-    expect(Object.fromEntries(slices)).toEqual({ missing: 3, failed: 0, suspect: 0 });
+    const slices = shown(kept.name).flatMap((line) => /status="(\w+"} \d+)$/.exec(line)?.slice(1) ?? []);
+    expect(slices).toEqual(['missing"} 3', 'failed"} 0', 'suspect"} 0']);
   });
 
   test("the last success of a job is the end of its newest run, other than a backfill, that stored everything", async () => {
     const name = `job-${randomUUID()}`;
-    expect(await jobMetrics(name)).toEqual({});
+    expect(await lastSuccess(name)).toBeNull();
     for (const trigger of ["schedule", "catchup", "backfill"] as const) {
       await run(name, trigger, "failed");
       if (trigger !== "catchup") await run(name, trigger, "ok");
@@ -40,14 +40,17 @@ export function testHealth(db: Database): void {
       select round(extract(epoch from max(finished_at)))::double precision as at from bi.runs
       where job = ${name} and status = 'ok' and trigger = 'schedule'
     `.execute(db);
-    expect(Math.round((await jobMetrics(name)).job_last_success_timestamp_seconds ?? 0)).toBe(rows[0]?.at);
+    expect(Math.round((await lastSuccess(name)) ?? 0)).toBe(rows[0]?.at);
   });
 
   test("the age of a rotation's key counts from its request, or from the restoration of the key", async () => {
     const rotation = await newRotation(db);
     const { name } = rotation.job;
     await rotation.recordKey(newIntent(), "active");
-    const age = async () => (await rotationMetrics(name)).api_key_age_seconds;
+    const age = async () => {
+      const { rotations } = await health(db, configOf({ rotation: name }));
+      return rotations.find((one) => one.rotation === name)?.ageSeconds;
+    };
     await sql`update usage_export.api_key set requested_at = now() - interval '3 days' where rotation = ${name}`.execute(
       db,
     );
@@ -157,20 +160,9 @@ export function testHealth(db: Database): void {
     expect(fresh.map(({ project }) => ({ project, day: freshThrough.get(project) }))).toEqual(fresh);
   });
 
-  async function samplesOf(config = configOf()): Promise<readonly MetricSample[]> {
-    return metricSamples(await health(db, config));
-  }
-
-  async function jobMetrics(name: string) {
-    return valuesOf(
-      (await samplesOf(configOf({ export: name }))).filter(
-        ({ labels }) => labels.job_name === name && labels.kind === "export",
-      ),
-    );
-  }
-
-  async function rotationMetrics(rotation: string) {
-    return valuesOf((await samplesOf(configOf({ rotation }))).filter(({ labels }) => labels.rotation === rotation));
+  async function lastSuccess(name: string) {
+    const { jobs } = await health(db, configOf({ export: name }));
+    return jobs.find(({ kind, job }) => kind === "export" && job === name)?.lastSuccess;
   }
 
   /** The names of the conditions of this rotation. */
@@ -198,9 +190,4 @@ function configOf({ export: name, rotation }: { readonly export?: string; readon
   const projects = [{ id: "p", name: "production", key: { env: "KEY" } }];
   const text = JSON.stringify({ service: { baseUrl: "http://127.0.0.1:1" }, projects, ...jobs });
   return parseConfig(text, { source: "jobs.config.json", baseDir: "/srv" });
-}
-
-/** The values by gauge, or by state if they have the label `state`. */
-function valuesOf(metrics: readonly MetricSample[]): Readonly<Record<string, number>> {
-  return Object.fromEntries(metrics.map(({ gauge, labels, value }) => [labels.state ?? gauge, value]));
 }

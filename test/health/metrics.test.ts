@@ -10,7 +10,6 @@ import { finishRun, startRun } from "../../src/db/jobs/runs.ts";
 import { markDue } from "../../src/db/usage/stored-series.ts";
 import { countSlices } from "../../src/facts/coverage.ts";
 import { health } from "../../src/facts/health.ts";
-import { metricSamples } from "../../src/show/prometheus.ts";
 import { smallConfig } from "../cli/small-config.ts";
 import { parse } from "../config/sample-config.ts";
 import { newIntent, newRotation } from "../db/keys/written-ledger.ts";
@@ -60,28 +59,27 @@ test("each scrape has the health state of its time, and a project that is gone h
   expect(await metrics.samples()).not.toContain(billing);
 });
 
-test("each number of the health state has its sample, and one that is not known has none", () => {
+test("each number of the health state has its sample, and one that is not known has none", async () => {
   const state = healthState({
     projects: [projectLine({ failed: 1, suspect: 3 }), projectLine({ project: "new", freshThrough: null })],
     jobs: [jobLine({ lastSuccess: 1_700_000_000 }), jobLine({ kind: "rotation", job: "keys", lastSuccess: null })],
     rotations: [rotationLine({ ageSeconds: 86_400.5 })],
     workers: [],
   });
-  const shown = metricSamples(state).map(
-    ({ gauge, labels, value }) => `${gauge} ${Object.entries(labels).join(" ")} ${value}`,
-  );
-  const slices = "incomplete_slices project,production source,usage status";
+  const shown = await testMetrics({ readHealth: async () => state }).samples();
+  const ofProject = 'project="production",source="usage"';
+  const slices = (status: string) => `usage_export_incomplete_slices{${ofProject},status="${status}"}`;
   expect(shown).toEqual(
     expect.arrayContaining([
-      "condition name,worker subject, severity,critical 1",
-      `newest_complete_day_timestamp_seconds project,production source,usage ${Date.UTC(2026, 2, 9) / 1000}`,
-      ...[`${slices},missing 0`, `${slices},failed 1`, `${slices},suspect 3`],
-      "job_last_success_timestamp_seconds kind,export job_name,nightly 1700000000",
-      "api_key_age_seconds rotation,exporter 86400.5",
+      'usage_export_condition{name="worker",subject="",severity="critical"} 1',
+      `usage_export_newest_complete_day_timestamp_seconds{${ofProject}} ${Date.UTC(2026, 2, 9) / 1000}`,
+      ...[`${slices("missing")} 0`, `${slices("failed")} 1`, `${slices("suspect")} 3`],
+      'usage_export_job_last_success_timestamp_seconds{kind="export",job_name="nightly"} 1700000000',
+      'usage_export_api_key_age_seconds{rotation="exporter"} 86400.5',
     ]),
   );
-  expect(shown.filter((one) => one.startsWith("condition "))).toHaveLength(1);
-  expect(shown).not.toContainEqual(expect.stringMatching(/^newest.* project,new |^job_last.*keys/));
+  expect(shown.filter((one) => one.startsWith("usage_export_condition{"))).toHaveLength(1);
+  expect(shown).not.toContainEqual(expect.stringMatching(/^usage_export_(newest.*"new"|job_last.*"keys")/));
 });
 
 test("without the database a scrape has all other metrics, and the reason is logged once an outage", async () => {
