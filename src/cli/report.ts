@@ -6,7 +6,7 @@ import { AppError } from "../errors.ts";
 import { InvalidQuestion } from "../facts/question.ts";
 import { withDatabase } from "../open-database.ts";
 import { sentences } from "../show/sentences.ts";
-import { comparedPeriod, dayOf } from "../usage/days.ts";
+import { dayOf } from "../usage/days.ts";
 import { scriptPage } from "../web/assets.ts";
 import { readReportData } from "../worker/dashboard-reads.ts";
 import { checkOutputPath, writeFileAtomically } from "./output.ts";
@@ -42,10 +42,8 @@ export async function runReport(app: App, options: ReportOptions): Promise<numbe
 /** The page is scrubbed of secrets, because it contains error texts of the service and the database. */
 export async function readReport(app: App, db: Database, options: Omit<ReportOptions, "out">) {
   const now = await databaseNow(db);
-  const period = choosePeriod(options, dayOf(now));
-  const projects = options.project === undefined ? undefined : [options.project];
-  const question = { period, before: comparedPeriod(period), projects };
-  const data = await namingOption(readReportData(db, question, now, { secondsMax: STATEMENT_SECONDS_MAX }));
+  const asked = { period: choosePeriod(options, dayOf(now)), project: options.project };
+  const data = await namingOption(readReportData(db, asked, now, { secondsMax: STATEMENT_SECONDS_MAX }));
   const { renderReport } = await import("../web/dashboard/pages.ts");
   return { data, page: app.scrubber.scrub(renderReport(data, now, (await scriptPage()).body)) };
 }

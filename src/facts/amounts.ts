@@ -16,13 +16,10 @@ import { literal, type Scope, sourceOf, within } from "./sql.ts";
 export async function readTotalSplit(query: Query, question: Question, since?: Day) {
   const basis = await readBasis(query, question, since);
   const available = basis.scope.available.groupings;
-  const replacement = basis.scope.projectCount > 0 ? undefined : TOTAL_GROUPINGS.find((one) => available.includes(one));
-  if (replacement === undefined || replacement === "none") return { totalSplit: "none", available, basis } as const;
-  return {
-    totalSplit: replacement,
-    available,
-    basis: await readBasis(query, { ...question, grouping: replacement }, since),
-  };
+  const exported = TOTAL_GROUPINGS.find((one) => available.includes(one)) ?? "none";
+  const totalSplit = basis.scope.projectCount > 0 ? "none" : exported;
+  const ofSplit = totalSplit === "none" ? basis : await readBasis(query, { ...question, grouping: totalSplit }, since);
+  return { totalSplit, available, basis: ofSplit };
 }
 
 /**

@@ -8,12 +8,11 @@ import type { Question, Split } from "./question.ts";
 import { type Query, readBasis } from "./scope.ts";
 import { projectConditions } from "./sql.ts";
 
-export type ChangeQuestion = Pick<Question, "period" | "projects" | "metric" | "limit"> &
-  Partial<Pick<Question, "currency">> & {
-    readonly before: NonNullable<Question["before"]>;
-    /** Undefined for all that are exported. */
-    readonly groupings?: readonly Split[] | undefined;
-  };
+export type ChangeQuestion = Pick<Question, "period" | "projects" | "metric" | "currency" | "limit"> & {
+  readonly before: NonNullable<Question["before"]>;
+  /** Undefined for all that are exported. */
+  readonly groupings?: readonly Split[] | undefined;
+};
 
 type ChangeAmounts = { readonly before: string; readonly after: string; readonly change: string };
 

@@ -57,7 +57,6 @@ export const DAY_QUALITIES = ["complete", "stale", "suspect", "missing"] as cons
 export type DayQuality = (typeof DAY_QUALITIES)[number];
 
 export type Coverage = {
-  readonly period: Window;
   /** How many projects are configured. */
   readonly projectCount: number;
   /** At most 60 projects: the one that lacks the most days first, then by name. */
@@ -78,13 +77,11 @@ export type ProjectCoverage = {
   readonly gaps: readonly CoverageGap[];
 };
 
-export type CoverageGap = Window & {
-  readonly source: string;
-  readonly grouping: string;
-  readonly filter: string;
-  readonly quality: Exclude<DayQuality, "complete">;
-  readonly error: string | null;
-};
+type CoverageGap = Window &
+  Omit<SeriesName, "project"> & {
+    readonly quality: Exclude<DayQuality, "complete">;
+    readonly error: string | null;
+  };
 
 /** Reads the coverage of usage and billing together. Throws InvalidQuestion if there is no such project. */
 export async function coverage(
@@ -95,7 +92,7 @@ export async function coverage(
   const condition = [within(period), "status <> 'undated'", ...ofProjects].join(" and ");
   const worst = await worstCovered(query, ofProjects, condition);
   const projects = worst.length > 0 ? await projectCoverage(query, worst, condition) : [];
-  return { period, projects, projectCount: worst[0]?.count ?? 0, undated: await undatedSeries(query, ofProjects) };
+  return { projects, projectCount: worst[0]?.count ?? 0, undated: await undatedSeries(query, ofProjects) };
 }
 
 export function undatedSeries(query: Query, ofProjects: readonly string[] = []): Promise<readonly SeriesName[]> {

@@ -9,7 +9,7 @@ import { type Database, databaseNow } from "../db/connection/database.ts";
 import { readSnapshot, type Tx, tryWithin } from "../db/connection/transaction.ts";
 import { storedWorkers } from "../db/jobs/jobs.ts";
 import { watchedBudgets } from "../db/prices-and-budgets.ts";
-import { type StoredList, storedLists } from "../db/projects.ts";
+import { storedLists } from "../db/projects.ts";
 import { failureCauses } from "../db/usage/failures.ts";
 import { errorText } from "../errors.ts";
 import { type Condition, conditionsOf, type HealthFacts } from "./conditions.ts";
@@ -39,6 +39,7 @@ async function healthFacts(db: Database, tx: Tx, config: Config): Promise<Health
   const slices = countSlices(projects);
   const workers = await storedWorkers(tx);
   const causes = slices.failed > 0 ? await failureCauses(tx) : [];
+  const discovered = new Set(config.discovery.map(({ key }) => keyName(key)));
   // If no worker runs, nothing is retried.
   const isRetried = workers.some(({ recent }) => recent);
   return {
@@ -50,16 +51,10 @@ async function healthFacts(db: Database, tx: Tx, config: Config): Promise<Health
     slices,
     causes: causes.map((cause) => ({ ...cause, isRetried: isRetried && cause.isRetried })),
     rotations: await rotationHealth(tx, config.rotations),
-    lists: await configuredLists(tx, config),
+    // A list whose entry was removed from the configuration is of no interest any more.
+    lists: (await storedLists(tx)).filter(({ list }) => discovered.has(list)),
     ...(await usageFacts(db, tx, config)),
   };
-}
-
-/** A list whose entry was removed from the configuration is of no interest any more. */
-async function configuredLists(tx: Tx, { discovery }: Config): Promise<readonly StoredList[]> {
-  if (discovery.length === 0) return [];
-  const configured = new Set(discovery.map(({ key }) => keyName(key)));
-  return (await storedLists(tx)).filter(({ list }) => configured.has(list));
 }
 
 /** Budgets and anomalies take longer to read the more usage is stored. If that exceeds the time limit, the other facts are still known. */

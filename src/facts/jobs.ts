@@ -40,11 +40,7 @@ export type LastRun = Pick<StoredRun, "trigger" | "status" | "startedAt" | "fini
  * scheduled run that ends well is of all projects, so it ends every failure before it. Backfills do not count, as a person chose their days.
  * Nor do stopped runs, which say nothing about the job.
  */
-export type FailedRun = {
-  readonly status: "failed" | "interrupted";
-  readonly trigger: string;
-  readonly startedAt: Date;
-  readonly error: string | null;
+export type FailedRun = Pick<LastRun, "status" | "trigger" | "startedAt" | "error"> & {
   /** Failed or suspect slices report this failure already. */
   readonly isExplained: boolean;
 };
@@ -93,7 +89,7 @@ function plannedRuns(job: Schedule, stored: StoredJob | undefined, last: LastRun
 }
 
 function failedRun(run: LastRun | undefined, hasFailedSlices: boolean): FailedRun | undefined {
-  if (run?.status !== "failed" && run?.status !== "interrupted") return undefined;
+  if (!run) return undefined;
   const { status, trigger, startedAt, error, suspect } = run;
   return { status, trigger, startedAt, error, isExplained: hasFailedSlices || (suspect > 0 && error === null) };
 }
@@ -182,13 +178,11 @@ export async function readRuns(db: Database, max = RUNS_READ_MAX): Promise<reado
   return (await readSnapshot(db, (tx) => query.execute(tx), BRIEF_SNAPSHOT_SECONDS)).rows;
 }
 
-type ProjectOfRun = RunCounts & {
-  readonly project: string;
-  readonly outcome: "failed" | "open" | "ok";
-  readonly finishedAt: Date | null;
-  /** The first error. */
-  readonly error: string | null;
-};
+type ProjectOfRun = RunCounts &
+  Pick<StoredRun, "finishedAt" | "error"> & {
+    readonly project: string;
+    readonly outcome: "failed" | "open" | "ok";
+  };
 
 export type RunDetails = {
   readonly run: StoredRun;

@@ -9,7 +9,6 @@ import { coverageConditions, literal } from "./sql.ts";
 
 export type Overview = {
   readonly period: Window;
-  readonly before?: Window | undefined;
   /** Every metric that the service sent. */
   readonly figures: readonly Figure[];
   /** The total of the main metric, which is hours if the service sends any, with the days that it lacks. */
@@ -59,11 +58,9 @@ export async function overview(query: Query, asked: OverviewQuestion, today: Day
     splits.push(await amounts(query, split, splitBasis, { countsUnpriced: false }));
   }
   const main = asCost?.question ?? { ...question, metric, grouping: totalSplit };
-  return {
-    ...{ period: asked.period, before: asked.before, figures: sent, total, cost, splits },
-    monthSoFar:
-      month && (await readMonthSoFar(query, { ...main, ...month, limit: 1 }, costByDay ?? usage, today, since)),
-  };
+  const monthSoFar =
+    month && (await readMonthSoFar(query, { ...main, ...month, limit: 1 }, costByDay ?? usage, today, since));
+  return { period: asked.period, figures: sent, total, cost, splits, monthSoFar };
 }
 
 /** Hours, unless the service sends none or only 0. */

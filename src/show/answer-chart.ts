@@ -5,18 +5,7 @@ import { type Answer, comparedWindow } from "../facts/answer.ts";
 import { addDays, type Day, startOfDay } from "../usage/days.ts";
 import { addsUp, groupingNoun } from "../usage/dimensions.ts";
 import { capitalized, counted, dayLabel, exactText, metricName, metricUnit, periodText } from "./format.ts";
-import {
-  columns,
-  folded,
-  groupHtml,
-  groupText,
-  type Html,
-  type HtmlValue,
-  html,
-  numberColumns,
-  table,
-  trustedHtml,
-} from "./html.ts";
+import { folded, groupHtml, groupText, type Html, type HtmlValue, html, table, trustedHtml } from "./html.ts";
 
 /** Describes a chart: the server writes this on the page, and the script draws it. */
 export type ChartDescription = {
@@ -145,10 +134,8 @@ export function answerChart(answer: Answer, options: ChartOptions): Html {
     ...exact.map(({ values }) => exactText(values[i] ?? "–")),
   ]);
   const caption = `${metricUnit(question.metric)}${splitText(answer, grain)}`;
-  const titles = [
-    ...columns(`${capitalized(grain)} (UTC)`),
-    ...numberColumns(...exact.map(({ name, hint }) => html`<bdi title="${hint}">${name}</bdi>`)),
-  ];
+  const amountTitles = exact.map(({ name, hint }) => ({ numbers: html`<bdi title="${hint}">${name}</bdi>` }));
+  const titles = [`${capitalized(grain)} (UTC)`, ...amountTitles];
   const shown = table(`Exact ${caption}${question.currency === null ? "" : `, in ${question.currency}`}`, titles, rows);
   // Without "<" the JSON can't end the script element that it stands in.
   const json = trustedHtml(JSON.stringify(description).replaceAll("<", "\\u003c"));
@@ -255,5 +242,5 @@ export function groupTable(answer: Answer, { caption, groups, hrefOf, titles, ce
     ];
   });
   const noun = grouping === "none" ? "" : capitalized(groupingNoun(grouping));
-  return table(caption, [...columns(noun), ...numberColumns(...titles)], rows, totals);
+  return table(caption, [noun, ...titles.map((numbers) => ({ numbers }))], rows, totals);
 }

@@ -42,15 +42,8 @@ export function joinHtml(parts: readonly HtmlValue[], separator: string): Html {
   return html`${parts.map((part, i) => (i > 0 ? [separator, part] : part))}`;
 }
 
-export type Column = { readonly title: HtmlValue; readonly numeric?: boolean };
-
-export function columns(...titles: readonly HtmlValue[]): readonly Column[] {
-  return titles.map((title) => ({ title }));
-}
-
-export function numberColumns(...titles: readonly HtmlValue[]): readonly Column[] {
-  return titles.map((title) => ({ title, numeric: true }));
-}
+/** The title of a column, or of one with numbers, which are aligned. */
+export type Column = HtmlValue | { readonly numbers: HtmlValue };
 
 type Row = readonly HtmlValue[];
 
@@ -61,15 +54,20 @@ export function table(
   rows: readonly Row[],
   totals: readonly Row[] = [],
 ): Html {
-  const classOf = (column: Column | undefined) => column?.numeric && html` class="n"`;
+  const titleOf = (column: Column) => (hasNumbers(column) ? column.numbers : column);
+  const classOf = (column: Column) => hasNumbers(column) && html` class="n"`;
   const rowHtml = ([heading, ...cells]: Row) =>
     html`<tr><th scope="row">${heading}</th>${cells.map((cell, i) => html`<td${classOf(columns[i + 1])}>${cell}</td>`)}</tr>\n`;
   return html`<div class="scroll" role="group" aria-label="${caption}" tabindex="0"><table>
 <caption>${caption}</caption>
-<thead><tr>${columns.map((column) => html`<th scope="col"${classOf(column)}>${column.title}</th>`)}</tr></thead>
+<thead><tr>${columns.map((column) => html`<th scope="col"${classOf(column)}>${titleOf(column)}</th>`)}</tr></thead>
 <tbody>
 ${rows.map(rowHtml)}</tbody>${totals.length > 0 && html`<tfoot>${totals.map(rowHtml)}</tfoot>`}
 </table></div>\n`;
+}
+
+function hasNumbers(column: Column): column is { readonly numbers: HtmlValue } {
+  return typeof column === "object" && "numbers" in column;
 }
 
 /** Shows no zone: the captions say that all times are in UTC. */

@@ -1,8 +1,8 @@
 // The notifications to send: the difference between the conditions and what was sent last. Pure.
 
 import type { Condition } from "../facts/conditions.ts";
-import { truncate } from "../text.ts";
-import { counted } from "./format.ts";
+import { firstNames, truncate } from "../text.ts";
+import { capitalized, counted } from "./format.ts";
 
 export type Phase = "wrong" | "well";
 
@@ -54,16 +54,14 @@ function subjectOf({ name, subject }: Condition): string {
 
 /** More conditions of one name than this that change at once, as after an outage, are one notification. */
 const SINGLE_MAX = 5;
-const SUBJECTS_SHOWN_MAX = 3;
 
 function digestOf(changes: readonly NamedNotification[]): readonly NamedNotification[] {
-  const [first, ...others] = changes;
+  const [first] = changes;
   if (!first) return [];
-  const named = others.slice(0, SUBJECTS_SHOWN_MAX).map(({ subject }) => subject);
-  const rest = others.length - named.length;
+  const covers = changes.map(({ subject }) => subject);
   // The text of the first may be as long as an error.
-  const text = `${counted(changes.length, "change")} at once of "${first.name}"; beside the first, ${named.join(", ")} and ${rest} more: usage-export status lists what is wrong. The first: ${first.text}`;
-  return [{ ...first, subject: `many ${first.name}`, text, covers: changes.map(({ subject }) => subject) }];
+  const text = `${counted(changes.length, "change")} at once of "${first.name}"; beside the first, ${firstNames(covers.slice(1), 3)}: usage-export status lists what is wrong. The first: ${first.text}`;
+  return [{ ...first, subject: `many ${first.name}`, text, covers }];
 }
 
 /** Appended to every text: who sent it, because several may write to one channel, and where to look. */
@@ -84,8 +82,7 @@ export function sanitizeText(
   scrub: (text: string) => string,
   lengthMax = NOTIFICATION_LENGTH_MAX,
 ): string {
-  const line = truncate(scrub(text).replaceAll(/\s+/g, " "), lengthMax);
-  const sentence = line.charAt(0).toUpperCase() + line.slice(1);
+  const sentence = capitalized(truncate(scrub(text).replaceAll(/\s+/g, " "), lengthMax));
   // In some chats @channel would notify everybody too: an invisible character after the @ prevents that.
   return sentence.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll("@", "@\u200b");
 }

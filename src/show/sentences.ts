@@ -42,21 +42,24 @@ export function isNew({ total }: Overview): boolean {
 
 /** For a message: the sentences, then the numbers. */
 export function reportText(data: Overview, budgets: readonly BudgetUse[]): string {
-  const { total, cost, figures } = data;
-  const used = figures.filter(({ amount }) => !isZero(amount));
-  const numbers = present([
-    cost?.total?.amount != null &&
-      numberText(cost.total.amount, cost.compared ? cost.total.before : null, cost.question),
-    ...used.map(({ metric, amount, before }) =>
-      numberText(amount, total.compared ? before : null, { metric, currency: null }),
-    ),
-  ]);
+  const numbers = usedFigures(data).map(({ measure, amount, before, isCompared }) => {
+    const change = isCompared && before !== null ? ` (${changeText(amount, before)})` : "";
+    return `${quantityText(amount, measure)}${change}`;
+  });
   if (numbers.length === 0) return `Nothing is known of ${periodText(data.period)}.`;
   return [...sentences(data, budgets, undefined), `${periodText(data.period)}: ${numbers.join("; ")}.`].join(" ");
 }
 
-function numberText(amount: string, before: string | null, measure: Measure): string {
-  return `${quantityText(amount, measure)}${before === null ? "" : ` (${changeText(amount, before)})`}`;
+/** The cost, if it is known, and each metric that was used. */
+export function usedFigures({ total, cost, figures }: Overview) {
+  const sum = cost?.total;
+  const used = figures.filter(({ amount }) => !isZero(amount));
+  return [
+    ...(cost && sum?.amount != null
+      ? [{ ...sum, measure: cost.question, amount: sum.amount, isCompared: cost.compared }]
+      : []),
+    ...used.map((one) => ({ ...one, measure: { metric: one.metric, currency: null }, isCompared: total.compared })),
+  ];
 }
 
 /** "The numbers of Nov 20 – 22, 2026 are too low: not all of it could be read." */

@@ -136,3 +136,8 @@ export type BudgetUse = {
   /** The period was over before the budget was stored as it is, so nobody is notified of it. */
   readonly isBeforeStored: boolean;
 };
+
+/** Those to show beside the usage of a project alone: one of more projects would say what the others used. */
+export function budgetsOf(budgets: readonly BudgetUse[], projectId: string | null): readonly BudgetUse[] {
+  return projectId === null ? budgets : budgets.filter(({ projectIds }) => projectIds.every((id) => id === projectId));
+}

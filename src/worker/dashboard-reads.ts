@@ -14,10 +14,11 @@ import { readKeys } from "../facts/keys.ts";
 import { overview } from "../facts/overview.ts";
 import type { Question } from "../facts/question.ts";
 import type { Query } from "../facts/scope.ts";
-import { comparedPeriod, type Day, dayOf, lastDays } from "../usage/days.ts";
+import { comparedPeriod, dayOf, type Window } from "../usage/days.ts";
+import { budgetsOf } from "../usage/money.ts";
 import type { DashboardDeps, ReportData } from "../web/dashboard/pages.ts";
 import type { UsageAnswer } from "../web/dashboard/usage-sections.ts";
-import { usageQuestion, type View } from "../web/question.ts";
+import { usageQuestion } from "../web/question.ts";
 
 const REASON_SPLITS = ["project", "line_item", "model", "accessor"] as const;
 /** How many groups are named among the reasons of a change. */
@@ -36,19 +37,14 @@ export function dashboardReads(
   db: Database,
   config: () => Config,
 ): Pick<DashboardDeps, "readHealth" | "read" | "readReport"> {
-  const questionOfView = ({ period: { start, end }, project }: View) => ({
-    period: { start, end },
-    before: comparedPeriod({ start, end }),
-    projects: project === undefined ? undefined : [project],
-  });
   const read = <T>(signal: AbortSignal, work: (query: Query) => Promise<T>) => readByStatements(db, work, { signal });
   return {
     readHealth: () => health(db, config(), BRIEF_SNAPSHOT_SECONDS),
     read: {
-      overview: (view, signal) => read(signal, (query) => overview(query, questionOfView(view), dayOf(new Date()))),
+      overview: (view, signal) => read(signal, (query) => overview(query, comparedQuestion(view), dayOf(new Date()))),
       usage: (view, signal) => read(signal, (query) => usageAnswer(query, usageQuestion(view, dayOf(new Date())))),
       async health(view, signal) {
-        const asked = questionOfView(view);
+        const asked = comparedQuestion(view);
         const [covered, runs, keys] = await Promise.all([
           read(signal, (query) => coverage(query, asked)),
           readRuns(db),
@@ -58,28 +54,26 @@ export function dashboardReads(
       },
       run: (view) => readRun(db, view.pageParameters.id ?? ""),
     },
-    readReport: (view, signal) => readReportData(db, questionOfView(view), new Date(), { signal }),
+    readReport: (view, signal) => readReportData(db, view, new Date(), { signal }),
   };
 }
 
-/** What the weekly report shows: the last 7 complete days, beside the 7 before them. */
-export function weekBefore(today: Day): Pick<Question, "period" | "before" | "projects"> {
-  const period = lastDays(today, 7);
-  return { period, before: comparedPeriod(period), projects: undefined };
+type Asked = { readonly period: Window; readonly project?: string | undefined };
+
+function comparedQuestion({ period: { start, end }, project }: Asked) {
+  const period = { start, end };
+  return { period, before: comparedPeriod(period), projects: project === undefined ? undefined : [project] };
 }
 
 /** Throws InvalidQuestion if there is no such project. */
 export async function readReportData(
   db: Database,
-  question: Pick<Question, "period" | "before" | "projects">,
+  asked: Asked,
   now: Date,
   { secondsMax = BRIEF_SNAPSHOT_SECONDS, signal }: { readonly secondsMax?: number; readonly signal?: AbortSignal } = {},
 ): Promise<ReportData> {
-  const read = await readByStatements(db, (query) => overview(query, question, dayOf(now)), { secondsMax, signal });
-  const budgets = await readSnapshot(db, (tx) => budgetsIn(tx, question.period), secondsMax);
-  const isOfProject = question.projects !== undefined;
-  // A budget of more projects than the report shows would say what the others used.
-  const id = read.total.question.project;
-  const shown = isOfProject ? budgets.filter(({ projectIds }) => projectIds.every((one) => one === id)) : budgets;
-  return { overview: read, isOfProject, budgets: shown };
+  const read = (query: Query) => overview(query, comparedQuestion(asked), dayOf(now));
+  const shown = await readByStatements(db, read, { secondsMax, signal });
+  const budgets = await readSnapshot(db, (tx) => budgetsIn(tx, asked.period), secondsMax);
+  return { overview: shown, budgets: budgetsOf(budgets, shown.total.question.project) };
 }

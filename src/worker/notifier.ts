@@ -12,8 +12,8 @@ import { health, isWell } from "../facts/health.ts";
 import { latestOccurrence } from "../schedule/schedule.ts";
 import { type Notification, notificationsOf, sanitizeText, senderSuffix } from "../show/notification.ts";
 import { reportText } from "../show/sentences.ts";
-import { DAY_MS, dayOf } from "../usage/days.ts";
-import { readReportData, weekBefore } from "./dashboard-reads.ts";
+import { DAY_MS, dayOf, lastDays } from "../usage/days.ts";
+import { readReportData } from "./dashboard-reads.ts";
 import { ping, postText, type Receiver, type Receivers } from "./webhook.ts";
 
 export type NotifierContext = {
@@ -124,6 +124,6 @@ async function dueReport(
   if (!due || now.getTime() - due.getTime() > DAY_MS) return undefined;
   const subject = `report ${due.toISOString()}`;
   if (lastSent.get(subject)?.state === REPORTED) return undefined;
-  const { overview, budgets } = await readReportData(db, weekBefore(dayOf(now)), now);
+  const { overview, budgets } = await readReportData(db, { period: lastDays(dayOf(now), 7) }, now);
   return { subject, state: REPORTED, text: sanitizeText(reportText(overview, budgets), scrub, REPORT_LENGTH_MAX) };
 }

@@ -57,7 +57,7 @@ export function makeOverview(parts: Partial<Overview> = {}): Overview {
     ...{ group: `8f3c${i}a2e-55d1-4b0e`, ...(i % 2 && { label: `service ${i}` }) },
   }));
   return {
-    ...{ period: PERIOD, before: BEFORE, cost: undefined, monthSoFar: undefined },
+    ...{ period: PERIOD, cost: undefined, monthSoFar: undefined },
     figures: [
       { metric: "hours", amount: "1619.7242069444444", before: "1503.9" },
       { metric: "tokens_in", amount: "0", before: "0" },
@@ -78,7 +78,6 @@ export function makeCoverage(parts: Partial<Coverage> = {}): Coverage {
   const days = Object.fromEntries(daysOf(PERIOD).map((day) => [day, "complete" as const]));
   const read = { freshThrough: LAST_DAY, fetchedAt: new Date("2026-03-10T02:15:31Z") };
   return {
-    period: PERIOD,
     projectCount: 1,
     projects: [{ project: "production", projectId: "project-0", days, ...read, gaps: [] }],
     undated: [],

@@ -33,7 +33,7 @@ function wideOverview() {
 
 function widePage(page: keyof PageData): WebPage {
   const coverage = makeCoverage();
-  const gap = { source: "usage", grouping: "model", filter: LONG, start: PERIOD.end, end: PERIOD.end };
+  const gap = { grouping: "model", filter: LONG, start: PERIOD.end, end: PERIOD.end };
   const projects = coverage.projects.map((one) => ({
     ...{ ...one, project: LONG, gaps: [{ ...gap, quality: "missing" as const, error: LONG }] },
   }));

@@ -23,7 +23,7 @@ const { body: script } = await scriptPage();
 function save(name: string, overview: Overview): string {
   const file = path.join(folder, `${name}.html`);
   const budgets = [makeBudgetUse()];
-  fs.writeFileSync(file, renderReport({ overview, budgets, isOfProject: false }, new Date(0), script));
+  fs.writeFileSync(file, renderReport({ overview, budgets }, new Date(0), script));
   return pathToFileURL(file).href;
 }
 

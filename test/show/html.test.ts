@@ -2,7 +2,6 @@ import { expect, test } from "vitest";
 import {
   characterCount,
   choiceList,
-  columns,
   folded,
   foldedText,
   groupHtml,
@@ -12,7 +11,6 @@ import {
   instantHtml,
   joinHtml,
   nameHtml,
-  numberColumns,
   optionHtml,
   sqlHtml,
   stateHtml,
@@ -58,7 +56,7 @@ test("a button to copy has its text escaped, and is not shown before the script 
 });
 
 test("in a table the first cell of a row is its heading, numbers are aligned, and totals are apart from the rows", () => {
-  const titles = [...columns("Model"), ...numberColumns("Hours")];
+  const titles = ["Model", { numbers: "Hours" }];
   const text = String(table("Usage", titles, [["nova-3", 7]], [["all", 9]]));
   expect(text).toContain('<tr><th scope="col">Model</th><th scope="col" class="n">Hours</th></tr>');
   const row = (name: string, hours: number) => `<tr><th scope="row">${name}</th><td class="n">${hours}</td></tr>\n`;

@@ -5,7 +5,7 @@
 import { hash } from "node:crypto";
 import type { Condition } from "../../facts/conditions.ts";
 import type { HealthState } from "../../facts/health.ts";
-import { capitalized, counted, dayLabel, periodText } from "../../show/format.ts";
+import { capitalized, counted, dayLabel, instantText, periodText } from "../../show/format.ts";
 import { choiceList, type Html, html, nameHtml, optionHtml, trustedHtml } from "../../show/html.ts";
 import { STYLE } from "../../show/style.ts";
 import { dayCount, type Window } from "../../usage/days.ts";
@@ -173,7 +173,7 @@ function navigation(page: PageName, view: View, { readAt }: HealthState): Html {
   });
   return html`<div class="bar"><a class="brand" href="${pageHref("overview")}">usage-export</a>
 <nav aria-label="Pages"><ul>${links}</ul></nav>
-<p class="as-of">as of <time>${readAt.toISOString().slice(0, 16).replace("T", " ")} UTC</time></p></div>`;
+<p class="as-of">as of <time>${instantText(readAt)}</time></p></div>`;
 }
 
 // The verdict: whether a person is needed, and for what.

@@ -2,20 +2,13 @@
 // is not there is left out. Pure.
 
 import { causeTitle } from "../../facts/conditions.ts";
-import {
-  type Coverage,
-  type CoverageGap,
-  DAY_QUALITIES,
-  type DayQuality,
-  type ProjectCoverage,
-} from "../../facts/coverage.ts";
+import { type Coverage, DAY_QUALITIES, type DayQuality, type ProjectCoverage } from "../../facts/coverage.ts";
 import type { HealthState } from "../../facts/health.ts";
 import type { StoredRun } from "../../facts/jobs.ts";
 import { KEYS_PER_PAGE, type KeyStatus, type KeysData, type RotationKeys } from "../../facts/keys.ts";
 import { shortName } from "../../show/answer-chart.ts";
 import { capitalized, counted, instantText, periodText, roundedText, stretchesOf } from "../../show/format.ts";
 import {
-  columns,
   folded,
   foldedText,
   type Html,
@@ -23,13 +16,13 @@ import {
   instantHtml,
   joinHtml,
   nameHtml,
-  numberColumns,
   stateHtml,
   table,
 } from "../../show/html.ts";
 import { present } from "../../text.ts";
 import { dayCount, daysOf, type Window } from "../../usage/days.ts";
 import { groupingNoun } from "../../usage/dimensions.ts";
+import type { SeriesName } from "../../usage/series.ts";
 import type { View } from "../question.ts";
 import { pageHref, type Section } from "./frame.ts";
 import { jobsSection, runsSection } from "./jobs-sections.ts";
@@ -54,11 +47,8 @@ export function healthSections(data: DataHealth, view: View, health: HealthState
 
 // Why days could not be read.
 
-const CAUSE_COLUMNS = [
-  ...columns("Cause", "Since"),
-  ...numberColumns("Days", "Projects"),
-  ...columns("Shown for these days", "Next try"),
-];
+const COUNTS = [{ numbers: "Days" }, { numbers: "Projects" }];
+const CAUSE_COLUMNS = ["Cause", "Since", ...COUNTS, "Shown for these days", "Next try"];
 
 /** One row a cause, as an outage affects many days and projects at once. */
 function causesSection({ causes }: HealthState): Section {
@@ -88,11 +78,12 @@ const QUALITY_WORDS: Readonly<Record<DayQuality | "not-due", string>> = {
   "not-due": "not due",
 };
 
-const PROJECT_COLUMNS = columns("Project", "Days", "Incomplete days", "Complete up to", "Last read");
+const PROJECT_COLUMNS = ["Project", "Days", "Incomplete days", "Complete up to", "Last read"];
 /** Further projects are folded: in an outage all have the same row. */
 const UNFOLDED_MAX = 12;
 
-function projectsHtml({ period, projects, projectCount, undated }: Coverage, view: View): Html {
+function projectsHtml({ projects, projectCount, undated }: Coverage, view: View): Html {
+  const { period } = view;
   const names = projects.map(({ project }) => project);
   const rows = projects.map((one) => [
     html`<a href="${pageHref("usage", view, { project: one.projectId, pageParameters: {} })}"><bdi title="${one.project}">${shortName(one.project, names)}</bdi></a>`,
@@ -120,7 +111,7 @@ function keyHtml(period: Window, projects: readonly ProjectCoverage[]): Html {
 
 function undatedHtml(undated: Coverage["undated"]): Html | undefined {
   if (undated.length === 0) return undefined;
-  const names = undated.map((one) => html`${nameHtml(one.project)}, ${seriesHtml({ ...one, source: "usage" })}`);
+  const names = undated.map((one) => html`${nameHtml(one.project)}, ${seriesHtml(one)}`);
   return html`<p class="note">The service does not say which days its numbers are of for ${joinHtml(names, "; ")}. No figure contains them; the view <code>bi.usage_snapshot</code> has them.</p>\n`;
 }
 
@@ -151,7 +142,7 @@ function gapsHtml(period: Window, { gaps, days }: ProjectCoverage): Html {
 }
 
 /** "usage by model"; another filter than all usage is named. */
-function seriesHtml({ source, grouping, filter }: Pick<CoverageGap, "source" | "grouping" | "filter">): Html {
+function seriesHtml({ source, grouping, filter }: Omit<SeriesName, "project">): Html {
   const what = source === "billing" ? "billed cost" : "usage";
   const by = grouping === "none" ? "in total" : `by ${groupingNoun(grouping)}`;
   return html`${what} ${by}${filter !== "all" && html`, ${nameHtml(filter)}`}`;
@@ -159,11 +150,7 @@ function seriesHtml({ source, grouping, filter }: Pick<CoverageGap, "source" | "
 
 // The API keys that the program renews. No secret is read for it.
 
-const KEY_COLUMNS = [
-  ...columns("Rotation", "Next rotation", "API key in use"),
-  ...numberColumns("Age"),
-  ...columns("Last used", "All keys"),
-];
+const KEY_COLUMNS = ["Rotation", "Next rotation", "API key in use", { numbers: "Age" }, "Last used", "All keys"];
 
 function keysSection({ rotations, hasMore, events }: KeysData): Section {
   const byNextRotation = rotations.toSorted((a, b) => daysLeft(a) - daysLeft(b));
@@ -230,6 +217,6 @@ function eventsHtml(events: KeysData["events"]): Html {
     const stepsHtml = html`<details><summary>${last}</summary><ul>${items}</ul></details>`;
     return [[instantHtml(newest.at), nameHtml(newest.rotation), key, stepsHtml]];
   });
-  const titles = columns("At", "Rotation", "API key", "Last step");
+  const titles = ["At", "Rotation", "API key", "Last step"];
   return table("Changes of keys, the newest first, times in UTC", titles, rows);
 }

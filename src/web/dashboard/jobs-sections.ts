@@ -4,14 +4,12 @@ import type { HealthState } from "../../facts/health.ts";
 import type { JobHealth, RunDetails, StoredRun } from "../../facts/jobs.ts";
 import { counted, durationText, exactText } from "../../show/format.ts";
 import {
-  columns,
   foldedText,
   type Html,
   type HtmlValue,
   html,
   instantHtml,
   nameHtml,
-  numberColumns,
   stateHtml,
   table,
 } from "../../show/html.ts";
@@ -34,7 +32,7 @@ export function jobsSection({ jobs, workers }: HealthState, runs: readonly Store
     durationsText(runs.filter(({ job: name }) => name === job.job)),
     nextRunCell(job),
   ]);
-  const titles = columns("Job", "Last success", "Last run took", "Next run");
+  const titles = ["Job", "Last success", "Last run took", "Next run"];
   const body = html`${table("Times in UTC", titles, rows)}<p class="note">${works}.</p>`;
   return { id: "jobs", title: "Jobs", body };
 }
@@ -81,10 +79,8 @@ function nextRunCell({ nextRun, paused, overdueSince }: JobHealth): Html {
 
 // Runs.
 
-const RUN_COLUMNS = [
-  ...columns("Started", "Job", "Outcome"),
-  ...numberColumns("Took", "Requests", "Readings", "Rows changed"),
-];
+const COUNTS = [{ numbers: "Requests" }, { numbers: "Readings" }, { numbers: "Rows changed" }];
+const RUN_COLUMNS = ["Started", "Job", "Outcome", { numbers: "Took" }, ...COUNTS];
 const RUNS_SHOWN = 10;
 const READING = "A reading is one day of one project, in total or by one dimension.";
 
@@ -133,10 +129,7 @@ function numberText(count: number): string {
   return exactText(String(count));
 }
 
-const PROJECT_COLUMNS = [
-  ...columns("Project", "Outcome", "Ended"),
-  ...numberColumns("Requests", "Readings", "Rows changed"),
-];
+const PROJECT_COLUMNS = ["Project", "Outcome", "Ended", ...COUNTS];
 
 /** The page of one run. */
 export function runSections({ run, found, projects }: RunDetails): readonly Section[] {

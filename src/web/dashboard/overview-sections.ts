@@ -13,7 +13,6 @@ import {
   counted,
   dayLabel,
   isZero,
-  type Measure,
   metricName,
   monthName,
   quantityText,
@@ -25,6 +24,7 @@ import {
   lackingSentences,
   monthForecast,
   namesText,
+  usedFigures,
   whyNotCompared,
 } from "../../show/sentences.ts";
 import { present } from "../../text.ts";
@@ -68,34 +68,26 @@ export function overviewSections(
 // The figures.
 
 function summaryHtml(data: Overview, budgets: readonly BudgetUse[], view: LinkedView): Html {
-  const { figures, total, cost } = data;
+  const { total, cost } = data;
   const totalFrom = total.question.grouping;
   const main = cost ?? total;
-  const figure = (measure: Measure, amount: string, earlier: string | null | undefined, days = "") => {
+  // The figure of the month stands beside the cost, so the cost says how many days it is of.
+  const days = data.monthSoFar ? `, ${counted(dayCount(data.period), "day").replace(" ", "\u00a0")}` : "";
+  const figures = usedFigures(data).map(({ measure, amount, before, isCompared }) => {
     const href = usageHref(view, { metric: measure.metric, grouping: "none" });
-    const title = `${metricName(measure.metric)}${days}`;
+    const title = `${metricName(measure.metric)}${measure.currency === null ? "" : days}`;
     const name = href === undefined ? title : html`<a href="${href}">${title}</a>`;
-    const change = earlier !== undefined && html`<span class="change">${changeText(amount, earlier)}</span>`;
+    const change = isCompared && html`<span class="change">${changeText(amount, before)}</span>`;
     return html`<div><dt>${name}</dt><dd><span class="figure">${amountHtml(amount, measure)}</span>
 ${change}</dd></div>\n`;
-  };
-  // The figure of the month stands beside the cost, so the cost says how many days it is of.
-  const days = data.monthSoFar && `, ${counted(dayCount(data.period), "day").replace(" ", "\u00a0")}`;
-  const used = figures.filter(({ amount }) => !isZero(amount));
-  const shown = [
-    cost?.total?.amount != null &&
-      figure(cost.question, cost.total.amount, cost.compared ? cost.total.before : undefined, days),
-    ...used.map(({ metric, amount, before }) =>
-      figure({ metric, currency: null }, amount, total.compared ? before : undefined),
-    ),
-  ];
+  });
   const notes = present([
     totalFrom !== "none" && `The total is the sum of the usage by ${groupingNoun(totalFrom)}.`,
     main.projectCount === 0 && "The total of all usage is not exported.",
     ...lackingSentences(main.lacking),
     main.total?.amount != null && whyNotCompared(main),
   ]);
-  return html`<div class="summary">${monthSoFarHtml(data, budgets, view)}<dl class="figures">${shown}</dl></div>
+  return html`<div class="summary">${monthSoFarHtml(data, budgets, view)}<dl class="figures">${figures}</dl></div>
 ${notes.length > 0 && html`<p class="note">${notes.join(" ")}</p>`}`;
 }
 

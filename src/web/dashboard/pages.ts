@@ -14,7 +14,7 @@ import { capitalized, counted, dayLabel, instantText, periodText } from "../../s
 import { type Html, html, nameHtml } from "../../show/html.ts";
 import { isNew, sentences } from "../../show/sentences.ts";
 import { dayCount, dayOf } from "../../usage/days.ts";
-import type { BudgetUse } from "../../usage/money.ts";
+import { type BudgetUse, budgetsOf } from "../../usage/money.ts";
 import { scriptPage } from "../assets.ts";
 import type { MakePage, Page, Readiness } from "../page.ts";
 import { type View, viewOf } from "../question.ts";
@@ -44,8 +44,6 @@ export type PageData = {
 export type ReportData = {
   readonly overview: Overview;
   readonly budgets: readonly BudgetUse[];
-  /** Whether it is of one project alone. */
-  readonly isOfProject: boolean;
 };
 
 export type DashboardDeps = {
@@ -139,7 +137,7 @@ export const PAGE_CONTENT: { readonly [P in PageName]: Render<P> } = {
   overview(data, view, health) {
     // Before anything is exported, the verdict above the sections says what to do.
     if (isNew(data)) return { sections: [] };
-    const budgets = budgetsOf(health.budgets, view.project, health);
+    const budgets = budgetsOf(health.budgets, data.total.question.project);
     return {
       lead: leadHtml(sentences(data, budgets, troubleOf(data, health))),
       compared: comparedWindow(data.cost ?? data.total),
@@ -155,15 +153,6 @@ export const PAGE_CONTENT: { readonly [P in PageName]: Render<P> } = {
     return { title: `Run of ${details.run.job}`, sections: runSections(details) };
   },
 };
-
-/** The budgets of the project alone, without those of several projects. */
-function budgetsOf(budgets: readonly BudgetUse[], project: string | undefined, health: HealthState) {
-  if (project === undefined) return budgets;
-  const ids = health.projects
-    .filter((one) => one.projectId === project || one.project === project)
-    .map(({ projectId }) => projectId);
-  return budgets.filter(({ projectIds }) => projectIds.every((id) => ids.includes(id)));
-}
 
 /** The sentences of the overview, the first one large. */
 function leadHtml([first, ...others]: readonly string[]): Html | undefined {
@@ -199,8 +188,9 @@ export function invalidPage(page: PageName, error: string): Page {
 
 // The file to send on: the overview with its style and script in it. The same data makes the same bytes.
 
-export function renderReport({ overview, budgets, isOfProject }: ReportData, madeAt: Date, script: string): string {
+export function renderReport({ overview, budgets }: ReportData, madeAt: Date, script: string): string {
   const { period, total } = overview;
+  const isOfProject = total.question.project !== null;
   const days = `${periodText(period)} (${counted(dayCount(period), "day")})`;
   const scope = isOfProject ? html`project ${total.projects.map(nameHtml)}` : html`all projects`;
   const before = comparedWindow(overview.cost ?? total);

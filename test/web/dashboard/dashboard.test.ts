@@ -3,7 +3,7 @@ import { expect, onTestFinished, test, vi } from "vitest";
 import { InvalidQuestion } from "../../../src/facts/question.ts";
 import { type DashboardDeps, openDashboard, type PageData } from "../../../src/web/dashboard/pages.ts";
 import type { Page } from "../../../src/web/page.ts";
-import { makeOverview } from "../../facts/sample-facts.ts";
+import { makeAnswer, makeOverview } from "../../facts/sample-facts.ts";
 import { healthState, projectLine } from "../../health/sample-health-state.ts";
 import { WELL } from "../test-monitor.ts";
 import { pageData } from "./sample-pages.ts";
@@ -31,7 +31,8 @@ function dashboard({ read, ...deps }: Changes = {}, limits?: Parameters<typeof o
       async readReport({ period, project }) {
         done.push(`report ${period.start} to ${period.end}`);
         if (project === "unknown") throw new InvalidQuestion("project: no such project");
-        return { overview: makeOverview(), budgets: [], isOfProject: project !== undefined };
+        const total = makeAnswer({ question: { grouping: "none", project: project ?? null } });
+        return { overview: makeOverview({ total }), budgets: [] };
       },
       ...deps,
       read: {

@@ -10,7 +10,7 @@ const HOSTILE = `<script>alert("1")</script>'"><img src=x onerror=alert(2)>\u202
 const OWN_PAGES = ["overview", "health", "run"] as const;
 
 const GAP = {
-  ...{ source: "usage", grouping: "model", filter: "all", start: PERIOD.end, end: PERIOD.end },
+  ...{ grouping: "model", filter: "all", start: PERIOD.end, end: PERIOD.end },
   quality: "missing" as const,
 };
 
@@ -176,15 +176,14 @@ test("budgets are bars of one scale on the overview, the fullest first", () => {
 });
 
 test("a budget of several projects is not shown beside the usage of one", () => {
-  const projects = [projectLine({ projectId: "p1", project: "one" }), projectLine({ projectId: "p2", project: "two" })];
   const budgets = [["p1"], ["p1", "p2"]].map((projectIds) => makeBudgetUse({ name: projectIds.join("+"), projectIds }));
-  const namesOf = (project: string | undefined) => {
-    const { body } = pageOf("overview", {}, { health: { budgets, projects }, view: { project } });
+  const namesOf = (project: string | null) => {
+    const total = makeAnswer({ question: { grouping: "none", project } });
+    const { body } = pageOf("overview", { total }, { health: { budgets } });
     return [...body.matchAll(/<bdi>(p1[^<]*)</g)].map(([, name]) => name);
   };
-  expect(namesOf("one")).toEqual(["p1"]);
   expect(namesOf("p1")).toEqual(["p1"]);
-  expect(namesOf(undefined)).toEqual(["p1", "p1+p2"]);
+  expect(namesOf(null)).toEqual(["p1", "p1+p2"]);
 });
 
 test("the link to more groups leads to more than there are, until all that can be are listed", () => {
