@@ -118,8 +118,9 @@ export type PageName = keyof typeof PAGES;
 
 const NAVIGATION: readonly PageName[] = ["overview", "usage", "health"];
 
-export function pageHref(page: PageName, view?: View, changes: Partial<View> = {}): string {
-  return `.${PAGES[page].path}${view ? viewQuery(view, changes) : ""}`;
+/** A link keeps the days and the project. The parameters that only the page itself has are given. */
+export function pageHref(page: PageName, view?: View, pageParameters: View["pageParameters"] = {}): string {
+  return `.${PAGES[page].path}${view ? viewQuery(view, { pageParameters }) : ""}`;
 }
 
 export type FrameContent = {
@@ -163,13 +164,10 @@ export function framelessPage(status: number, title: string, lead: Html, headers
   return servedPage({ title: `${title}, usage-export`, header, sections: [] }, { status, headers });
 }
 
-/** A link to another page keeps only the days and the project. */
-const OTHER_PAGE = { pageParameters: {} };
-
 function navigation(page: PageName, view: View, { readAt }: HealthState): Html {
   const links = NAVIGATION.map((name) => {
     const isCurrent = name === page || (name === "health" && page === "run");
-    return html`<li><a href="${pageHref(name, view, OTHER_PAGE)}"${isCurrent && html` aria-current="page"`}>${PAGES[name].title}</a></li>`;
+    return html`<li><a href="${pageHref(name, view)}"${isCurrent && html` aria-current="page"`}>${PAGES[name].title}</a></li>`;
   });
   return html`<div class="bar"><a class="brand" href="${pageHref("overview")}">usage-export</a>
 <nav aria-label="Pages"><ul>${links}</ul></nav>
@@ -221,7 +219,7 @@ const SECTIONS_ELSEWHERE: Partial<Record<Condition["section"], { to: PageName; a
 function verdictHtml(problems: readonly Problem[], { page, view, health }: FrameContent): Html {
   const href = (section: Condition["section"]) => {
     const { to, anchor } = SECTIONS_ELSEWHERE[section] ?? { to: "health", anchor: section };
-    return `${pageHref(to, view, OTHER_PAGE)}#${anchor}`;
+    return `${pageHref(to, view)}#${anchor}`;
   };
   const notice = (kind: string, title: string, items: readonly Problem[], open: boolean) => {
     if (items.length === 0) return undefined;
@@ -254,14 +252,15 @@ function subtitle({ view: { period, project }, health, compared }: FrameContent)
  */
 function pageLinks(page: PageName, view: View): Html {
   const fixed = fixedView(view);
-  return html`<p class="links"><button type="button" class="copy" hidden data-copy-link="${pageHref(page, fixed)}">Copy link</button> <a href="./report.html${viewQuery(fixed, OTHER_PAGE)}">Download report</a></p>`;
+  return html`<p class="links"><button type="button" class="copy" hidden data-copy-link="${pageHref(page, fixed, view.pageParameters)}">Copy link</button> <a href="./report.html${viewQuery(fixed, { pageParameters: {} })}">Download report</a></p>`;
 }
 
 function toolbar({ page, view, health, controls }: FrameContent): Html {
   const { period } = view;
-  const choices = Object.entries(PERIOD_TITLES).map(
-    ([name, title]) => [title, pageHref(page, view, { period: { ...period, name } }), name === period.name] as const,
-  );
+  const choices = Object.entries(PERIOD_TITLES).map(([name, title]) => {
+    const href = pageHref(page, { ...view, period: { ...period, name } }, view.pageParameters);
+    return [title, href, name === period.name] as const;
+  });
   const kept = Object.entries({ period: period.name, ...view.pageParameters });
   const hidden = kept.filter(([name, value]) => value !== undefined && !controls?.names.includes(name));
   return html`<div class="toolbar">${choiceList("Period", choices)}

@@ -86,7 +86,7 @@ function projectsHtml({ projects, projectCount, undated }: Coverage, view: View)
   const { period } = view;
   const names = projects.map(({ project }) => project);
   const rows = projects.map((one) => [
-    html`<a href="${pageHref("usage", view, { project: one.projectId, pageParameters: {} })}"><bdi title="${one.project}">${shortName(one.project, names)}</bdi></a>`,
+    html`<a href="${pageHref("usage", { ...view, project: one.projectId })}"><bdi title="${one.project}">${shortName(one.project, names)}</bdi></a>`,
     strip(period, one),
     one.gaps.length === 0 ? "none" : gapsHtml(period, one),
     one.freshThrough ?? "never",

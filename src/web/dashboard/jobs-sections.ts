@@ -88,7 +88,7 @@ const READING = "A reading is one day of one project, in total or by one dimensi
 export function runsSection(runs: readonly StoredRun[], view: View): Section {
   const shown = runs.filter(({ status }, i) => i < RUNS_SHOWN || (status !== "ok" && status !== "running"));
   const rows = shown.map((run) => {
-    const href = pageHref("run", view, { pageParameters: { id: run.runId } });
+    const href = pageHref("run", view, { id: run.runId });
     return runCells(run, html`<a href="${href}">${instantHtml(run.startedAt)}</a>`);
   });
   const caption = `The newest ${RUNS_SHOWN}, and earlier ones that did not end well. Times in UTC. ${READING}`;

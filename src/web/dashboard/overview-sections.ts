@@ -144,7 +144,7 @@ function usageHref(
   { metric, grouping }: { readonly metric: string; readonly grouping: string },
   group: View["pageParameters"] = {},
 ): string | undefined {
-  return view && pageHref("usage", view, { pageParameters: { grouping, metric, ...group } });
+  return view && pageHref("usage", view, { grouping, metric, ...group });
 }
 
 function groupHref(view: LinkedView, { question }: Answer, group: string | null): string | undefined {
@@ -155,7 +155,7 @@ function groupHref(view: LinkedView, { question }: Answer, group: string | null)
 function chartSection(answer: Answer, choices: readonly Answer[], view: LinkedView): Section {
   const { grouping } = answer.question;
   const links = choices.map(({ question: { grouping: one } }) => {
-    const href = view ? pageHref("overview", view, { pageParameters: { by: one } }) : "";
+    const href = view ? pageHref("overview", view, { by: one }) : "";
     return [groupingNoun(one), href, one === grouping] as const;
   });
   return {

@@ -69,7 +69,7 @@ function byText({ question: { grouping } }: Answer): string {
 
 /** The relative link to the same question with these changes; undefined takes a parameter away. */
 function usageLink(view: View, changes: View["pageParameters"]): string {
-  return pageHref("usage", view, { pageParameters: { ...view.pageParameters, ...changes } });
+  return pageHref("usage", view, { ...view.pageParameters, ...changes });
 }
 
 function controlsOf({ question, available }: Answer): FrameContent["controls"] {
@@ -163,7 +163,7 @@ function lackingHtml(answer: Answer, view: View): Html {
       : ["No numbers for", ", which could not be read."];
   const notes = present<HtmlValue>([
     incompleteDays.length > 0 &&
-      html`<b class="flag">${title} ${daysText(incompleteDays)}</b>${reason} <a href="${pageHref("health", view, { pageParameters: {} })}">Data health</a> says why.`,
+      html`<b class="flag">${title} ${daysText(incompleteDays)}</b>${reason} <a href="${pageHref("health", view)}">Data health</a> says why.`,
     unreadDays.length > 0 &&
       `Not read: ${daysText(unreadDays)}${groups.length > 0 ? " (hatched)" : ""}, as the export began later or these days are not due yet.`,
     ...lackingSentences(lacking),
