@@ -46,19 +46,11 @@ const CSV_CONTENT = { "text/csv": { schema: z.string() } };
 export function openApi({ log, readByStatements, version }: ApiDeps, waitMsMax: number = WAIT_MS_MAX) {
   const inTurn = oneAtATime(waitMsMax);
 
-  async function read<T>(asked: object, work: (query: Query) => Promise<T>): Promise<T> {
-    try {
-      return await inTurn((signal) => readByStatements(work, signal));
-    } catch (error) {
-      if (!(error instanceof InvalidQuestion))
-        log.warn({ ...asked, reason: errorText(error) }, "read API: reading the usage failed");
-      throw error;
-    }
-  }
+  const read = <T>(work: (query: Query) => Promise<T>) => inTurn((signal) => readByStatements(work, signal));
 
   async function answerTo(asked: z.output<typeof QuestionParameters>): Promise<Answer> {
     const question = questionOf(asked, dayOf(new Date()));
-    return read(asked, (query) => amounts(query, question));
+    return read((query) => amounts(query, question));
   }
 
   const api = new OpenAPIHono({
@@ -80,7 +72,7 @@ export function openApi({ log, readByStatements, version }: ApiDeps, waitMsMax: 
       const { month, by, project } = c.req.valid("query");
       const period = monthOf(month, dayOf(new Date()));
       const asked = { period, by, projects: project === undefined ? undefined : [project] };
-      const charges = await read(asked, (query) => chargeback(query, asked));
+      const charges = await read((query) => chargeback(query, asked));
       return c.body(chargebackCsv(charges, period), 200, csvHeaders(`chargeback-${period.start.slice(0, 7)}-by-${by}`));
     },
   );
@@ -96,8 +88,10 @@ export function openApi({ log, readByStatements, version }: ApiDeps, waitMsMax: 
   });
   api.onError((error, c) => {
     if (error instanceof InvalidQuestion) return c.json({ error: error.message }, 400);
+    const reason = errorText(error);
+    log.warn({ ...c.req.query(), reason }, "read API: reading the usage failed");
     const advice = "try again, or ask for fewer days or one project";
-    const unavailable = { error: `the usage could not be read: ${errorText(error)}; ${advice}` };
+    const unavailable = { error: `the usage could not be read: ${reason}; ${advice}` };
     return c.json(unavailable, 503, { "retry-after": String(RETRY_SECONDS) });
   });
   return api;

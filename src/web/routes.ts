@@ -36,8 +36,9 @@ const HEADERS = {
   "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
 };
 
-function headersOf({ contentType, headers }: Page, body: Uint8Array) {
-  return { ...HEADERS, "content-type": contentType, "content-length": String(body.length), ...headers };
+function respond({ status, contentType, headers }: Page, body: Buffer<ArrayBuffer>, encoding: Page["headers"] = {}) {
+  const ofBody = { "content-type": contentType, "content-length": String(body.length) };
+  return new Response(body, { status, headers: { ...HEADERS, ...ofBody, ...headers, ...encoding } });
 }
 
 /** The listener for the requests of a server. `isLoopback`: only this machine can reach the monitor. */
@@ -45,10 +46,7 @@ export function openRoutes(deps: MonitorDeps, isLoopback: boolean) {
   const { pages, readiness, metrics, log, scrub, sharedMs = SHARED_MS } = deps;
   const app = new Hono<{ Bindings: HttpBindings }>();
 
-  function send(page: Page): Response {
-    const body = Buffer.from(scrub(page.body));
-    return new Response(body, { status: page.status, headers: headersOf(page, body) });
-  }
+  const send = (page: Page) => respond(page, Buffer.from(scrub(page.body)));
 
   app.use(secureHeaders({ strictTransportSecurity: false, xFrameOptions: "DENY" }), compress());
   app.use(async (c, next) =>
@@ -77,13 +75,8 @@ export function openRoutes(deps: MonitorDeps, isLoopback: boolean) {
       const { search, searchParams } = new URL(c.req.url);
       const { page, plain, zipped } = await shared(path + search, async () => answer(searchParams));
       const isZipped = /\bgzip\b/.test(c.req.header("accept-encoding") ?? "");
-      const body = isZipped ? zipped : plain;
-      const headers = {
-        ...headersOf(page, body),
-        vary: "accept-encoding",
-        ...(isZipped && { "content-encoding": "gzip" }),
-      };
-      return new Response(body, { status: page.status, headers });
+      const encoding = { vary: "accept-encoding", ...(isZipped && { "content-encoding": "gzip" }) };
+      return respond(page, isZipped ? zipped : plain, encoding);
     });
   app.get("/api/v1/*", async (c, next) => {
     const answer = await (await deps.api()).fetch(c.req.raw);
