@@ -306,7 +306,8 @@ function contributors(measure: Measure, { grouping, parts }: ChangeSplit): strin
   if (largest.length === 0) return undefined;
   const named = largest.map((part) => {
     const { group, label, change, status } = part;
-    const name = group === null ? "(no value)" : nameText(shortGroupName(label ?? group, part, parts));
+    const whole = label === null ? group : nameOf(grouping, part, parts);
+    const name = whole === null ? "(no value)" : nameText(shortGroupName(whole, part, parts));
     return `${name} ${signedText(change, measure)}${status === "new" || status === "vanished" ? ` (${status})` : ""}`;
   });
   return `By ${groupingNoun(grouping)}: ${named.join(", ")}.`;
