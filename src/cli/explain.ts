@@ -5,13 +5,13 @@ import { databaseNow } from "../db/connection/database.ts";
 import { readByStatements } from "../db/connection/transaction.ts";
 import { AppError } from "../errors.ts";
 import type { Answer } from "../facts/answer.ts";
-import { type Change, type ChangePart, type ChangeSplit, changes, costChanges, isKnown } from "../facts/changes.ts";
+import { type Change, type ChangeSplit, changes, costChanges, isKnown } from "../facts/changes.ts";
 import type { AskedMetric, Split } from "../facts/question.ts";
 import type { Query } from "../facts/scope.ts";
 import { withDatabase } from "../open-database.ts";
 import { exactText, metricName, windowText } from "../show/format.ts";
 import { characterCount, truncatedName } from "../show/html.ts";
-import { changeSentences, partText } from "../show/sentences.ts";
+import { changeSentences, groupName, partText } from "../show/sentences.ts";
 import { comparedPeriod, type Day, dayOf, type Window } from "../usage/days.ts";
 import { groupingNoun } from "../usage/dimensions.ts";
 import type { UsageGrouping } from "../usage/series.ts";
@@ -88,10 +88,11 @@ function renderChange({ answer, splits, sentences }: Change & { readonly sentenc
   return `${sentences.join("\n")}\n${tables.join("")}`;
 }
 
-function renderTable({ question, total }: Answer, { grouping, parts }: ChangeSplit): string {
+function renderTable({ question, total }: Answer, split: ChangeSplit): string {
+  const { grouping, parts } = split;
   const { metric, currency } = question;
   const amounts = `${metricName(metric)}${currency === null ? "" : ` in ${currency}`}`;
-  const names = partNames(parts);
+  const names = partNames(split);
   const rows = parts.map((part, i) => {
     const numbers = [exactText(part.before), exactText(part.after), signed(part.change)];
     return [names[i] ?? "", ...numbers, part.status ?? ""];
@@ -108,13 +109,8 @@ const NAME_COLUMNS = 40;
 const LONG_NAME_COLUMNS = 200;
 
 /** The name of each part. Groups whose shortened names are equal get longer names. */
-function partNames(parts: readonly ChangePart[]): readonly string[] {
-  const names = parts.map(({ group, label }) => {
-    if (group === null) return "(no value)";
-    // Two keys may have the same comment.
-    const isShared = parts.some((one) => one.group !== group && one.label === label);
-    return label === null || isShared ? group : label;
-  });
+function partNames({ grouping, parts }: ChangeSplit): readonly string[] {
+  const names = parts.map((part) => groupName(grouping, part, parts));
   const short = names.map((name) => truncatedName(name, NAME_COLUMNS));
   return parts.map((part, i) => {
     if (part.part === "others") return partText(part);

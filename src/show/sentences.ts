@@ -305,12 +305,16 @@ function contributors(measure: Measure, { grouping, parts }: ChangeSplit): strin
   const largest = parts.filter((one) => one.part === "group" && !isZero(one.change)).slice(0, NAMED_MAX);
   if (largest.length === 0) return undefined;
   const named = largest.map((part) => {
-    const { group, label, change, status } = part;
-    const whole = label === null ? group : nameOf(grouping, part, parts);
-    const name = whole === null ? "(no value)" : nameText(shortGroupName(whole, part, parts));
+    const { change, status } = part;
+    const name = nameText(shortGroupName(groupName(grouping, part, parts), part, parts));
     return `${name} ${signedText(change, measure)}${status === "new" || status === "vanished" ? ` (${status})` : ""}`;
   });
   return `By ${groupingNoun(grouping)}: ${named.join(", ")}.`;
+}
+
+/** The name of a group in plain text. Groups with one label are told apart. */
+export function groupName(grouping: string, part: ChangePart, among: readonly ChangePart[]): string {
+  return part.label === null ? (part.group ?? "(no value)") : nameOf(grouping, part, among);
 }
 
 /** The name of a part that is no group. */
