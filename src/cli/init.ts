@@ -164,12 +164,8 @@ async function checkDraft(app: App, draft: Draft): Promise<boolean> {
 }
 
 async function withService<T>(app: App, draft: Draft, work: (service: Service, key: Secret) => Promise<T>): Promise<T> {
-  const service = await openServiceFor(app, parseDraft(app, draft), undefined);
-  try {
-    return await work(service, new Secret(app.env[draft.keyVariable] ?? ""));
-  } finally {
-    await service.close();
-  }
+  await using service = await openServiceFor(app, parseDraft(app, draft), undefined);
+  return await work(service, new Secret(app.env[draft.keyVariable] ?? ""));
 }
 
 function parseDraft(app: App, draft: Draft): Config {

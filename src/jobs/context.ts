@@ -48,7 +48,7 @@ export async function openServiceContext<Db extends Database | undefined>(
   const keys = await openKeyRing(app, config, db);
   const service = await openServiceFor(app, config, db, options);
   const dialects = new Dialects({ app, db, service, keys });
-  return { app, config, db, service, keys, dialects, [Symbol.asyncDispose]: () => service.close() };
+  return { app, config, db, service, keys, dialects, [Symbol.asyncDispose]: service[Symbol.asyncDispose] };
 }
 
 /** Registers the series of the configuration and stores its prices and budgets. */

@@ -78,32 +78,28 @@ export async function readLists(
   const entries = new Map(config.discovery.map((entry) => [keyName(entry.key), entry]));
   if (entries.size === 0) return [];
   const readAt = db ? await databaseNow(db) : new Date();
-  const service = await openServiceFor(app, config, db);
-  try {
-    // All at once, so that a list that does not come delays no other list.
-    return await Promise.all(
-      [...entries].map(async ([list, { key }]) => {
-        try {
-          const { listed, leftOut } = await fetchList(app, service, key);
-          if (leftOut.length > 0) {
-            const facts = { list, leftOut: leftOut.length, reasons: leftOut.slice(0, LEFT_OUT_SHOWN_MAX) };
-            app.log.warn(facts, "entries of the list of projects can't be used, and are left out");
-          }
-          const change = db && (await storeReading(db, { list, listed, readAt, isConfirmed }));
-          if (change) logChange(app.log, list, change);
-          return { list, listed, leftOut, change };
-        } catch (error) {
-          if (!(error instanceof AppError) || error.code === "stopped") throw error;
-          if (db) await recordListFailure(db, list, errorText(error));
-          const facts = { list, reason: errorText(error) };
-          app.log.warn(facts, "the list of projects could not be read: those of the last list are exported");
-          return { list, error };
+  await using service = await openServiceFor(app, config, db);
+  // All at once, so that a list that does not come delays no other list.
+  return await Promise.all(
+    [...entries].map(async ([list, { key }]) => {
+      try {
+        const { listed, leftOut } = await fetchList(app, service, key);
+        if (leftOut.length > 0) {
+          const facts = { list, leftOut: leftOut.length, reasons: leftOut.slice(0, LEFT_OUT_SHOWN_MAX) };
+          app.log.warn(facts, "entries of the list of projects can't be used, and are left out");
         }
-      }),
-    );
-  } finally {
-    await service.close();
-  }
+        const change = db && (await storeReading(db, { list, listed, readAt, isConfirmed }));
+        if (change) logChange(app.log, list, change);
+        return { list, listed, leftOut, change };
+      } catch (error) {
+        if (!(error instanceof AppError) || error.code === "stopped") throw error;
+        if (db) await recordListFailure(db, list, errorText(error));
+        const facts = { list, reason: errorText(error) };
+        app.log.warn(facts, "the list of projects could not be read: those of the last list are exported");
+        return { list, error };
+      }
+    }),
+  );
 }
 
 async function fetchList(app: App, service: Service, reference: Discovery["key"]): Promise<ProjectList> {

@@ -70,7 +70,6 @@ export async function fetchBreakdown(
     method: "GET",
     path: ["v1", "projects", project.id, source, "breakdown"],
     query: breakdownQuery(request, dialect),
-    retry: true,
     scopes: BREAKDOWN_SCOPES[source],
     beforeAttempt,
   };

@@ -32,7 +32,7 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
   const { waitMsMax = WAIT_MS_MAX, log, onAttempt, scrub } = deps;
   const base = new URL(settings.baseUrl);
   const shared = openAgent({ ...CONNECTION_OPTIONS, connections: settings.maxConcurrent }, deps.proxy);
-  // A new connection for each call: the service may close a kept connection just as a request is sent, and then nobody knows whether the
+  // A new connection for each POST: the service may close a kept connection just as a request is sent, and then nobody knows whether the
   // request arrived.
   const unshared = openAgent({ ...CONNECTION_OPTIONS, pipelining: 0 }, deps.proxy);
   const refusals = new Refusals();
@@ -43,10 +43,10 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
   async function callService(call: ServiceCall, key: Secret, signal: AbortSignal): Promise<ServiceAnswer> {
     const options = requestOptions(base, settings.authScheme, call, key);
     const what = `${call.method} /${call.path.join("/")}`;
-    const agent = call.retry ? shared : unshared;
-    // A call that must not be sent twice is not aborted: nobody would know whether it arrived.
-    const stop = call.retry ? signal : undefined;
-    const redact = call.secretAnswer ? REDACT_ALL : redactorFor(key, scrub);
+    const isSentOnce = call.method === "POST";
+    const agent = isSentOnce ? unshared : shared;
+    const stop = isSentOnce ? undefined : signal;
+    const redact = isSentOnce ? REDACT_ALL : redactorFor(key, scrub);
     async function send(): Promise<Outcome> {
       let reply: Reply;
       try {
@@ -71,7 +71,7 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
     const project = call.path.slice(0, 3).join("/");
     const attempt = { operation: call.operation, key: key.name, project, prepare, send };
     try {
-      return await attempts.call(attempt, call.retry, signal);
+      return await attempts.call(attempt, !isSentOnce, signal);
     } catch (error) {
       refusals.remember(key, what, error);
       throw error;
@@ -84,7 +84,7 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
     call: callService,
     forgetRefusals: (key) => refusals.forget(key),
     serviceTime: () => (serviceOffsetMs === undefined ? undefined : new Date(serviceOffsetMs + now())),
-    async close() {
+    async [Symbol.asyncDispose]() {
       // Destroyed, not closed: close() would also wait for a connection that is never made.
       await Promise.all([shared.destroy(), unshared.destroy()]);
       await rate.rest();

@@ -20,7 +20,7 @@ const KeyListAnswer = z.object({ api_keys: z.array(z.object({ api_key: ListedKey
 
 /** The id and scopes of the calling key; undefined if the service has no such call. */
 export async function fetchToken(service: Service, key: Secret, signal: AbortSignal) {
-  const call = { operation: "token", method: "GET", path: ["v1", "auth", "token"], retry: true } as const;
+  const call = { operation: "token", method: "GET", path: ["v1", "auth", "token"] } as const;
   const answer = await service.call(call, key, signal).catch(undefinedFor(404));
   if (!answer) return undefined;
   const { api_key_id: apiKeyId, scopes } = parseAnswer(TokenAnswer, answer, "the calling key");
@@ -30,7 +30,7 @@ export async function fetchToken(service: Service, key: Secret, signal: AbortSig
 /** Undefined if the service has no list (404), or does not show it to this key (403). The list may hold only keys that the caller made. */
 export async function listKeys(service: Service, projectId: string, key: Secret, signal: AbortSignal) {
   const path = ["v1", "projects", projectId, "keys"];
-  const call = { operation: "list_keys", method: "GET", path, retry: true, scopes: ["keys:read"] } as const;
+  const call = { operation: "list_keys", method: "GET", path, scopes: ["keys:read"] } as const;
   const answer = await service.call(call, key, signal).catch(undefinedFor(403, 404));
   if (!answer) return undefined;
   const { api_keys: listed } = parseAnswer(KeyListAnswer, answer, "the list of keys");
@@ -42,7 +42,7 @@ export async function listKeys(service: Service, projectId: string, key: Secret,
 /** False if the service no longer had the key. Safe to repeat. The service lets a key delete itself, and the last key of a project. */
 export async function deleteKey(service: Service, projectId: string, id: string, key: Secret, signal: AbortSignal) {
   const path = ["v1", "projects", projectId, "keys", id];
-  const call = { operation: "delete_key", method: "DELETE", path, retry: true, scopes: ["keys:write"] } as const;
+  const call = { operation: "delete_key", method: "DELETE", path, scopes: ["keys:write"] } as const;
   return (await service.call(call, key, signal).catch(undefinedFor(404))) !== undefined;
 }
 
@@ -85,9 +85,8 @@ export async function createKey(
     ...(request.expiresInSeconds !== undefined && { time_to_live_in_seconds: request.expiresInSeconds }),
   };
   try {
-    const how = { operation: "create_key", method: "POST", retry: false, secretAnswer: true } as const;
-    const call = { ...how, path, body, scopes: ["keys:write"], beforeAttempt };
-    const answer = await service.call(call, callerKey, signal);
+    const call = { operation: "create_key", method: "POST", scopes: ["keys:write"] } as const;
+    const answer = await service.call({ ...call, path, body, beforeAttempt }, callerKey, signal);
     const { api_key_id: apiKeyId, key, scopes, created } = parseAnswer(CreatedKeyAnswer, answer, "the created key");
     // The other fields of the answer are stored and shown, so none of them may contain the key.
     const isFree = (text: string) => isFreeOfSecret(text, key);

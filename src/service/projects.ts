@@ -27,7 +27,7 @@ export type ProjectList = ReturnType<typeof readList>;
 
 export async function fetchProjects(service: Service, key: Secret, signal: AbortSignal, secondsMax = LIST_SECONDS_MAX) {
   const late = AbortSignal.timeout(secondsMax * 1000);
-  const call = { operation: "projects", method: "GET", path: ["v1", "projects"], retry: true } as const;
+  const call = { operation: "projects", method: "GET", path: ["v1", "projects"] } as const;
   try {
     const answer = await service.call(call, key, AbortSignal.any([signal, late]));
     return readList(parseAnswer(ProjectsAnswer, answer, "the list of projects"));
@@ -108,7 +108,7 @@ export const fetchBilledFields = fieldsReader("billing", BillingFieldsAnswer);
 function fieldsReader<T extends z.ZodType>(source: Source, schema: T) {
   return async (service: Service, projectId: string, key: Secret, signal: AbortSignal) => {
     const path = ["v1", "projects", projectId, source, "fields"];
-    const call = { operation: "fields", method: "GET", path, retry: true, scopes: BREAKDOWN_SCOPES[source] } as const;
+    const call = { operation: "fields", method: "GET", path, scopes: BREAKDOWN_SCOPES[source] } as const;
     const answer = await service.call(call, key, signal).catch(undefinedFor(404));
     return answer && parseAnswer(schema, answer, `${source} fields`);
   };
@@ -142,6 +142,6 @@ const BalancesAnswer = z.object({
 
 export async function fetchBalances(service: Service, projectId: string, key: Secret, signal: AbortSignal) {
   const path = ["v1", "projects", projectId, "balances"];
-  const call = { operation: "balances", method: "GET", path, retry: true, scopes: ["billing:read"] } as const;
+  const call = { operation: "balances", method: "GET", path, scopes: ["billing:read"] } as const;
   return parseAnswer(BalancesAnswer, await service.call(call, key, signal), "the balances").balances;
 }

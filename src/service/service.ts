@@ -40,17 +40,17 @@ export type ServiceDeps = {
 };
 
 export type ServiceCall = Pick<AttemptReport, "operation"> & {
+  /**
+   * A POST makes a key, which can't be undone. It has one attempt, and once it is sent, an abort does not interrupt it, as its answer would be
+   * lost. No part of the answer is quoted: the scrubber does not know the secret in it yet.
+   */
   readonly method: "GET" | "POST" | "DELETE";
   /** The parts of the path; letters, digits, `_` and `-` only, so that no identifier can lead elsewhere. */
   readonly path: readonly string[];
   readonly query?: URLSearchParams;
   readonly body?: unknown;
-  /** False means one attempt, which an abort does not interrupt once it is sent: its effect could not be undone, and its answer would be lost. */
-  readonly retry: boolean;
   /** Awaited before each attempt, after the permit is given. An error that it throws ends the call. */
   readonly beforeAttempt?: (() => Promise<void>) | undefined;
-  /** The answer may contain a secret that the scrubber does not know yet, so no part of the answer is quoted. */
-  readonly secretAnswer?: boolean;
   /** The key needs one of these scopes. The error message names them if the service does not name the missing one. */
   readonly scopes?: readonly string[] | undefined;
 };
@@ -72,7 +72,7 @@ export type Service = Pick<ServiceSettings, "baseUrl" | "dialect"> & {
    */
   readonly serviceTime: () => Date | undefined;
   /** Ends calls in flight with an error. */
-  readonly close: () => Promise<void>;
+  readonly [Symbol.asyncDispose]: () => Promise<void>;
 };
 
 /** For the metrics, so it never has the path, which holds ids. */

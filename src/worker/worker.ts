@@ -88,7 +88,8 @@ export async function runWorker(
     hardStop.abort(new AppError("stopped", "the worker stops"));
     await waitAtMost(reservedMs / 2, drained);
     const signOff = app.signal.aborted ? markWorkerStopped(db, worker.workerId) : undefined;
-    await waitAtMost(CLOSE_MS_MAX, Promise.allSettled([signOff, opened.queue.stop(), opened.service.close()]));
+    const closing = [signOff, opened.queue.stop(), opened.service[Symbol.asyncDispose]()];
+    await waitAtMost(CLOSE_MS_MAX, Promise.allSettled(closing));
     if (app.signal.aborted) app.log.info("worker stopped");
   }
 }

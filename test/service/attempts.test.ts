@@ -105,7 +105,7 @@ test.each([
     if (number === 1) answer(response, status, "", { "retry-after": "60" });
     else answerJson(response, 200, {});
   });
-  const call = (key: Secret) => service.call({ ...READ, retry: false }, key, limit());
+  const call = (key: Secret) => service.call({ ...READ, method: "POST" }, key, limit());
   await expect(call(KEY.named("env KEY"))).rejects.toMatchObject({ details: { status } });
   await call(new Secret("sk_other_0123456789abcdef", "env OTHER"));
   expect(service.sleeps.filter((ms) => ms > 1)).toEqual(waits);
@@ -118,7 +118,7 @@ test("a pause that is asked for later and is shorter does not end a longer one",
     if (name === "long" || name === "short") sent[name].resolve(response);
     else answerJson(response, 200, {});
   });
-  const call = (name: string) => read({ path: ["v1", "projects", "p1", name], retry: false });
+  const call = (name: string) => read({ path: ["v1", "projects", "p1", name], method: "POST" });
   const [long, short] = [call("long"), call("short")];
   const responses = await Promise.all([sent.long.promise, sent.short.promise]);
   answer(responses[0], 429, "", { "retry-after": "60" });

@@ -10,11 +10,7 @@ import { KEY, limit, serve } from "./open-test-service.ts";
 const OTHER_KEY = new Secret("sk_CANARY_other_0123456789");
 
 function call(service: Service, key = KEY, project = "p1", part = "usage"): Promise<unknown> {
-  return service.call(
-    { operation: "read", method: "GET", path: ["v1", "projects", project, part], retry: true },
-    key,
-    limit(),
-  );
+  return service.call({ operation: "read", method: "GET", path: ["v1", "projects", project, part] }, key, limit());
 }
 
 test("a refused key is not sent again, by whatever call", async () => {

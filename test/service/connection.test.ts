@@ -27,10 +27,11 @@ async function open(script: Parameters<typeof rawServer>[0], timeoutSeconds = 30
   const server = await rawServer(script);
   const service = openTestService(server.origin.replace("http:", scheme), { timeoutSeconds });
   onTestFinished(async () => {
-    await service.close();
+    await service[Symbol.asyncDispose]();
     await server[Symbol.asyncDispose]();
   });
-  const read = (retry = true, signal = limit()) => service.call({ ...READ, retry }, KEY, signal);
+  const read = (method: ServiceCall["method"] = "GET", signal = limit()) =>
+    service.call({ ...READ, method }, KEY, signal);
   return { read };
 }
 
@@ -68,19 +69,19 @@ test("an answer without a length that ends early is a bad answer", async () => {
 test("endless headers are cut off", async () => {
   const { read } = await open((socket) => socket.write(`HTTP/1.1 200 OK\r\nx: ${"y".repeat(100_000)}`));
   const message = expect.stringContaining("UND_ERR_HEADERS_OVERFLOW");
-  await expect(read(false)).rejects.toMatchObject({ code: "unavailable", message });
+  await expect(read("POST")).rejects.toMatchObject({ code: "unavailable", message });
 });
 
 test("an attempt whose TLS handshake does not end stops at its time limit", async () => {
   // The server accepts the connection and sends nothing, so the handshake does not end.
   const { read } = await open(() => undefined, 0.05, "https:");
-  await expect(read(false)).rejects.toThrow("no whole answer within 0.05 s");
+  await expect(read("POST")).rejects.toThrow("no whole answer within 0.05 s");
 });
 
 test("an abort ends a call during the TLS handshake", async () => {
   const controller = new AbortController();
   const { read } = await open(() => controller.abort("enough"), 30, "https:");
-  await expect(read(true, controller.signal)).rejects.toBe("enough");
+  await expect(read("GET", controller.signal)).rejects.toBe("enough");
 });
 
 test("HTTP/2 is not offered, because over it undici may send a request twice", async () => {
@@ -90,7 +91,7 @@ test("HTTP/2 is not offered, because over it undici may send a request twice", a
     socket.destroy();
   };
   const { read } = await open(answer, 30, "https:");
-  await expect(read(false)).rejects.toMatchObject({ code: "unavailable" });
+  await expect(read("POST")).rejects.toMatchObject({ code: "unavailable" });
   expect(await hello).toContain("\x08http/1.1");
   expect(await hello).not.toContain("\x02h2");
 });
@@ -124,7 +125,6 @@ const CREATE: ServiceCall = {
   method: "POST",
   path: ["v1", "projects", "p1", "keys"],
   body: {},
-  retry: false,
 };
 const FINE = answeringJson(200, { fine: true });
 

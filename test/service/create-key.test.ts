@@ -150,11 +150,7 @@ test("with an invalid project id the error says that no key was created", async 
 
 test("a create has a connection of its own, because the service may close an idle one", async () => {
   const { server, service, create } = await open(answeringJson(200, CREATED));
-  await service.call(
-    { operation: "project", method: "GET", path: ["v1", "projects", "p1"], retry: true },
-    KEY,
-    limit(),
-  );
+  await service.call({ operation: "project", method: "GET", path: ["v1", "projects", "p1"] }, KEY, limit());
   await create();
   expect(server.connections()).toBe(2);
   expect(server.requests.map(({ headers }) => headers.connection)).toEqual(["keep-alive", "close"]);

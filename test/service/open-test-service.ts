@@ -16,7 +16,6 @@ export const READ: ServiceCall = {
   operation: "breakdown",
   method: "GET",
   path: ["v1", "projects", "p1", "usage", "breakdown"],
-  retry: true,
 };
 
 /** Every project has this key. */
@@ -25,13 +24,12 @@ export const KEY_RING: KeyRing = {
   useToRotate: (_, call) => call(KEY),
 };
 
-export type TestService = Service &
-  AsyncDisposable & {
-    /** The duration of each sleep in milliseconds, in the order in which they began. */
-    readonly sleeps: readonly number[];
-    readonly now: () => number;
-    readonly lines: readonly string[];
-  };
+export type TestService = Service & {
+  /** The duration of each sleep in milliseconds, in the order in which they began. */
+  readonly sleeps: readonly number[];
+  readonly now: () => number;
+  readonly lines: readonly string[];
+};
 
 export function openTestService(
   origin: string,
@@ -69,7 +67,7 @@ export function openTestService(
     scrub: (text) => text,
     ...deps,
   });
-  return { ...service, sleeps, now, lines, [Symbol.asyncDispose]: () => service.close() };
+  return { ...service, sleeps, now, lines };
 }
 
 /** A server and a service at it, which are closed at the end of the test; `read` is a call. */
@@ -77,7 +75,7 @@ export async function serve(script: Script, settings?: Partial<ServiceSettings>,
   const server = await scriptedServer(script);
   const service = openTestService(server.origin, settings, deps);
   onTestFinished(async () => {
-    await service.close();
+    await service[Symbol.asyncDispose]();
     await server[Symbol.asyncDispose]();
   });
   return {
