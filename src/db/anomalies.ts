@@ -16,8 +16,6 @@ const NAMES_OF_EACH = `^(${EACH_DIMENSIONS.join("|")})=`;
 /** How much wider the band is for a day that late usage may still change. */
 const SETTLING_TOLERANCE = 1.25;
 
-type PendingDay = { readonly seriesId: number; readonly day: Day; readonly isFinal: boolean };
-
 /**
  * The days to judge: those that have become final, and the newest of the others. Three are left out:
  * - days before the first judged one: nothing was judged yet when they became final
@@ -25,9 +23,9 @@ type PendingDay = { readonly seriesId: number; readonly day: Day; readonly isFin
  * - final days that were last read in the first half of their window, for example before an outage: as late usage is not stored, they would
  *   look like a drop. An export that runs at least once in half a window reads each day in the second half.
  */
-async function pendingDays(db: Database): Promise<readonly PendingDay[]> {
-  const { rows } = await sql<PendingDay>`
-    select s.series_id as "seriesId", known.usage_date as day, known.is_final as "isFinal"
+async function pendingDays(db: Database): Promise<readonly unknown[]> {
+  const { rows } = await sql`
+    select s.series_id, known.usage_date, known.is_final
     from usage_export.total_series s
     cross join lateral (
       select sl.usage_date, f.finality = 'final' as is_final,
@@ -74,10 +72,7 @@ export async function judgePendingDays(db: Database, { sensitivity }: AnomalySet
     await removeOldVerdicts(tx);
     return sql<JudgedDay>`
       with pending as (
-        select * from unnest(
-          ${pending.map(({ seriesId }) => seriesId)}::integer[], ${pending.map(({ day }) => day)}::text[]::date[],
-          ${pending.map(({ isFinal }) => isFinal)}::boolean[]
-        ) as pending (series_id, usage_date, is_final)
+        select * from jsonb_to_recordset(${JSON.stringify(pending)}) as p (series_id integer, usage_date date, is_final boolean)
       ), known as materialized (
         select d.*, case ${minimums} end as minimum
         from usage_export.total_day d where series_id in (select series_id from pending) and finality <> 'open'

@@ -32,20 +32,17 @@ export type ListedKey = {
 
 /** `listed` is the whole list of a project. An empty list is ignored, because it lacks the very key that the service was called with. */
 export async function storeListedKeys(db: Database, projectId: string, listed: readonly ListedKey[]): Promise<void> {
-  const keys = [...new Map(listed.map((key) => [key.apiKeyId, key])).values()];
-  if (keys.length === 0) return;
-  const ids = keys.map(({ apiKeyId }) => apiKeyId);
+  const byId = new Map(listed.map((key) => [key.apiKeyId, key]));
+  if (byId.size === 0) return;
+  const keys = [...byId.values()].map(({ apiKeyId, comment, tags, scopes, created }) => ({
+    ...{ api_key_id: apiKeyId, comment: storableText(comment), created_at: instantOf(created) },
+    ...{ tags: tags && sortedTexts(tags), scopes: sortedTexts(scopes) },
+  }));
   await inTransaction(db, async (tx) => {
     await sql`
       insert into usage_export.listed_key as known (project_id, api_key_id, comment, tags, scopes, created_at)
-      select ${projectId}, api_key_id, comment,
-        case when tags is not null then array(select json_array_elements_text(tags::json)) end,
-        array(select json_array_elements_text(scopes::json)), created_at::timestamptz
-      from unnest(
-        ${ids}::text[], ${keys.map(({ comment }) => storableText(comment))}::text[],
-        ${keys.map(({ tags }) => tags && sortedJson(tags))}::text[], ${keys.map(({ scopes }) => sortedJson(scopes))}::text[],
-        ${keys.map(({ created }) => instantOf(created))}::text[]
-      ) as listed (api_key_id, comment, tags, scopes, created_at)
+      select ${projectId}, listed.* from jsonb_to_recordset(${JSON.stringify(keys)})
+        as listed (api_key_id text, comment text, tags text[], scopes text[], created_at timestamptz)
       on conflict (project_id, api_key_id) do update
       set comment = coalesce(nullif(excluded.comment, ''), known.comment), tags = coalesce(excluded.tags, known.tags),
         scopes = excluded.scopes, created_at = coalesce(excluded.created_at, known.created_at),
@@ -53,14 +50,14 @@ export async function storeListedKeys(db: Database, projectId: string, listed: r
     `.execute(tx);
     await sql`
       update usage_export.listed_key set unlisted_since = now()
-      where project_id = ${projectId} and unlisted_since is null and api_key_id <> all(${ids}::text[])
+      where project_id = ${projectId} and unlisted_since is null and api_key_id <> all(${[...byId.keys()]}::text[])
     `.execute(tx);
   });
 }
 
 /** Sorted, because their order means nothing and may differ in each answer. */
-function sortedJson(texts: readonly string[]): string {
-  return JSON.stringify(texts.map((text) => storableText(text)).sort());
+function sortedTexts(texts: readonly string[]): readonly string[] {
+  return texts.map((text) => storableText(text)).sort();
 }
 
 function instantOf(text: string | undefined): string | null {
