@@ -7,7 +7,7 @@ import { AppError } from "../errors.ts";
 import { COMMAND } from "../package-files.ts";
 import type { Dialect } from "../usage/dimensions.ts";
 
-export type EmulatorOptions = {
+export type EmulatorCommandOptions = {
   readonly port: number;
   readonly dialect: Dialect;
   /** The projects' ids. With several, the key may use each of them. */
@@ -19,7 +19,7 @@ const KEY_VARIABLE = "USAGE_EXPORT_KEY";
 /** Listens on 127.0.0.1 only, because anyone who reaches it may use it. Runs until a signal stops it. */
 export async function runEmulator(
   { env, write, signal }: Pick<App, "env" | "write" | "signal">,
-  { port, dialect, project: projects }: EmulatorOptions,
+  { port, dialect, project: projects }: EmulatorCommandOptions,
 ): Promise<number> {
   const secret = env[KEY_VARIABLE];
   if (!secret) {

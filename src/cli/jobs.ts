@@ -4,7 +4,7 @@ import type { App } from "../app.ts";
 import { type Config, jobsOf, loadConfig } from "../config/config.ts";
 import { didYouMean } from "../config/messages.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
-import { type JobId, type Pause, pauseJob, resumeJob, type StoredJob, storedJobs } from "../db/jobs/jobs.ts";
+import { type JobId, type Pause, pauseJob, resumeJob, storedJobs } from "../db/jobs/jobs.ts";
 import { AppError } from "../errors.ts";
 import type { JobHealth } from "../facts/jobs.ts";
 import { withDatabase } from "../open-database.ts";
@@ -54,9 +54,7 @@ export async function runJobsResume(app: App, name: string, options: JobsOptions
   return changePause(app, name, options, resumeJob);
 }
 
-type Change = (db: Database, job: JobId) => Promise<StoredJob>;
-
-async function changePause(app: App, jobName: string, options: JobsOptions, change: Change): Promise<number> {
+async function changePause(app: App, jobName: string, options: JobsOptions, change: typeof resumeJob): Promise<number> {
   const job = await chooseJob(app, jobName);
   const { kind, name, pause } = await withDatabase(app, (db) => change(db, job));
   writeAnswer(app, options, { kind, job: name, paused: pause }, ({ paused }) =>

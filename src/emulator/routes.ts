@@ -43,11 +43,11 @@ type Call = IncomingRequest & {
 
 export type Json = Readonly<Record<string, unknown>>;
 /** The body of an error gets the request's id. */
-export type Answer =
+export type EmulatorAnswer =
   | { readonly status: number; readonly json: Json }
   | { readonly status: number; readonly text: string };
 
-type Handler = (call: Call, service: Emulated) => Answer;
+type Handler = (call: Call, service: Emulated) => EmulatorAnswer;
 
 const ROUTES: readonly (readonly [method: string, path: RegExp, scope: string | undefined, answer: Handler])[] = [
   ["GET", pathOf("/v1/projects/:project/(?<source>usage)/breakdown"), "project:read", answerBreakdown],
@@ -66,7 +66,7 @@ function pathOf(template: string): RegExp {
   return new RegExp(`^${template.replaceAll(/:(\w+)/g, "(?<$1>[^/]+)")}$`);
 }
 
-export function answerTo(incoming: IncomingRequest, service: Emulated): Answer {
+export function answerTo(incoming: IncomingRequest, service: Emulated): EmulatorAnswer {
   const { method, url, caller } = incoming;
   const { pathname } = url;
   // The service answers a key it does not know with plain text.
@@ -88,7 +88,7 @@ function projectsOf({ projectId, isAccountKey }: ApiKey, service: Emulated): rea
   return isAccountKey ? service.projects() : [{ id: projectId, name: projectId }];
 }
 
-function listProjects({ caller }: Call, service: Emulated): Answer {
+function listProjects({ caller }: Call, service: Emulated): EmulatorAnswer {
   return ok({ projects: projectsOf(caller, service).map(({ id, name }) => ({ project_id: id, name })) });
 }
 
@@ -96,7 +96,7 @@ function listProjects({ caller }: Call, service: Emulated): Answer {
 
 const NO_DAYS = badRequest("start and end must be days, YYYY-MM-DD");
 
-function answerBreakdown(call: Call, service: Emulated): Answer {
+function answerBreakdown(call: Call, service: Emulated): EmulatorAnswer {
   const { url, source } = call;
   const range = requestedDays(call);
   if (!range) return NO_DAYS;
@@ -106,7 +106,7 @@ function answerBreakdown(call: Call, service: Emulated): Answer {
   return ok({ ...range, resolution: { units: "day", amount: 1 }, results });
 }
 
-function answerFields(call: Call, service: Emulated): Answer {
+function answerFields(call: Call, service: Emulated): EmulatorAnswer {
   const range = requestedDays(call);
   if (!range) return NO_DAYS;
   const records = daysOf(range).flatMap((day) => usageOn(day, call, service));
@@ -114,7 +114,7 @@ function answerFields(call: Call, service: Emulated): Answer {
 }
 
 /** The balance pays for all usage since `countsFrom`. */
-function answerBalances(call: Call, service: Emulated): Answer {
+function answerBalances(call: Call, service: Emulated): EmulatorAnswer {
   const days = daysOf({ start: service.countsFrom, end: dayOf(call.now) });
   const records = days.flatMap((day) => usageOn(day, call, service));
   return ok(balances(call.caller.projectId, records));
@@ -135,7 +135,7 @@ function usageOn(day: string, { caller, now }: Call, { usage }: Emulated): reado
 
 // API keys. A secret is in the answer of a create and nowhere else.
 
-function createKey({ caller, contentType, body, now }: Call, { keys }: Emulated): Answer {
+function createKey({ caller, contentType, body, now }: Call, { keys }: Emulated): EmulatorAnswer {
   if (!/^application\/json\b/i.test(contentType)) return badRequest("expected the content type application/json");
   const request = parseKeyRequest(body, now);
   if (typeof request === "string") return badRequest(request);
@@ -143,19 +143,19 @@ function createKey({ caller, contentType, body, now }: Call, { keys }: Emulated)
   return ok({ ...describeKey(key), key: secret });
 }
 
-function listKeys({ caller, now }: Call, { keys }: Emulated): Answer {
+function listKeys({ caller, now }: Call, { keys }: Emulated): EmulatorAnswer {
   return ok({ api_keys: keys.keysOf(caller.projectId, now).map((key) => ({ api_key: describeKey(key) })) });
 }
 
 /** Nothing protects the caller's own key, nor the last key of a project. */
-function deleteKey({ caller, keyId, now }: Call, { keys }: Emulated): Answer {
+function deleteKey({ caller, keyId, now }: Call, { keys }: Emulated): EmulatorAnswer {
   const key = keys.keysOf(caller.projectId, now).find(({ apiKeyId }) => apiKeyId === keyId);
   if (!key) return notFound("no such key");
   keys.remove(key);
   return ok({ message: "The key was deleted." });
 }
 
-function describeCaller({ caller }: Call): Answer {
+function describeCaller({ caller }: Call): EmulatorAnswer {
   return ok({ api_key_id: caller.apiKeyId, scopes: caller.scopes, created: caller.created });
 }
 
@@ -166,19 +166,19 @@ function describeKey({ apiKeyId, comment, scopes, tags, created, expiresAt }: Ap
 
 // Answers, and the bodies of errors.
 
-function ok(json: Json): Answer {
+function ok(json: Json): EmulatorAnswer {
   return { status: 200, json };
 }
 
-function badRequest(details: string): Answer {
+function badRequest(details: string): EmulatorAnswer {
   return { status: 400, json: { category: "BAD_REQUEST", message: "The request is not valid.", details } };
 }
 
-function missingScope(scope: string): Answer {
+function missingScope(scope: string): EmulatorAnswer {
   const details = `Check that your account has the '${scope}' scope for this project.`;
   return { status: 403, json: { category: "INSUFFICIENT_PERMISSIONS", message: "The key may not do this.", details } };
 }
 
-function notFound(details: string): Answer {
+function notFound(details: string): EmulatorAnswer {
   return { status: 404, json: { category: "NOT_FOUND", message: "There is nothing here.", details } };
 }

@@ -8,7 +8,7 @@ import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { addDays, dayOf } from "./days.ts";
 import { type ConsoleKey, KeyStore } from "./keys.ts";
-import { type Answer, answerTo, type Emulated, type IncomingRequest } from "./routes.ts";
+import { answerTo, type Emulated, type EmulatorAnswer, type IncomingRequest } from "./routes.ts";
 import { madeUpUsage } from "./usage.ts";
 
 /** Without `usage` it is made up. Without `countsFrom` it is 30 days before the emulator starts. */
@@ -91,7 +91,7 @@ async function answer(incoming: IncomingRequest, response: ServerResponse, servi
 }
 
 /** The answer's Date header comes from the service's own clock. */
-export function outgoingOf(answer: Answer, { requestId, now }: IncomingRequest) {
+export function outgoingOf(answer: EmulatorAnswer, { requestId, now }: IncomingRequest) {
   const { status } = answer;
   const idOfError = status >= 400 && { request_id: requestId };
   const body = "text" in answer ? answer.text : JSON.stringify({ ...answer.json, ...idOfError });

@@ -41,7 +41,7 @@ export type Strictness = ExportJob["checkFeatures"];
 type Deps = Pick<ServiceContext, "app" | "service" | "keys" | "dialects">;
 
 /** One condition of a filter. */
-type Condition = {
+type FilterCondition = {
   readonly kind: "feature" | Dimension;
   /** The feature, or the value of the dimension. */
   readonly name: string;
@@ -51,7 +51,7 @@ type Condition = {
 
 /** A name in a filter that the service does not list, so that only the numbers can show whether the service knows it. */
 type UnknownName = {
-  readonly condition: Condition;
+  readonly condition: FilterCondition;
   /** Whether the service lists other names of this kind. If so, the same answer once more would prove nothing about this name. */
   readonly isKindListed: boolean;
   /** What is known about the name, and what may have been meant. */
@@ -97,7 +97,7 @@ export class FilterCheck {
   }
 
   /** The known names of the condition's kind. Undefined if the condition's own name is documented, or if nothing lists names of the kind. */
-  async #namesLike(project: Project, source: Source, { kind, name }: Condition) {
+  async #namesLike(project: Project, source: Source, { kind, name }: FilterCondition) {
     const { app, service, keys } = this.#deps;
     const documented = kind === "feature" ? DOCUMENTED_FEATURES : (documentedValues(kind, source) ?? []);
     if (documented.includes(name)) return undefined;
@@ -321,10 +321,10 @@ function isLess(sums: readonly number[] | undefined, than: readonly number[]): b
   });
 }
 
-function conditionsOf({ features, dimensions }: Filter): Condition[] {
+function conditionsOf({ features, dimensions }: Filter): FilterCondition[] {
   return [
-    ...Object.keys(features).map((name): Condition => ({ kind: "feature", name, text: `feature "${name}"` })),
-    ...DIMENSIONS.flatMap((kind): Condition[] => {
+    ...Object.keys(features).map((name): FilterCondition => ({ kind: "feature", name, text: `feature "${name}"` })),
+    ...DIMENSIONS.flatMap((kind): FilterCondition[] => {
       const name = dimensions[kind];
       return name === undefined ? [] : [{ kind, name, text: `${kind === "tags" ? "tag" : kind} "${name}"` }];
     }),
@@ -332,6 +332,6 @@ function conditionsOf({ features, dimensions }: Filter): Condition[] {
 }
 
 /** Whether a service of the other dialect does not understand the condition. */
-function hasOtherDialectName({ kind }: Condition): boolean {
+function hasOtherDialectName({ kind }: FilterCondition): boolean {
   return kind !== "feature" && differsIn2026(kind, "filter");
 }

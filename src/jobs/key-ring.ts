@@ -146,7 +146,7 @@ const RERUN_MS_MIN = 60_000;
 /** More commands at once would slow down this machine and the vault that they ask. */
 const CONCURRENT_MAX = 4;
 
-type CommandRun = {
+type KeyCommandRun = {
   readonly key: Promise<Secret>;
   /** Set when the command has ended and printed a key. */
   printed?: Secret;
@@ -161,7 +161,7 @@ export function openStaticKeys(
   /** A monotonic clock, in milliseconds. */
   now: () => number = () => performance.now(),
 ) {
-  const runs = new Map<string, CommandRun>();
+  const runs = new Map<string, KeyCommandRun>();
   // Each batch is one command: `batched` only limits how many run at once.
   const limits = { weightMax: 1, weightOf: () => 1, concurrency: CONCURRENT_MAX };
   const runAll = (references: readonly CommandReference[]) => Promise.all(references.map(runKeyCommand));
@@ -185,7 +185,7 @@ export function openStaticKeys(
     const id = JSON.stringify(reference);
     const before = runs.get(id);
     if (before && !(before.isStale && now() - before.atMs >= RERUN_MS_MIN)) return before.key;
-    const begun: CommandRun = { key: runWhenFree(reference), isStale: false, atMs: now() };
+    const begun: KeyCommandRun = { key: runWhenFree(reference), isStale: false, atMs: now() };
     runs.set(id, begun);
     try {
       begun.printed = await begun.key;

@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
-import { type EmulatorOptions, runEmulator } from "../../src/cli/emulator.ts";
+import { type EmulatorCommandOptions, runEmulator } from "../../src/cli/emulator.ts";
 import { startEmulator } from "../support/emulator.ts";
 
-const OPTIONS = { port: 0, dialect: "interface", project: ["demo"] } satisfies EmulatorOptions;
+const OPTIONS = { port: 0, dialect: "interface", project: ["demo"] } satisfies EmulatorCommandOptions;
 
 /** Starts the command, waits for its first output, and returns a function that stops it. */
-async function startCommand(env: Readonly<Record<string, string>>, options: EmulatorOptions = OPTIONS) {
+async function startCommand(env: Readonly<Record<string, string>>, options: EmulatorCommandOptions = OPTIONS) {
   const stop = new AbortController();
   const said = Promise.withResolvers<string>();
   const ended = runEmulator({ env, write: said.resolve, signal: stop.signal }, options);

@@ -5,7 +5,13 @@ import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { addDays, dayOf } from "../../src/emulator/days.ts";
 import type { KeyAndState } from "../../src/emulator/keys.ts";
-import { type Answer, answerTo, type Emulated, type IncomingRequest, type Json } from "../../src/emulator/routes.ts";
+import {
+  answerTo,
+  type Emulated,
+  type EmulatorAnswer,
+  type IncomingRequest,
+  type Json,
+} from "../../src/emulator/routes.ts";
 import {
   type EmulatorSettings as Options,
   outgoingOf,
@@ -131,11 +137,11 @@ export async function startEmulator(options: EmulatorOptions): Promise<Emulator>
 
 // The modes.
 
-function answerAs(modes: Modes, incoming: IncomingRequest, service: Emulated): Answer {
+function answerAs(modes: Modes, incoming: IncomingRequest, service: Emulated): EmulatorAnswer {
   const { caller, now } = incoming;
   const url = new URL(incoming.url);
   const { pathname, searchParams } = url;
-  const notFound: Answer = { status: 404, json: { category: "NOT_FOUND", details: "no such path" } };
+  const notFound: EmulatorAnswer = { status: 404, json: { category: "NOT_FOUND", details: "no such path" } };
   if (modes.billing === "missing" && caller && /\/(?:billing\/|balances$)/.test(pathname)) return notFound;
   if (modes.grouping === "ignored") searchParams.delete("grouping");
   const asked = Object.fromEntries(searchParams);
@@ -179,7 +185,7 @@ type Outgoing = {
   readonly body?: string | Uint8Array;
 };
 
-function outgoingWith(fault: Fault | undefined, answer: Answer, incoming: IncomingRequest): Outgoing {
+function outgoingWith(fault: Fault | undefined, answer: EmulatorAnswer, incoming: IncomingRequest): Outgoing {
   if ("text" in answer || fault?.kind !== "body") return outgoingOf(answer, incoming);
   const json = fault.change(answer.json);
   const text = typeof json === "string" ? json : JSON.stringify(json);
