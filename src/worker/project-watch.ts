@@ -24,58 +24,48 @@ type ProjectWatchDeps = {
   readonly onRead: () => void;
 };
 
-export class ProjectWatch {
-  readonly #deps: ProjectWatchDeps;
-  readonly #holdMs: number;
-  #attemptedMs = Number.NEGATIVE_INFINITY;
-  #isReading = false;
-  #reportedVersion: string | undefined;
+/**
+ * Returns a function that says whether a tick should plan now. If no worker has read the lists for an hour, it begins to read them, without
+ * waiting: a service that hangs must not keep the worker from its heartbeat. A tick does not plan while lists are being read, for at most
+ * `holdMs`, nor when it is the first to see that the stored projects have changed. If the worker can't take these up, later ticks plan with
+ * the projects that it has.
+ */
+export function watchProjects({ app, config, db, onChange, onRead }: ProjectWatchDeps, holdMs = HOLD_MS) {
+  let attemptedMs = Number.NEGATIVE_INFINITY;
+  let isReading = false;
+  let reportedVersion = config.projectsVersion;
 
-  constructor(deps: ProjectWatchDeps, holdMs = HOLD_MS) {
-    this.#deps = deps;
-    this.#holdMs = holdMs;
-    this.#reportedVersion = deps.config.projectsVersion;
-  }
-
-  /**
-   * Whether a tick should plan now. If no worker has read the lists for an hour, begins to read them, without waiting: a service that hangs
-   * must not keep the worker from its heartbeat. A tick does not plan while lists are being read, for at most `holdMs`, nor when it is the
-   * first to see that the stored projects have changed. If the worker can't take these up, later ticks plan with the projects that it has.
-   */
-  async shouldPlan(): Promise<boolean> {
-    const { config, db, onChange } = this.#deps;
-    if (config.discovery.length === 0) return true;
-    const isRetryDue = performance.now() - this.#attemptedMs >= RETRY_MS;
-    if (!this.#isReading && isRetryDue && !(await this.#areListsFresh())) void this.#read();
-    if (this.#isReading && performance.now() - this.#attemptedMs < this.#holdMs) return false;
-    const version = await projectsVersion(db);
-    if (version === config.projectsVersion) return true;
-    onChange();
-    const isReported = version === this.#reportedVersion;
-    this.#reportedVersion = version;
-    return isReported;
-  }
-
-  async #areListsFresh(): Promise<boolean> {
-    const { config, db } = this.#deps;
-    const [now, lists] = [await databaseNow(db), await storedLists(db)];
-    // A list from the future was read before the database's clock was set back.
-    const isFresh = (readAt: Date | null) => readAt !== null && Math.abs(now.getTime() - readAt.getTime()) < HOUR_MS;
-    const fresh = new Set(lists.filter(({ readAt }) => isFresh(readAt)).map(({ list }) => list));
-    return config.discovery.every(({ key }) => fresh.has(keyName(key)));
-  }
-
-  async #read(): Promise<void> {
-    const { app, config, db, onRead } = this.#deps;
-    this.#attemptedMs = performance.now();
-    this.#isReading = true;
+  async function read(): Promise<void> {
+    attemptedMs = performance.now();
+    isReading = true;
     try {
       await readLists(app, config, db);
     } catch (error) {
       const facts = { code: errorCode(error), reason: errorText(error) };
       if (!app.signal.aborted) app.log.error(facts, "the lists of projects were not read");
     }
-    this.#isReading = false;
+    isReading = false;
     onRead();
   }
+
+  return async (): Promise<boolean> => {
+    if (config.discovery.length === 0) return true;
+    const isRetryDue = performance.now() - attemptedMs >= RETRY_MS;
+    if (!isReading && isRetryDue && !(await areListsFresh(db, config))) void read();
+    if (isReading && performance.now() - attemptedMs < holdMs) return false;
+    const version = await projectsVersion(db);
+    if (version === config.projectsVersion) return true;
+    onChange();
+    const isReported = version === reportedVersion;
+    reportedVersion = version;
+    return isReported;
+  };
+}
+
+async function areListsFresh(db: Database, { discovery }: Config): Promise<boolean> {
+  const [now, lists] = [await databaseNow(db), await storedLists(db)];
+  // A list from the future was read before the database's clock was set back.
+  const isFresh = (readAt: Date | null) => readAt !== null && Math.abs(now.getTime() - readAt.getTime()) < HOUR_MS;
+  const fresh = new Set(lists.filter(({ readAt }) => isFresh(readAt)).map(({ list }) => list));
+  return discovery.every(({ key }) => fresh.has(keyName(key)));
 }

@@ -19,7 +19,7 @@ import { setTimers } from "../schedule/schedule.ts";
 import { DAY_MS } from "../usage/days.ts";
 import { handleProject, type ProjectDeps } from "./handle-project.ts";
 import { Notifier } from "./notifier.ts";
-import { ProjectWatch } from "./project-watch.ts";
+import { watchProjects } from "./project-watch.ts";
 import type { Reloader } from "./reload.ts";
 import { tick, withCurrentValues } from "./tick.ts";
 import { openWorkerContext, retryUntilReached, type WorkerContext, type WorkerDeps } from "./worker-context.ts";
@@ -143,7 +143,7 @@ function startTicks(
   const { app, config, db } = opened;
   let context = opened;
   const onRead = () => ticks.request();
-  const projects = new ProjectWatch({ app, config, db, onChange: onProjectsChanged, onRead });
+  const shouldPlan = watchProjects({ app, config, db, onChange: onProjectsChanged, onRead });
   const judge = atMostEvery(JUDGE_MS, () => judgeDays(opened));
   const cleanUp = atMostEvery(DAY_MS, async () => {
     const deleted = await deleteOldRuns(db, config.runs.keepDays);
@@ -151,7 +151,7 @@ function startTicks(
   });
   const ticks: ReturnType<typeof serialTask> = serialTask(async () => {
     try {
-      if (await projects.shouldPlan()) {
+      if (await shouldPlan()) {
         context = await withCurrentValues(opened);
         if (await tick(context)) opened.queue.wake();
       }

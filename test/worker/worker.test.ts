@@ -18,7 +18,7 @@ import { NO_COUNTS } from "../../src/usage/counts.ts";
 import { configuredSeries } from "../../src/usage/plan.ts";
 import { handleProject } from "../../src/worker/handle-project.ts";
 import { openLiveness } from "../../src/worker/liveness.ts";
-import { ProjectWatch } from "../../src/worker/project-watch.ts";
+import { watchProjects } from "../../src/worker/project-watch.ts";
 import { tick } from "../../src/worker/tick.ts";
 import { newWorker, runWorker } from "../../src/worker/worker.ts";
 import { retryUntilReached, type WorkerContext } from "../../src/worker/worker-context.ts";
@@ -115,8 +115,7 @@ test("ticks do not wait long for a list that hangs, and take it up when it comes
   const config = await withKnownProjects(parse(written), db);
   const read = Promise.withResolvers<void>();
   let changes = 0;
-  const projectWatch = new ProjectWatch({ app, config, db, onChange: () => changes++, onRead: read.resolve }, 300);
-  const watch = () => projectWatch.shouldPlan();
+  const watch = watchProjects({ app, config, db, onChange: () => changes++, onRead: read.resolve }, 300);
 
   expect(await watch()).toBe(false);
   await expect.poll(watch).toBe(true);
@@ -132,7 +131,7 @@ test("ticks do not wait long for a list that hangs, and take it up when it comes
   const asked = emulator.requests.length;
   await sql`update usage_export.project_list set read_at = read_at + interval '2 hours'`.execute(db);
   const again = Promise.withResolvers<void>();
-  await new ProjectWatch({ app, config, db, onChange: () => {}, onRead: again.resolve }).shouldPlan();
+  await watchProjects({ app, config, db, onChange: () => {}, onRead: again.resolve })();
   await again.promise;
   expect(emulator.requests).toHaveLength(asked + 1);
 });
