@@ -9,18 +9,24 @@ import { isKeyLike } from "./messages.ts";
 /** Stands for the id of a project in the path of a file or in an argument. */
 const ID = "{id}";
 
+/** Where a key is found, or where one is delivered. */
+type Place =
+  | { readonly file: string }
+  | { readonly command: readonly string[] }
+  | { readonly env: string }
+  | { readonly first: Place };
+
 /** Whether a key or a delivery is another one in each project. */
-export function hasId(place: { file: string } | { command: readonly string[] } | { env: string }): boolean {
+export function hasId(place: Place): boolean {
   if ("file" in place) return place.file.includes(ID);
   return "command" in place && place.command.some((text) => text.includes(ID));
 }
 
 /** Puts the id of the project into the path or the arguments of a key or a delivery. */
-export function withId<T extends object>(place: T, id: string): T {
-  if ("first" in place) return { ...place, first: withId(Object(place.first), id) };
-  if ("file" in place) return { ...place, file: putId(String(place.file), id) };
-  if (!("command" in place) || !Array.isArray(place.command)) return place;
-  return { ...place, command: place.command.map((text) => putId(String(text), id)) };
+export function withId<P extends Place>(place: P, id: string): P {
+  if ("first" in place) return { ...place, first: withId(place.first, id) };
+  if ("file" in place) return { ...place, file: putId(place.file, id) };
+  return "command" in place ? { ...place, command: place.command.map((text) => putId(text, id)) } : place;
 }
 
 export function putId(text: string, id: string): string {
