@@ -17,7 +17,7 @@ import type { ExportResult } from "../jobs/export.ts";
 import { recordedRotation, rotateForPerson } from "../jobs/rotation.ts";
 import { COMMAND, CONFIG_FILE, PACKAGE_FOLDER } from "../package-files.ts";
 import { Secret } from "../secret.ts";
-import { addDays, DAY_MS, type Day, dayOf, daysOf } from "../usage/days.ts";
+import { DAY_MS, DAYS_DEFAULT, type Day, dayOf, daysOf, lastDays } from "../usage/days.ts";
 import type { ExportJob } from "../usage/plan.ts";
 import { openMonitoring } from "../worker/monitoring.ts";
 import { exportWithProgress } from "./export.ts";
@@ -87,8 +87,7 @@ async function runScenario(app: App, config: Config, db: Database, emulator: Emu
     results.push(result);
   };
 
-  const yesterday = addDays(dayOf(new Date()), -1);
-  const days = daysOf({ start: addDays(yesterday, 1 - BACKFILL_DAYS), end: yesterday });
+  const days = daysOf(lastDays(dayOf(new Date()), BACKFILL_DAYS));
   await run(`the last ${BACKFILL_DAYS} days`, nightly, days);
   await run("the export again, nothing has changed", nightly);
   emulator.now = () => new Date(Date.now() + DAY_MS);
@@ -142,7 +141,8 @@ function nextText({ configPath }: App): string {
 async function writeDemoReport(app: App, db: Database): Promise<string> {
   const { readReport } = await import("./report.ts");
   const file = path.resolve("usage-report-demo.html");
-  await writeFileAtomically(file, [(await readReport(app, db, {})).page], app.signal);
+  const { page } = await readReport(app, db, { period: lastDays(dayOf(new Date()), DAYS_DEFAULT) });
+  await writeFileAtomically(file, [page], app.signal);
   return file;
 }
 

@@ -1,7 +1,6 @@
 // The command `explain`: why usage and cost rose or fell, in plain words and as tables that add up.
 
 import type { App } from "../app.ts";
-import { databaseNow } from "../db/connection/database.ts";
 import { readByStatements } from "../db/connection/transaction.ts";
 import { AppError } from "../errors.ts";
 import type { Answer } from "../facts/answer.ts";
@@ -31,13 +30,10 @@ export type ExplainOptions = PeriodOptions & {
 
 /** Exit status 0 also if days are missing: the answer says so, and the exit status of `status` does. */
 export async function runExplain(app: App, options: ExplainOptions): Promise<number> {
-  // This machine's clock decides here, so that a mistake is reported before the database is opened.
-  explainedPeriod(options, dayOf(new Date()));
-  const { period, found } = await withDatabase(app, async (db) => {
-    const period = explainedPeriod(options, dayOf(await databaseNow(db)));
+  const period = explainedPeriod(options, dayOf(new Date()));
+  const found = await withDatabase(app, (db) => {
     const limit = { secondsMax: STATEMENT_SECONDS_MAX };
-    const reading = readByStatements(db, (query) => readChanges(query, options, period), limit);
-    return { period, found: await namingOption(reading) };
+    return namingOption(readByStatements(db, (query) => readChanges(query, options, period), limit));
   });
   const answer = { period, changes: found.map((change) => ({ ...change, sentences: changeSentences(change) })) };
   writeAnswer(app, options, answer, ({ changes }) =>

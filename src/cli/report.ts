@@ -1,7 +1,7 @@
 // The command `report`: reads the usage of a period and writes it as one HTML file.
 
 import type { App } from "../app.ts";
-import { type Database, databaseNow } from "../db/connection/database.ts";
+import type { Database } from "../db/connection/database.ts";
 import { AppError } from "../errors.ts";
 import { InvalidQuestion } from "../facts/question.ts";
 import { withDatabase } from "../open-database.ts";
@@ -12,7 +12,7 @@ import { readReportData } from "../worker/dashboard-reads.ts";
 import { checkOutputPath, writeFileAtomically } from "./output.ts";
 import { choosePeriod, type PeriodOptions } from "./selection.ts";
 
-export type ReportOptions = PeriodOptions & {
+type ReportOptions = PeriodOptions & {
   /** "-" is standard output. */
   readonly out: string;
   readonly project?: string;
@@ -23,11 +23,10 @@ export const STATEMENT_SECONDS_MAX = 120;
 
 /** Exit status 0 also if days are missing: the report says so, and the exit status of `status` does. */
 export async function runReport(app: App, options: ReportOptions): Promise<number> {
-  const { out } = options;
-  // This machine's clock decides here, so that a mistake is reported before the database is opened.
-  choosePeriod(options, dayOf(new Date()));
+  const { out, project } = options;
+  const period = choosePeriod(options, dayOf(new Date()));
   if (out !== "-") await checkOutputPath(out, "--out");
-  const { data, page } = await withDatabase(app, (db) => readReport(app, db, options));
+  const { data, page } = await withDatabase(app, (db) => readReport(app, db, { period, project }));
   if (out === "-") {
     app.write(page);
     return 0;
@@ -40,9 +39,8 @@ export async function runReport(app: App, options: ReportOptions): Promise<numbe
 }
 
 /** The page is scrubbed of secrets, because it contains error texts of the service and the database. */
-export async function readReport(app: App, db: Database, options: Omit<ReportOptions, "out">) {
-  const now = await databaseNow(db);
-  const asked = { period: choosePeriod(options, dayOf(now)), project: options.project };
+export async function readReport(app: App, db: Database, asked: Parameters<typeof readReportData>[1]) {
+  const now = new Date();
   const data = await namingOption(readReportData(db, asked, now, { secondsMax: STATEMENT_SECONDS_MAX }));
   const { renderReport } = await import("../web/dashboard/pages.ts");
   return { data, page: app.scrubber.scrub(renderReport(data, now, (await scriptPage()).body)) };

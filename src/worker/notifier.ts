@@ -113,7 +113,7 @@ export class Notifier {
   }
 }
 
-/** The weekly report, if its time has come and no replica has sent it. If that time is more than a day ago, it is left out. */
+/** The report of the last 7 complete days, if its time has come and no replica has sent it. If that time is more than a day ago, it is left out. */
 async function dueReport(
   { db, config, scrub }: NotifierContext,
   lastSent: ReadonlyMap<string, LastSent>,
