@@ -1,6 +1,6 @@
 // Runs a program with its arguments, without a shell: a delivery gets a key on its standard input, a key command prints one.
 
-import { once } from "node:events";
+import { addAbortListener, once } from "node:events";
 import { constants } from "node:fs";
 import { access, stat } from "node:fs/promises";
 import path from "node:path";
@@ -52,8 +52,7 @@ export async function runCommand([program = "", ...args]: readonly string[], opt
   const closed = once(child, "close").catch(() => {});
   const limit = AbortSignal.timeout(timeoutSeconds * 1000);
   const end = AbortSignal.any(signal ? [signal, limit] : [limit]);
-  const kill = () => killGroup(child.pid);
-  end.addEventListener("abort", kill, { once: true });
+  using _ = addAbortListener(end, () => killGroup(child.pid));
   try {
     const [status, endedBy] = await once(child, "exit");
     signal?.throwIfAborted();
@@ -66,7 +65,6 @@ export async function runCommand([program = "", ...args]: readonly string[], opt
     signal?.throwIfAborted();
     return { failure: `could not be run (${systemCode(error) || "unknown"})`, stdout };
   } finally {
-    end.removeEventListener("abort", kill);
     child.stdout.destroy();
   }
 }

@@ -47,11 +47,6 @@ export function systemCode(error: unknown): string {
   return error instanceof Error && "code" in error ? String(error.code) : "";
 }
 
-/** SQLSTATE classes 21, 22 and 23: Postgres refused the data. */
-export function isRefusedData(error: unknown): boolean {
-  return /^2[123]\w{3}$/.test(systemCode(error));
-}
-
 /** Defined only for an unexpected error: its stack shows where the mistake in this program is. */
 export function unexpectedStack(error: unknown): string | undefined {
   return error instanceof Error && !(error instanceof AppError) ? error.stack : undefined;

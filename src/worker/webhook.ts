@@ -1,6 +1,7 @@
 // Calls the webhook and the dead man's switch, once: the next tick calls again. Their addresses are secrets: an error names only the
 // configuration field. Redirects are not followed, and the body of the answer is ignored.
 
+import { addAbortListener } from "node:events";
 import type { Dispatcher } from "undici";
 import { AppError, systemCode } from "../errors.ts";
 import { type HttpProxy, tunnelError } from "../proxy.ts";
@@ -44,8 +45,7 @@ async function call(
   const ended = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
   const agent = openAgent({ allowH2: false }, proxy);
   // undici ignores the signal while it connects.
-  const end = () => void agent.destroy();
-  ended.addEventListener("abort", end, { once: true });
+  using _ = addAbortListener(ended, () => void agent.destroy());
   try {
     const target = { origin, path: `${pathname}${search}`, signal: ended };
     const { statusCode, body } = await agent.request({ ...options, ...target });
@@ -63,7 +63,6 @@ async function call(
       : `can't be reached: ${reasonOf(error)}`;
     throw new AppError("unavailable", `${path} ${reason}`);
   } finally {
-    ended.removeEventListener("abort", end);
     await agent.destroy();
   }
 }

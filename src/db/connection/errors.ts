@@ -1,7 +1,7 @@
 // Tells why a statement or a connection failed: the server was not reached, it denied access, or another session was in the way.
 
 import { type Kysely, sql } from "kysely";
-import { AppError, errorText, isRefusedData, systemCode } from "../../errors.ts";
+import { AppError, errorText, systemCode } from "../../errors.ts";
 import type { Tables } from "../schema.ts";
 
 /** SQLSTATE classes of a connection that failed and of a server that is full, starting or stopping; and the network's codes. */
@@ -64,13 +64,14 @@ export async function explainMissingRight(db: Kysely<Tables>, error: unknown): P
   return new AppError("database", `${errorText(error)}: ${rows[0]?.advice}`, { cause: error });
 }
 
-const SQLSTATE = /^[\dA-Z]{5}$/;
+/** A SQLSTATE, unless Postgres refused the data (classes 21, 22 and 23). */
+const UNUSABLE = /^(?!2[123])[\dA-Z]{5}$/;
 
 /** Whether the database can't be used: it was not reached, is busy or has another schema. Data that it refuses is no such error. */
 export function isDatabaseFailure(error: unknown): boolean {
   if (error instanceof AppError) return error.code === "database";
   if (isConnectionError(error) || isAccessDenied(error)) return true;
-  return SQLSTATE.test(systemCode(error)) && !isRefusedData(error);
+  return UNUSABLE.test(systemCode(error));
 }
 
 /** SQLSTATE of a serialisation failure, a deadlock and a lock timeout. */
