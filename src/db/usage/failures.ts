@@ -22,11 +22,11 @@ export async function recordFailure(db: Database, { seriesId, days, fetchNo, rea
   const slices = days.map((day) => ({ seriesId, day }));
   await inTransaction(db, async (tx) => {
     await lockSlices(tx, slices);
-    // `lockSlices` inserts missing slices as failed and without an error: their failure starts now.
+    // `lockSlices` inserts missing slices as failed, too, but without `failing_since`.
     await sql`
       update usage_export.slice set status = 'failed', error = ${storableText(reason)}, attempted_at = now(),
         error_code = case when status = 'failed' then coalesce(${code ?? null}, error_code) else ${code ?? null} end,
-        failing_since = case when status = 'failed' and error is not null then coalesce(failing_since, attempted_at) else now() end
+        failing_since = coalesce(case when status = 'failed' then failing_since end, now())
       where series_id = ${seriesId} and usage_date = any(${days}::text[]::date[])
         and greatest(fetch_no, suspect_fetch_no) < ${fetchNo}
     `.execute(tx);
@@ -34,8 +34,8 @@ export async function recordFailure(db: Database, { seriesId, days, fetchNo, rea
 }
 
 /**
- * Deletes the failures of requests without a window, which are recorded under the day of their run: no answer has covered that day, so its
- * `fetch_no` is 0. With `after`, deletes only those of later days.
+ * A request without a window asks for no day, so its failure is recorded under the day of its run. When such series have an answer, deletes
+ * their failures on days that no answer has covered (`fetch_no` 0); with `after`, only on later days.
  */
 export async function deleteUndatedFailures(tx: Tx, seriesIds: readonly number[], after?: Day): Promise<void> {
   await sql`

@@ -59,15 +59,15 @@ export async function mergeRows(tx: Tx, slices: readonly (SliceRef & GroupedRows
           last_changed_at, superseded_at)
       select r.series_id, r.usage_date, r.group_id, ${metricColumns("r.")}, r.gone, r.revision, r.restates, r.returned,
         r.first_seen_at, r.last_changed_at, ${seenAt}::timestamptz
-      from changing d
+      from changing c
       join usage_export.snapshot_row r using (series_id, usage_date, group_id)
-      where d.revision > 1
+      where c.revision > 1
     ), updated as (
       update usage_export.snapshot_row r
-      set (${METRIC_COLUMNS}) = (select ${metricColumns("d.")}), gone = d.kind = 'gone', returned = d.kind = 'appeared',
-        revision = d.revision, restates = d.restates, last_changed_at = ${seenAt}::timestamptz
-      from changing d
-      where d.revision > 1 and r.series_id = d.series_id and r.usage_date = d.usage_date and r.group_id = d.group_id
+      set (${METRIC_COLUMNS}) = (select ${metricColumns("c.")}), gone = c.kind = 'gone', returned = c.kind = 'appeared',
+        revision = c.revision, restates = c.restates, last_changed_at = ${seenAt}::timestamptz
+      from changing c
+      where c.revision > 1 and r.series_id = c.series_id and r.usage_date = c.usage_date and r.group_id = c.group_id
     )
     select series_id as "seriesId", usage_date as day, count(*) as changed from changing group by series_id, usage_date
   `.execute(tx);

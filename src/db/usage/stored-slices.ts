@@ -16,7 +16,7 @@ export function sliceKey({ seriesId, day }: SliceRef): string {
   return `${seriesId} ${day}`;
 }
 
-/** Slices as one statement has read them, and the database's time after that; undefined if none of them is stored. */
+/** Slices as one statement has read them. `readAt` is the database's time after that; undefined if none of them is stored. */
 type ReadSlices = { readonly stored: StoredSlices; readonly readAt: Date | undefined };
 
 /**
@@ -37,7 +37,7 @@ export async function lockSlices(tx: Tx, slices: readonly SliceRef[]): Promise<R
 type SliceRow = SliceRef &
   Pick<StoredSlice, "fetchNo" | "rows"> & {
     readonly contentHash: string | null;
-    /** Null without a doubt. */
+    /** Null if no answer is in doubt. */
     readonly kind: DoubtKind | null;
     readonly runId: string;
     readonly since: Date;
@@ -48,7 +48,7 @@ type SliceRow = SliceRef &
 /** What is stored of these slices now. Without `lock` it does not wait for other transactions. */
 export async function readSlices(tx: Tx, slices: readonly SliceRef[], lock = false): Promise<ReadSlices> {
   if (slices.length === 0) return { stored: new Map(), readAt: undefined };
-  // The rows are locked one by one while they are read, so the time in the last one is later than every lock.
+  // Each row is locked first and then gets the time, one row after the other. So the time of the last row is later than every lock.
   const { rows } = await sql<SliceRow>`
     with sl as materialized (
       select sl.series_id as "seriesId", sl.usage_date as day, sl.fetch_no::double precision as "fetchNo", sl.content_hash as "contentHash",
@@ -67,7 +67,7 @@ function storedSlice({ fetchNo, contentHash, rows, kind, runId, since, doubtFetc
   return { fetchNo, contentHash: contentHash ?? undefined, rows, doubt };
 }
 
-/** The Totals of each slice, by `sliceKey`: doubles, as orders of magnitude are compared. The rows of groups that are gone have only nulls. */
+/** The totals of each slice, by `sliceKey`. Doubles are exact enough for comparing them. The rows of groups that are gone add nothing. */
 export async function sumSlices(tx: Tx, slices: readonly SliceRef[]): Promise<ReadonlyMap<string, Totals>> {
   if (slices.length === 0) return new Map();
   const sums = sql.join(STORED_METRICS.map((metric) => sql`sum(abs(r.${sql.ref(metric)}))::text`));
@@ -116,7 +116,7 @@ export async function writeSlices(tx: Tx, decided: readonly DecidedSlice[], seen
   if (suspect.length > 0) await writeSuspect(tx, suspect, seenAt);
 }
 
-/** `attempted_at` is not changed: Postgres logs an update from its first changed column to its last, and each run updates every slice. */
+/** Leaves `attempted_at` as it is: Postgres logs a row from its first changed column to its last, and each run updates every slice. */
 async function writeComplete(tx: Tx, good: readonly DecidedSlice[], seenAt: Date): Promise<void> {
   const { rows: written } = await sql`
     update usage_export.slice sl
@@ -139,8 +139,9 @@ async function writeComplete(tx: Tx, good: readonly DecidedSlice[], seenAt: Date
 }
 
 /**
- * Assignments that record for bi.changed_days that the views show the slice `sl` differently from now on. A transaction gets its number between
- * `changed_after` and `changed_at`. So every transaction with a higher number has a `changed_at` later than this `changed_after`.
+ * Assignments for an update of the slice `sl`. They record, for bi.changed_days, whether the views show the slice differently from now on.
+ * pg_current_xact_id() is never null: it is called first so that the transaction gets its number between `changed_after` and `changed_at`.
+ * So every transaction with a higher number has a `changed_at` later than this `changed_after`.
  */
 export function changedNow(isChanged: RawBuilder<unknown>): RawBuilder<unknown> {
   return sql`

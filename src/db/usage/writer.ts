@@ -1,5 +1,5 @@
-// Stores the answers of runs, and that a run has finished with a project. What arrives while one batch is written makes the next batch, which
-// is one transaction: slices are replaced whole, and only rows that differ are written.
+// Stores the answers of runs, and records that a run has finished with a project. What arrives while one batch is written makes the next
+// batch. A batch is one transaction: slices are replaced whole, and only rows that differ are written.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { batched } from "../../async.ts";
@@ -176,7 +176,7 @@ export async function mergeAnswers(db: Database, answers: readonly AnswerToStore
   }
 }
 
-/** The slices to store as undated snapshots. If a series has due days, a slice without rows is about these days, and no snapshot. */
+/** The slices to store as undated snapshots. An answer without rows names no day either: if the series has dated answers, it is no snapshot. */
 async function undatedSnapshots(db: Database, all: readonly SliceToStore[]): Promise<ReadonlySet<SliceToStore>> {
   const undated = all.filter((slice) => slice.undated && slice.answer.rules.undated === "snapshot");
   const empty = undated.filter(({ rowCount }) => rowCount === 0);
@@ -200,21 +200,20 @@ async function readAndWrite(
   const locked = await lockSlices(tx, changing);
   const stored = new Map([...read.stored, ...locked.stored]);
   // extendDueByAnswer may delete slices, so it goes through the series in the order in which every transaction locks slices.
-  const dueByAnswer = answers.filter((one) => one.serviceChoosesDays).sort((a, b) => a.seriesId - b.seriesId);
-  const lockedSeries = [...dueByAnswer, ...undated];
-  const newest = await lockSnapshots(tx, lockedSeries);
+  const windowless = answers.filter((one) => one.serviceChoosesDays).sort((a, b) => a.seriesId - b.seriesId);
+  const lockedSeries = [...windowless, ...undated];
+  const newestSnapshots = await lockSnapshots(tx, lockedSeries);
   // A time after the last lock: of two transactions that change a slice, the second one has the later time. If no series was locked, the time
   // that came with the slices will do, which saves a statement.
   const readAt = lockedSeries.length > 0 ? undefined : (locked.readAt ?? read.readAt);
   const seenAt = readAt ?? (await databaseNow(tx));
-  const compared = changing.filter(
-    (slice) =>
-      mayChange(slice, stored) && comparesTotals(storedOf(slice, stored), { rows: slice.rowCount }, slice.answer.rules),
+  const compared = changing.filter((slice) =>
+    comparesTotals(storedOf(slice, stored), { rows: slice.rowCount }, slice.answer.rules),
   );
   const totals = await sumSlices(tx, compared);
   const decided = slices.map((slice) => ({ ...slice, ...decide(slice, stored, totals, seenAt) }));
   const snapshots = undated.map((slice) => {
-    const before = newest.get(slice.seriesId);
+    const before = newestSnapshots.get(slice.seriesId);
     return { ...slice, before, decision: decideSnapshot(before, slice) };
   });
 
@@ -224,7 +223,7 @@ async function readAndWrite(
   await writeSnapshots(tx, snapshots, groupIds, seenAt);
   const slicesOf = Map.groupBy(decided, ({ answer }) => answer);
   const yesterday = addDays(dayOf(seenAt), -1);
-  for (const answer of dueByAnswer) {
+  for (const answer of windowless) {
     await extendDueByAnswer(tx, answer.seriesId, slicesOf.get(answer) ?? [], yesterday);
   }
 
