@@ -3,7 +3,7 @@
 import type { App } from "../app.ts";
 import { readSnapshot } from "../db/connection/transaction.ts";
 import { replaceSealed } from "../db/keys/ledger.ts";
-import { openMasterKeys, sealedWithOthers } from "../db/keys/sealed-keys.ts";
+import { openMasterKeys, sealedWithOtherMasterKey } from "../db/keys/sealed-keys.ts";
 import { raiseSequences } from "../db/usage/fetch-numbers.ts";
 import { type KeyStatus, keyStatuses, type RotationRow, rotationRows } from "../facts/keys.ts";
 import { attemptsText, fallbackText, needsAttention } from "../keys/plan.ts";
@@ -52,7 +52,7 @@ export async function runRewrap(app: App): Promise<number> {
   const rewrapped = await withDatabase(app, async (db) => {
     await raiseSequences(db, app.log);
     const masterKeys = await openMasterKeys(app, db);
-    const toRewrap = await sealedWithOthers(db, masterKeys.current.id);
+    const toRewrap = await sealedWithOtherMasterKey(db, masterKeys.current.id);
     for (const key of toRewrap) {
       const secret = await openSealedKey(key, masterKeys, app.scrubber);
       const sealed = await sealKey(secret, key.apiKeyId, masterKeys);

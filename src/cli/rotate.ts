@@ -12,7 +12,7 @@ import { raiseSequences } from "../db/usage/fetch-numbers.ts";
 import { AppError, errorText } from "../errors.ts";
 import { openServiceContext, type RotationContext } from "../jobs/context.ts";
 import { discoverProjects, withKnownProjects } from "../jobs/discovery.ts";
-import { type RotationResult, recordedRotation, rotateForPerson, stepText } from "../jobs/rotation.ts";
+import { type RotationResult, rotateAsRun, rotateByHand, stepText } from "../jobs/rotation.ts";
 import { cleanupSteps, planRotation, type RotationRequest } from "../keys/plan.ts";
 import { readMasterKeys } from "../keys/seal.ts";
 import { withDatabase } from "../open-database.ts";
@@ -31,21 +31,21 @@ type RotationAnswer = RotationResult & { readonly rotation: string; readonly pro
 
 export async function runRotate(app: App, options: RotateOptions): Promise<number> {
   const { job, now, rollback, dryRun } = options;
-  const written = await loadConfig(app.configPath);
+  const fileConfig = await loadConfig(app.configPath);
   if (now && rollback) {
     throw new AppError("config", "--now and --rollback exclude each other: a fresh key, or the previous one");
   }
-  requireKnown("--job", job, namesInFile(written));
+  requireKnown("--job", job, namesInFile(fileConfig));
   // Refuses a mistake early. Discovered projects are known only once their lists are read.
-  if (written.discovery.length === 0) chooseRotations(written, options);
-  await requireStaticKeys(app, written);
+  if (fileConfig.discovery.length === 0) chooseRotations(fileConfig, options);
+  await requireStaticKeys(app, fileConfig);
   readMasterKeys(app.env);
   return withDatabase(app, async (db) => {
     // A list is read only if it may add projects to a rotation, and never for a rollback, which is an emergency.
-    const named = written.file.rotations.filter(({ name }) => job?.includes(name) ?? true);
-    const mayGrow = written.discovery.length > 0 && named.some(({ projects }) => projects?.some(isPattern));
+    const named = fileConfig.file.rotations.filter(({ name }) => job?.includes(name) ?? true);
+    const mayGrow = fileConfig.discovery.length > 0 && named.some(({ projects }) => projects?.some(isPattern));
     const readsLists = mayGrow && !dryRun && !rollback;
-    const config = readsLists ? await discoverProjects(app, written, db) : await withKnownProjects(written, db);
+    const config = readsLists ? await discoverProjects(app, fileConfig, db) : await withKnownProjects(fileConfig, db);
     return rotateAll(app, config, db, chooseRotations(config, options), options);
   });
 }
@@ -96,7 +96,7 @@ async function rotateAll(
     return result;
   };
   for (const [job, members] of Map.groupBy(rotations, jobNameOf)) {
-    if (context) await recordedRotation(context, job, members, rotate);
+    if (context) await rotateAsRun(context, job, members, rotate);
     else for (const rotation of members) await rotate(rotation);
   }
   if (json) app.write(`${JSON.stringify(answers)}\n`);
@@ -106,16 +106,16 @@ async function rotateAll(
 /** A rotation that fails does not keep the others from being rotated. */
 async function rotateOne(context: RotationContext, rotation: RotationConfig, wants: Wants): Promise<RotationResult> {
   try {
-    return await rotateForPerson(context, rotation, wants);
+    return await rotateByHand(context, rotation, wants);
   } catch (error) {
     if (context.app.signal.aborted || !(error instanceof AppError)) throw error;
-    // One of many projects may have no key: the others must not wait for it.
+    // A rotation for many projects goes on if one of them has no key.
     if (error.code === "config" && rotation.jobName === undefined) throw error;
     return { status: "failed", did: [], kept: [], idle: undefined, errors: [errorText(error)] };
   }
 }
 
-/** Reads the ledger, and calls nothing. */
+/** Plans from the ledger alone: the service is not called. */
 async function resultOfPlan(db: Database, job: RotationConfig, wants: Wants): Promise<RotationResult> {
   const { ledger, now } = await readLedger(db, job);
   const { next, idle, blocked } = planRotation(job, ledger, now, wants && { wants, at: now });

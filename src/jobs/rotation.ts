@@ -72,7 +72,7 @@ export async function rotateKey(
   return { status: errors.length === 0 ? "ok" : "failed", did, kept, idle, errors };
 }
 
-export async function rotateForPerson(
+export async function rotateByHand(
   context: RotationContext,
   job: RotationConfig,
   wants?: RotationRequest["wants"],
@@ -83,7 +83,7 @@ export async function rotateForPerson(
 }
 
 /** Calls `rotate` for each rotation of the job, one after the other, and records it as one manual run of their projects. */
-export async function recordedRotation(
+export async function rotateAsRun(
   context: RotationContext,
   job: string,
   rotations: readonly RotationConfig[],

@@ -34,7 +34,7 @@ export async function sealedKey(db: Database, intentId: string): Promise<SealedK
 }
 
 /** Keys that are sealed with another master key than this one. */
-export async function sealedWithOthers(db: Database, masterKey: string): Promise<readonly SealedKey[]> {
+export async function sealedWithOtherMasterKey(db: Database, masterKey: string): Promise<readonly SealedKey[]> {
   return inTransaction(db, (tx) => selectSealed(tx).where("master_key", "<>", masterKey).execute());
 }
 

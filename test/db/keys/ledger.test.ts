@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import type { RotationConfig } from "../../../src/config/rotations.ts";
 import { openPostgres } from "../../../src/db/connection/database.ts";
 import { readLedger, replaceSealed } from "../../../src/db/keys/ledger.ts";
-import { rotationsWithKey, sealedKey, sealedWithOthers, usableKeys } from "../../../src/db/keys/sealed-keys.ts";
+import { rotationsWithKey, sealedKey, sealedWithOtherMasterKey, usableKeys } from "../../../src/db/keys/sealed-keys.ts";
 import type { LedgerKey } from "../../../src/keys/plan.ts";
 import { copyDatabase, testDatabase } from "../../support/database.ts";
 import { runStatement } from "../../support/postgres-admin.ts";
@@ -230,7 +230,7 @@ test("a key that is sealed with another master key is found and sealed anew once
   const { job, recordKey } = await newRotation(db);
   const intentId = newIntent();
   await recordKey(intentId, "active");
-  const found = (await sealedWithOthers(db, "master-2")).find((each) => each.intentId === intentId);
+  const found = (await sealedWithOtherMasterKey(db, "master-2")).find((each) => each.intentId === intentId);
   if (!found) throw new Error("the key was not found");
   expect(found).toMatchObject({ rotation: job.name, masterKey: "master-1" });
 
@@ -238,7 +238,7 @@ test("a key that is sealed with another master key is found and sealed anew once
     await replaceSealed(db, found, { sealed, masterKey: "master-2", actor: "the test" });
   }
   expect(await sealedKey(db, intentId)).toMatchObject({ sealed: "sealed anew" });
-  expect((await sealedWithOthers(db, "master-2")).map((each) => each.intentId)).not.toContain(intentId);
+  expect((await sealedWithOtherMasterKey(db, "master-2")).map((each) => each.intentId)).not.toContain(intentId);
   const events = await read(sql`
     select actor, reason from usage_export.key_event where intent_id = ${intentId} and event = 'rewrapped'
   `);
