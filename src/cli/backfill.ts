@@ -23,15 +23,15 @@ import { type BackfillChoice, type BackfillOptions, chooseBackfill } from "./sel
 
 /** Stored slices are not missing any more, so a second run continues where a stopped or killed one ended. */
 export async function runBackfill(app: App, options: BackfillOptions): Promise<number> {
-  const written = await loadConfig(app.configPath);
+  const fileConfig = await loadConfig(app.configPath);
   const today = dayOf(new Date());
   // Throws for wrong options before the database is opened. Discovered projects are known only later, once their lists are read.
-  if (written.discovery.length === 0) chooseBackfill(written, options, today);
-  if (!options.dryRun) await requireStaticKeys(app, written);
+  if (fileConfig.discovery.length === 0) chooseBackfill(fileConfig, options, today);
+  if (!options.dryRun) await requireStaticKeys(app, fileConfig);
 
   return withDatabase(app, async (db) => {
-    const configured = options.dryRun ? await withKnownProjects(written, db) : await discoverProjects(app, written, db);
-    const config = await withSeenValues(configured, db, { start: options.from, end: options.to });
+    const full = options.dryRun ? await withKnownProjects(fileConfig, db) : await discoverProjects(app, fileConfig, db);
+    const config = await withSeenValues(full, db, { start: options.from, end: options.to });
     const choice = chooseBackfill(config, options, today);
     for (const job of choice.dateless) app.log.warn({ job }, "left out: an export without a window can't ask for days");
     const statuses = await readStatuses(db, choice);

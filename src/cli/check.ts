@@ -94,10 +94,10 @@ function checkNights({ exports, service: { requestsPerSecond } }: Config): Findi
 const DISCOVERED_CHECKED_MAX = 3;
 
 /** Checks the lists of projects, the nights, the projects of the file, and the first of the discovered projects. */
-async function checkService(app: App, written: Config, db: Database | undefined, options: CheckOptions) {
-  const lists = await readLists(app, written, db, options.confirmProjects);
+async function checkService(app: App, fileConfig: Config, db: Database | undefined, options: CheckOptions) {
+  const lists = await readLists(app, fileConfig, db, options.confirmProjects);
   // Without a database, no project is known but those of the file.
-  const config = db ? await withKnownProjects(written, db) : written;
+  const config = db ? await withKnownProjects(fileConfig, db) : fileConfig;
   const answer: SubjectFindings[] = lists.map((read) => ({
     subject: `projects that the key in ${read.list} can see`,
     findings: listFindings(read),

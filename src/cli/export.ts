@@ -23,14 +23,14 @@ import { chooseJobs, type SelectionOptions } from "./selection.ts";
 export type ExportOptions = SelectionOptions & { readonly json?: boolean };
 
 export async function runExport(app: App, options: ExportOptions): Promise<number> {
-  const written = await loadConfig(app.configPath);
+  const fileConfig = await loadConfig(app.configPath);
   // Discovered projects are known only once their lists are read.
-  if (written.discovery.length === 0) chooseJobs(written, options, dayOf(new Date()));
+  if (fileConfig.discovery.length === 0) chooseJobs(fileConfig, options, dayOf(new Date()));
   // A missing variable must not end a run halfway.
-  await requireStaticKeys(app, written);
+  await requireStaticKeys(app, fileConfig);
   const results: JobResult[] = [];
   await withDatabase(app, async (db) => {
-    const discovered = await discoverProjects(app, written, db);
+    const discovered = await discoverProjects(app, fileConfig, db);
     const config = await withSeenValues(discovered, db, spanOf(options.day));
     const { jobs, selection } = chooseJobs(config, options, dayOf(new Date()));
     await using context = await openExportContext(app, config, db);
@@ -38,7 +38,7 @@ export async function runExport(app: App, options: ExportOptions): Promise<numbe
       results.push({ job, result: await exportWithProgress(context, job, { trigger: "manual", selection }) });
     }
     // Without a worker, nothing else deletes old runs.
-    await deleteOldRuns(db, written.runs.keepDays);
+    await deleteOldRuns(db, fileConfig.runs.keepDays);
   });
   writeAnswer(app, options, results.map(exportJson), () => results.map(exportText).join(""));
   return results.every(({ result }) => result.failed + result.suspect === 0) ? 0 : 1;

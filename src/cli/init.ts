@@ -34,7 +34,7 @@ type InitOptions = {
 /** What the file is made of: the answers so far, the options, and placeholders for what was not asked yet. */
 type Draft = Omit<InitOptions, "project" | "yes"> & { project: Project };
 
-/** Writes nothing if the file exists, with --yes if an answer does not work, or without --yes if there is no terminal. */
+/** Throws, and writes nothing, if the file exists, if an answer given by --yes does not work, or if there is no terminal and no --yes. */
 export async function runInit(app: App, options: InitOptions): Promise<number> {
   if (existsSync(app.configPath)) throw configExists(app);
   const isEmbedded = databaseUrlOf(app.env) === undefined;
@@ -69,7 +69,7 @@ function configExists({ configPath }: App): AppError {
   return new AppError("config", `${configPath} exists: edit it, or write a new one with --config FILE`);
 }
 
-/** Throws `config` if the configuration would have a mistake with the answers. */
+/** Puts the answers into the draft. Throws `config`, and leaves the draft as it is, if its configuration would then have a mistake. */
 function applyAnswers(app: App, draft: Draft, answers: Partial<Draft>): void {
   parseDraft(app, { ...draft, ...answers });
   Object.assign(draft, answers);
@@ -138,13 +138,13 @@ async function askForProject(app: App, options: InitOptions, prompt: Prompt, dra
   const ids = listed.map(({ id }) => id);
   const names = listed.map(({ id, name }) => `${name} (${id})`);
   if (!options.yes) process.stderr.write(`  ${firstNames(names, PROJECTS_SHOWN_MAX) || "no project is listed"}\n`);
-  const [only = ""] = ids.length === 1 ? ids : [];
-  return prompt.ask("The id of the project", options.project ?? only, async (answer) => {
+  const onlyId = ids.length === 1 ? ids[0] : undefined;
+  return prompt.ask("The id of the project", options.project ?? onlyId ?? "", async (answer) => {
     const project = listed.find(({ id, name }) => id === answer || name === answer);
     if (project) return project;
-    const got = answer === "" ? "; choose one with --project" : `, got ${JSON.stringify(answer)}`;
+    const ending = answer === "" ? "; choose one with --project" : `, got ${JSON.stringify(answer)}`;
     const known = firstNames(ids, PROJECTS_SHOWN_MAX);
-    if (known !== "") throw new AppError("config", `expected a project of this key (${known})${got}`);
+    if (known !== "") throw new AppError("config", `expected a project of this key (${known})${ending}`);
     if (answer === "") {
       throw new AppError("config", "the service lists no project of this key: give the id of one with --project");
     }

@@ -55,7 +55,7 @@ export async function writeFileAtomically(file: string, pieces: Pieces, signal: 
  * or the disk is full; main.ts reports a full disk.
  */
 export async function writeStandardOutput(pieces: AsyncIterable<string | Uint8Array>, signal: AbortSignal) {
-  // Awaited beside each write, which takes for ever if the reader reads nothing.
+  // Awaited beside each write: a write takes for ever if the reader reads nothing.
   const stopped = once(signal, "abort");
   for await (const piece of pieces) {
     const written = new Promise<boolean>((resolve) => process.stdout.write(piece, (error) => resolve(!error)));

@@ -3,10 +3,10 @@
 import type { Config } from "../config/config.ts";
 import { quoteAll, requireKnown } from "../config/messages.ts";
 import { AppError } from "../errors.ts";
-import { type BackfillMode, distinctSeries } from "../usage/backfill.ts";
+import { type BackfillMode, jobsWithSeries } from "../usage/backfill.ts";
 import { addDays, DAYS_DEFAULT, type Day, dayCount, periodError, type Window } from "../usage/days.ts";
 import { type ExportJob, type Selection, seriesOf } from "../usage/plan.ts";
-import { everyValue, type Grouping, namesFanOut } from "../usage/series.ts";
+import { everyValueName, type Grouping, namesFanOut } from "../usage/series.ts";
 
 export type SelectionOptions = {
   readonly job?: readonly string[];
@@ -25,7 +25,7 @@ export function chooseJobs({ exports, projects: configured }: Config, options: S
   // Only the database knows the values of fan-outs, so names of single values are not checked here.
   const isOfFanOut = (name: string) => exports.some(({ fanOuts = [] }) => namesFanOut(fanOuts, name));
   const checkable = filters?.filter((name) => !isOfFanOut(name));
-  const everyValueNames = exports.flatMap(({ fanOuts = [] }) => fanOuts.map(({ dimension }) => everyValue(dimension)));
+  const everyValueNames = exports.flatMap(({ fanOuts = [] }) => fanOuts.map((one) => everyValueName(one.dimension)));
   requireKnown("--filter", checkable, [
     ...distinctNames(exports.flatMap((job) => job.filters)),
     ...new Set(everyValueNames),
@@ -47,7 +47,7 @@ function distinctNames(named: readonly { readonly name: string }[]): readonly st
   return [...new Set(named.map(({ name }) => name))];
 }
 
-/** Whether the selection has series of the job, or may have some once the values of the job's fan-outs (`seen`) are read. */
+/** Whether the selection has series of the job, or may have some of a fan-out. Once its values are read (`seen`), a filter has to name one. */
 function isSelected(job: ExportJob, selection: Selection): boolean {
   const { projects, filters } = selection;
   const mayFanOut = (job.fanOuts ?? []).length > 0 && !(job.seen && filters);
@@ -85,7 +85,7 @@ export function chooseBackfill(config: Config, options: BackfillOptions, today: 
     const reason = `only exports with a "window" can ask for days, and ${quoteAll(dateless)} has none`;
     throw new AppError("config", `nothing to backfill: ${reason}`);
   }
-  return { jobs: distinctSeries(dated, selection), dateless, range };
+  return { jobs: jobsWithSeries(dated, selection), dateless, range };
 }
 
 function rangeError({ start, end }: Window, newest: Day): string | undefined {

@@ -24,9 +24,9 @@ export type StatusOptions = { readonly project?: readonly string[]; readonly jso
 /** Exit status 1 while something is wrong or, with --project, a day of these projects is not complete: a script need not read the answer. */
 export async function runStatus(app: App, options: StatusOptions): Promise<number> {
   const { project: patterns } = options;
-  const written = await loadConfig(app.configPath);
+  const fileConfig = await loadConfig(app.configPath);
   const { health, gaps, undated } = await withDatabase(app, async (db) => {
-    const health = await readHealth(db, await withKnownProjects(written, db));
+    const health = await readHealth(db, await withKnownProjects(fileConfig, db));
     const gaps = await newestGaps(queryOn(db), patterns && projectNames(health, patterns));
     return { health, gaps, undated: patterns ? [] : await undatedSeries(queryOn(db)) };
   });
@@ -38,7 +38,7 @@ export async function runStatus(app: App, options: StatusOptions): Promise<numbe
   const projects = worstProjects(health.projects.filter(({ project }) => names.has(project)));
   writeAnswer(app, options, { readAt: health.readAt, projects, ...gaps }, () => {
     const rest = (more: number) => `and ${more} more that have fewer days that are not complete`;
-    return linesText([...firstOf(projects.map(projectLine), ASKED_SHOWN_MAX, rest), ...gapLines(gaps)]);
+    return linesText([...firstOf(projects.map(projectLine), PROJECTS_SHOWN_MAX, rest), ...gapLines(gaps)]);
   });
   return projects.some(isIncomplete) ? 1 : 0;
 }
@@ -51,14 +51,14 @@ function projectNames({ projects }: HealthState, patterns: readonly string[]): r
   return names.filter((name) => patterns.some((pattern) => matchesPattern(pattern, name)));
 }
 
-/** Scripts read these fields. The conditions say which days are unusual. */
+/** Scripts read these fields. Anomalies are left out, because the conditions name the unusual days. */
 function statusJson({ anomalies: _, ...health }: HealthState, gaps: Gaps, undated: readonly SeriesName[]) {
   const conditions = health.conditions.map(({ section: _, isQuiet: __, ...condition }) => condition);
   const jobs = health.jobs.map(({ mayReadMissing: _, ...job }) => job);
   return { ...health, conditions, jobs, projects: worstProjects(health.projects), ...gaps, undated };
 }
 
-const ASKED_SHOWN_MAX = 50;
+const PROJECTS_SHOWN_MAX = 50;
 const UNDATED_SHOWN_MAX = 20;
 const WORKERS_SHOWN_MAX = 10;
 const PAUSES_SHOWN_MAX = 5;
@@ -88,7 +88,7 @@ function linesText(lines: readonly string[]): string {
   return `${lines.join("\n")}\n`;
 }
 
-/** Another scheduler may run the jobs if no worker does. If a job has never run, probably nothing runs it. */
+/** Without a worker, another scheduler may run the jobs. So the lack of one is mentioned only while a job has never run. */
 function wellText({ jobs, workers }: HealthState): string {
   const isIdle = workers.length === 0 && jobs.some(({ paused, lastRun }) => !paused && !lastRun);
   return isIdle ? "all is well so far, but nothing will run: no worker was ever started" : "all is well";

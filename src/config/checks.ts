@@ -31,17 +31,17 @@ export function crossFieldIssues(file: ConfigFile): ConfigIssue[] {
   const issues: ConfigIssue[] = [];
   const report: Report = (path, message) => void issues.push({ path, message });
   const { projects, exports, rotations, prices, budgets } = file;
-  const written = projects.flatMap((project, i) => ("id" in project ? [{ ...project, at: ["projects", i] }] : []));
-  const projectNames = new Set(written.map(({ name }) => name));
-  const context = { ...file, report, projectNames, isDiscovering: written.length < projects.length };
+  const inFile = projects.flatMap((project, i) => ("id" in project ? [{ ...project, at: ["projects", i] }] : []));
+  const projectNames = new Set(inFile.map(({ name }) => name));
+  const context = { ...file, report, projectNames, isDiscovering: inFile.length < projects.length };
   const namesAt = (list: string, entries: readonly { readonly name: string }[]) =>
     entries.map(({ name }, i) => ({ value: name, path: [list, i, "name"] }));
 
-  const ids = written.map(({ id, at }) => ({ value: id, path: [...at, "id"] }));
+  const ids = inFile.map(({ id, at }) => ({ value: id, path: [...at, "id"] }));
   reportDuplicates(report, ids, "each project once");
-  const names = written.map(({ name, at }) => ({ value: name, path: [...at, "name"] }));
+  const names = inFile.map(({ name, at }) => ({ value: name, path: [...at, "name"] }));
   reportDuplicates(report, names, "a name that no other project has");
-  for (const { key, name, at } of written) {
+  for (const { key, name, at } of inFile) {
     if ("rotation" in key) checkRotationName(context, key.rotation, name, [...at, "key", "rotation"]);
   }
   const jobs = [...namesAt("exports", exports), ...namesAt("rotations", rotations)];
@@ -117,7 +117,7 @@ function checkFilters(report: Report, exports: readonly Export[]): void {
     exports.flatMap(({ filters }) => filters.flatMap((one) => ("each" in one ? one.each : []))),
   );
   const grouped = new Map([...fannedOut].map((by) => [by, projectsGroupedBy(exports, by)]));
-  // The first filter without a problem of each name and of each conditions. Maps, because there may be thousands of filters.
+  // For each name, and for each set of conditions, the first filter without a problem. Maps, because there may be thousands of filters.
   const byName = new Map<string, { readonly conditions: string; readonly at: Path }>();
   const byConditions = new Map<string, { readonly name: string; readonly at: Path }>();
   const nameProblem = (name: string, conditions: string): string | undefined => {

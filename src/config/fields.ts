@@ -1,5 +1,5 @@
 // The kinds of values the configuration is made of. A message given to zod's own checks is the text after the word "expected"; a message
-// returned to `checked` is complete.
+// given to `refine` or returned to `checked` is complete.
 
 import { Cron } from "croner";
 import { validateDetailed } from "node-cron";
@@ -12,7 +12,7 @@ import { GROUPINGS, groupingBy } from "../usage/series.ts";
 import type { ConfigIssue } from "./json.ts";
 import { describeValue, didYouMean, isKeyLike } from "./messages.ts";
 
-/** An object that refuses unknown fields. Zod's message is the list of known ones, as JSON, from which messages.ts suggests the nearest. */
+/** An object that refuses unknown fields. The issue's message is the list of known fields, as JSON, from which messages.ts makes the text. */
 export function object<Shape extends z.core.$ZodLooseShape>(shape: Shape): z.ZodObject<Shape, z.core.$strict> {
   const known = JSON.stringify(Object.keys(shape));
   return z.strictObject(shape, { error: (issue) => (issue.code === "unrecognized_keys" ? known : undefined) });
@@ -60,13 +60,13 @@ export function wholeNumber(min: number, max: number): z.ZodInt {
 
 export const Name = text(100);
 
+/** Both have to accept it: croner, which computes the times, and node-cron, the worker's timer. Only node-cron refuses days that never come. */
 export const Schedule = checked(z.string(), (expression) => {
   const reason = cronerProblem(expression) ?? validateDetailed(expression).errors[0]?.message;
   const expected = 'expected a cron expression (minute hour day month weekday) such as "15 2 * * *"';
   return reason && `${expected}; got ${describeValue(expression)}: ${reason}`;
 });
 
-/** croner finds the times. It accepts days that never come and single moments, which node-cron, the worker's timer, refuses. */
 function cronerProblem(expression: string): string | undefined {
   try {
     new Cron(expression, { paused: true });

@@ -122,8 +122,8 @@ function unionIssues(issue: z.core.$ZodIssueInvalidUnion, path: Path): ConfigIss
   }
   const unknown = errors.flat().filter((inner) => inner.code === "unrecognized_keys");
   const known = unknown.flatMap(knownFields);
-  const names = new Set(unknown.flatMap((inner) => inner.keys)).difference(new Set(known));
-  const guesses = [...names].map((name) => didYouMean(name, known));
+  const unknownToAll = new Set(unknown.flatMap((inner) => inner.keys)).difference(new Set(known));
+  const guesses = [...unknownToAll].map((name) => didYouMean(name, known));
   return [{ path, message: `${unexpectedMessage(issue, path)}${guesses.join("")}` }];
 }
 
@@ -208,8 +208,8 @@ export function fileReadProblem(file: string, error: unknown): string {
 const PART_LENGTH_MIN = 3;
 
 /**
- * `; did you mean "model"?` for the end of a message, with the nearest candidate, or else the only one that contains the word, as
- * "timeoutSeconds" for "timeout", or begins it, as "warn" for "warning". An empty text if there is no such candidate.
+ * `; did you mean "model"?` for the end of a message. It names the nearest candidate, or else the only related one: one that contains the
+ * word ("timeoutSeconds" for "timeout") or begins it ("warn" for "warning"). An empty text if there is no such candidate.
  */
 export function didYouMean(word: string, candidates: readonly string[]): string {
   const wanted = comparable(word);

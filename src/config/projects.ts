@@ -16,7 +16,7 @@ type Place =
   | { readonly env: string }
   | { readonly first: Place };
 
-/** Whether a key or a delivery is another one in each project. */
+/** Whether the place differs from project to project. */
 export function hasId(place: Place): boolean {
   if ("file" in place) return place.file.includes(ID);
   return "command" in place && place.command.some((text) => text.includes(ID));
@@ -121,7 +121,7 @@ export type KeyReference = z.output<typeof KeySource>;
 export type StaticKeyReference = z.output<typeof StaticKey>;
 export type CommandReference = z.output<typeof Command>;
 
-/** What a key, and the list of the projects that it can see, is called in logs and in the database. Keys found in one place have one name. */
+/** The name of a key, and of the list of its projects, in logs and in the database. Keys that are found in the same place have the same name. */
 export function keyName(key: KeyReference): string {
   if ("env" in key) return `env ${key.env}`;
   if ("file" in key) return `file ${key.file}`;
@@ -155,8 +155,8 @@ export function matchesPattern(pattern: string, text: string): boolean {
 }
 
 /**
- * The projects that have one of these names or match one of these patterns, each once. Discovered projects are found only by patterns: if one
- * is called "prod-*" at the service, this pattern must still find the others.
+ * The projects that have one of these names or match one of these patterns, each once. A discovered project is found only by a pattern, never
+ * by its exact name: if one is called "prod-*" at the service, that text has to find all projects that match it.
  */
 export function projectsNamed(
   projects: readonly (Project & { readonly isDiscovered?: true })[],

@@ -109,7 +109,7 @@ function valuesOf(value: GroupValue): readonly string[] {
   return value === null ? [] : typeof value === "string" ? [value] : value;
 }
 
-// Cost. A line item reads `method::model`, where all voices of a generation are one model; some have no method.
+// Cost. A line item reads `method::model`, and some only `model`. All voices of a generation are one model.
 
 const GRANTED = "25000";
 
@@ -134,7 +134,7 @@ function billed(record: UsageRecord): UsageRecord {
   return { ...record, line_item: lineItem, dollars: record.dollars ?? priceOf(record, lineItem) };
 }
 
-/** Null if the record does not say what was used. */
+/** Null if the record does not say what was used. Several models together are those of a voice agent. */
 function lineItemOf({ endpoint, method, model }: UsageRecord): string | null {
   const [name, ...others] = model ?? [];
   if (endpoint === "agent" || others.length > 0) return "streaming::voice-agent";

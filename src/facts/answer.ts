@@ -25,7 +25,7 @@ const amounts = {
   amount: anAmount.describe("Of the period"),
   before: anAmount.describe("Of the compared period"),
   change: anAmount.describe(
-    "amount - before, where null counts as 0; null unless every day of both periods was read: lacking names the others",
+    "amount - before, where null counts as 0; null if a day of either period was not read: lacking names these days",
   ),
 };
 const aWindow = z.object({ from: aDay, to: aDay });
@@ -63,7 +63,7 @@ export const Answer = z.object({
     projectsLeftOutCount: z.int(),
     projectsEnded: z
       .array(z.string())
-      .describe("Projects in the amounts that are no longer exported so, and lack some of the days; at most 20"),
+      .describe("Projects whose export by this grouping and filter has ended, so that days are lacking; at most 20"),
     projectsEndedCount: z.int(),
     unpricedModels: z.int().describe("How many models have usage without a price, which an estimated cost lacks"),
     unpricedMetrics: z.array(z.enum(METRICS)).describe("The metrics of usage that have no price"),
@@ -74,7 +74,7 @@ export const Answer = z.object({
   available: z
     .object({ groupings: z.array(z.enum(SPLITS)), filters: z.array(z.string()), currencies: z.array(z.string()) })
     .describe(
-      "What can be asked: groupings under this filter, filters other than all usage by this grouping, currencies of an estimated cost",
+      "What can be asked: groupings under this filter, filters with conditions by this grouping, currencies of an estimated cost",
     ),
   days: z.array(z.object({ day: aDay, state: aDayState })).describe("The days of the period"),
   groups: z
@@ -190,7 +190,7 @@ export function answerOf(known: Known): Answer {
   const drawn = Map.groupBy(rowsOf("group of day"), ({ rank }) => rank);
   const [total] = rowsOf("total");
   const sums = sumsUp && total ? [total] : groups;
-  const isRead = (...lists: readonly Day[][]) => lacking.projectsEndedCount === 0 && lists.flat().length === 0;
+  const isRead = (...daysNotRead: readonly Day[][]) => lacking.projectsEndedCount + daysNotRead.flat().length === 0;
   // An absent amount is 0 if all days were read and the service sent the metric at all.
   const isAbsentZero = isRead(lacking.incompleteDays, lacking.unreadDays) && sums.some((row) => row.amount !== null);
   const wasAbsentZero =

@@ -6,7 +6,7 @@ import { type AskedMetric, COSTS, isCost, type Question, splitsOf } from "./ques
 import { type Query, readBasis } from "./scope.ts";
 import { literal, sourceOf, within } from "./sql.ts";
 
-/** Tags are no such split: a request may have several, so their amounts do not add up. */
+/** What charges can be split by. Tags can't: a request may have several, so their amounts do not add up. */
 export const CHARGED_BY = ["project", "accessor"] as const;
 
 export type Charge = {
@@ -24,14 +24,14 @@ export type Charge = {
 
 type AskedCharges = Pick<Question, "projects" | "period"> & { readonly by: (typeof CHARGED_BY)[number] };
 
-/** Throws InvalidQuestion if there is no such project. */
+/** Throws InvalidQuestion if there is no such project. Charges have no ranks: `limit` and `sort` of the questions mean nothing. */
 export async function chargeback(query: Query, { by, period, projects }: AskedCharges): Promise<readonly Charge[]> {
   const asked = { period, projects, limit: 1, sort: "amount" } as const;
   const charges = [...(await chargesOf(query, METRICS, { ...asked, metric: "hours", grouping: by }))];
   for (const metric of COSTS) {
     const question = { ...asked, metric, grouping: splitsOf(metric).includes(by) ? by : "project" };
     const { scope } = await readBasis(query, question);
-    for (const currency of metric === "billed_cost" ? [undefined] : scope.available.currencies)
+    for (const currency of metric === "billed_cost" ? ["USD"] : scope.available.currencies)
       charges.push(...(await chargesOf(query, [metric], { ...question, currency })));
   }
   return charges;

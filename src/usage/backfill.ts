@@ -29,7 +29,7 @@ export type BackfillJob = { readonly job: ExportJob; readonly series: readonly S
 export type BackfillPlan = { readonly job: ExportJob; readonly plan: ExportPlan };
 
 /** The series of each job. A series of several jobs belongs to the first of them. */
-export function distinctSeries(jobs: readonly ExportJob[], selection: Selection): BackfillJob[] {
+export function jobsWithSeries(jobs: readonly ExportJob[], selection: Selection): BackfillJob[] {
   const taken = new Set<string>();
   return jobs.map((job) => {
     const series = seriesOf(job, selection).filter((one) => !taken.has(seriesKey(one)));

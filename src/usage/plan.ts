@@ -3,7 +3,7 @@
 import { addDays, type Day, dayCount, daysOf, type Window } from "./days.ts";
 import type { Source } from "./dimensions.ts";
 import {
-  everyValue,
+  everyValueName,
   type FanOut,
   type Filter,
   type Grouping,
@@ -77,7 +77,7 @@ export function seriesOf(job: ExportJob, selection: Selection = {}): Series[] {
 /** Usage by the filter's own dimension has the ungrouped numbers of each value already. */
 function seenSeries(project: Project, filter: Filter, groupings: readonly Grouping[], names: Selection["filters"]) {
   const dimension = filter.seen?.dimension;
-  const isSelected = !names || names.includes(filter.name) || (dimension && names.includes(everyValue(dimension)));
+  const isSelected = !names || names.includes(filter.name) || (dimension && names.includes(everyValueName(dimension)));
   const read = isSelected ? groupings.filter((grouping) => grouping !== "none" && grouping !== dimension) : [];
   return read.map((grouping): Series => ({ project, source: "usage", grouping, filter }));
 }

@@ -132,7 +132,7 @@ export function seenFilter(dimension: Dimension, value: string, days?: Window): 
 }
 
 /** The name that selects the filters of all values. */
-export function everyValue(dimension: Dimension): string {
+export function everyValueName(dimension: Dimension): string {
   return `${dimension}=*`;
 }
 

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { BackfillMode, DueSlice, KnownSlices } from "../../src/usage/backfill.ts";
-import { countStatuses, distinctSeries, isDueForRetry, isDueInRun, planBackfill } from "../../src/usage/backfill.ts";
+import { countStatuses, isDueForRetry, isDueInRun, jobsWithSeries, planBackfill } from "../../src/usage/backfill.ts";
 import { addDays, type Day, daysOf, type Window } from "../../src/usage/days.ts";
 import type { ExportJob } from "../../src/usage/plan.ts";
 import type { SliceStatus } from "../../src/usage/slice-decision.ts";
@@ -24,7 +24,7 @@ function planned(
   only: BackfillMode = "missing",
   slices: KnownSlices = new Map(),
 ): string[] {
-  return planBackfill(distinctSeries(jobs, {}), range, only, slices, TODAY).flatMap(({ job, plan }) =>
+  return planBackfill(jobsWithSeries(jobs, {}), range, only, slices, TODAY).flatMap(({ job, plan }) =>
     plan.requests.map(({ series, window }) => `${job.name}: ${series.grouping} ${window?.start} to ${window?.end}`),
   );
 }
@@ -66,12 +66,12 @@ test.each<[string, BackfillMode, Window, unknown]>([
   ["whose failed days are read again makes no further day due", "failed", WEEK, undefined],
 ])("a range %s", (_, only, range, due) => {
   const slices = known({ none: { [range.end]: only === "failed" ? "failed" : "complete" } });
-  const [first] = planBackfill(distinctSeries([sampleJob()], {}), range, only, slices, TODAY);
+  const [first] = planBackfill(jobsWithSeries([sampleJob()], {}), range, only, slices, TODAY);
   expect(first?.plan).toMatchObject({ runDay: TODAY, due });
 });
 
 test("a job of which no day is wanted is left out, and slices that are not known are missing", () => {
-  const jobs = distinctSeries([sampleJob(), sampleJob({ name: "models", groupings: ["model"] })], {});
+  const jobs = jobsWithSeries([sampleJob(), sampleJob({ name: "models", groupings: ["model"] })], {});
   const complete = known({ none: Object.fromEntries(daysOf(WEEK).map((day) => [day, "complete"])) });
   expect(planBackfill(jobs, WEEK, "missing", complete, TODAY).map(({ job }) => job.name)).toEqual(["models"]);
   expect(countStatuses(jobs, WEEK, complete)).toEqual({ complete: 7, suspect: 0, failed: 0, missing: 7 });
@@ -87,7 +87,7 @@ test("for any stored statuses, each mode reads exactly its days, each once, and 
       const slices = known({
         none: Object.fromEntries(entries.flatMap(([day, status]) => (status ? [[day, status]] : []))),
       });
-      const jobs = distinctSeries([sampleJob()], {});
+      const jobs = jobsWithSeries([sampleJob()], {});
       const daysRead = (only: BackfillMode) =>
         planBackfill(jobs, range, only, slices, TODAY)
           .flatMap(({ plan }) => plan.requests)
