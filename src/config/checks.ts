@@ -194,9 +194,9 @@ function checkRotation(context: CheckContext, job: WrittenRotation, at: Path): v
     const message = `expected more than ${neededDays} (maxAgeDays ${maxAgeDays} and graceDays ${graceDays}), or the key expires while it is in use; got ${expiresInDays}`;
     report([...at, "expiresInDays"], message);
   }
-  const makesItsSuccessor = createWith
-    ? "rotation" in createWith && createWith.rotation === job.name
-    : context.projects.some(({ key }) => "rotation" in key && key.rotation === job.name);
+  // Without createWith, the project's own key creates the new one.
+  const creators = createWith ? [createWith] : context.projects.map(({ key }) => key);
+  const makesItsSuccessor = creators.some((key) => "rotation" in key && key.rotation === job.name);
   if (makesItsSuccessor && !holdsScope(job.scopes, "keys:write")) {
     const message = `expected keys:write, or a role with it, because each key creates the next one unless createWith names another key; got ${job.scopes.join(", ")}`;
     report([...at, "scopes"], message);
