@@ -124,7 +124,7 @@ function defineSetUp(program: Command, run: Run): void {
   const check = "checks the configuration, the database, and each project: its key, window, groupings and filters";
   addWithJson(program, "check", check, "check", "check --offline --config staging.config.json")
     .option("--offline", "checks only the configuration")
-    .option("--confirm-projects", "accepts the lists of projects as they are, even if more than half are gone")
+    .option("--confirm-projects", "accepts the lists of discovered projects, even if more than half are gone")
     .action(run(async () => (await import("./check.ts")).runCheck));
 
   const migrate = "brings the database up to date; safe from several replicas at once";
@@ -137,7 +137,7 @@ function withSelection(command: Command): Command {
   return command
     .option("--job <name...>", "only these jobs")
     .option("--project <name...>", "only these projects")
-    .option("--grouping <name...>", "only these groupings; several dimensions as tags,line_item", parseGroupings)
+    .option("--grouping <name...>", "only these groupings; one by several dimensions as line_item,tags", parseGroupings)
     .option("--filter <name...>", "only these filters");
 }
 
@@ -247,7 +247,7 @@ function defineTools(program: Command, run: Run): void {
 
   const emulator = "serves an emulator of the service on this machine, for trials";
   const dialect =
-    "its parameter and field names: as in the published interface, or as the public service has them in 2026";
+    "whose parameter and field names: the published interface's, or those of the public service in 2026";
   add(program, "emulator", emulator, "emulator --port 8080 --project trial", "emulator --project berlin paris rome")
     .option("--port <number>", "the port; 0 takes a free one", wholeNumber(0, 65_535), 0)
     .addOption(choice("--dialect <name>", dialect, DIALECTS, "interface"))
