@@ -10,7 +10,7 @@ export const DIALECTS = ["interface", "2026"] as const;
 export type Dialect = (typeof DIALECTS)[number];
 
 type DimensionEntry = {
-  /** The name in the interface, as a grouping and as a filter. */
+  /** The name in the interface, as a grouping and as a filter. No feature may have it. */
   readonly name: string;
   readonly sources: readonly Source[];
   /** The description of a filter by it in the configuration's schema. */
