@@ -31,7 +31,7 @@ const HEARTBEAT_SECONDS = 15;
 const HEARTBEAT_REFRESH_SECONDS = 4;
 /** How often jobs of dead processes are looked for. With HEARTBEAT_SECONDS, a retry delay and the polling, one is claimed within 25 s. */
 const SUPERVISE_SECONDS = 5;
-/** Three consumers of a queue look for jobs every 2 s. If one finds a job all others look, too, so that an idle process makes few queries. */
+/** Three consumers of a queue look for jobs every 2 s, so that an idle process makes few queries. If one finds a job, others look, too. */
 const POLLERS = 3;
 const POLL_SECONDS = 2;
 const RESERVE_POLL_SECONDS = 30;
@@ -94,6 +94,15 @@ function queueOn(boss: PgBoss) {
   const wake = () => {
     for (const { id } of boss.getWipData()) boss.notifyWorker(id);
   };
+  /**
+   * Called when a consumer has found a job: there may be more. Those with a job look again when they have handled it, and one idle consumer
+   * looks at once; if it finds a job, the next one does. If all looked, most of the worker's statements would be theirs.
+   */
+  const wakeNext = (queue: JobId["kind"]) => {
+    const consumers = boss.getWipData().filter(({ name }) => name === queue);
+    const idle = consumers.find(({ count }) => count === 0);
+    for (const { id, count } of consumers) if (count > 0 || id === idle?.id) boss.notifyWorker(id);
+  };
   return {
     /** Adds jobs when the transaction commits. */
     async add(tx: Tx, queue: JobId["kind"], jobs: readonly JobInsert[]): Promise<void> {
@@ -103,8 +112,7 @@ function queueOn(boss: PgBoss) {
     async work(queue: JobId["kind"], { atOnce, atOnceOfGroup, handle }: WorkSettings): Promise<void> {
       worked.add(queue);
       const work = async ([job]: JobWithMetadata[]) => {
-        // There may be more jobs: the other consumers look for them, and so does this one when it has handled its job.
-        wake();
+        wakeNext(queue);
         if (job) await handle(job, () => addAnew(boss, job));
       };
       const pollers = Math.min(POLLERS, atOnce - 1);
