@@ -2,7 +2,7 @@
 // learns neither key nor answer. Requests to this machine, the only ones over http, use no proxy.
 
 import { AppError } from "./errors.ts";
-import { Secret } from "./secret.ts";
+import { decoded, Secret } from "./secret.ts";
 
 export type HttpProxy = {
   /** May hold a user name and password. */
@@ -17,7 +17,9 @@ export function proxyOf(env: Environment): HttpProxy | undefined {
   const { variable, address } = proxyVariable(env);
   if (address === "") return undefined;
   const url = URL.parse(address);
-  if (!url || !["http:", "https:"].includes(url.protocol) || url.hostname === "" || !isDecodable(url)) {
+  // undici decodes the user name and the password, and throws if it can't.
+  const isDecodable = decoded(`${url?.username}:${url?.password}`) !== undefined;
+  if (!url || !["http:", "https:"].includes(url.protocol) || url.hostname === "" || !isDecodable) {
     // The address is not quoted: it may hold a password.
     throw new AppError("config", `${variable}: expected the address of a proxy, such as http://proxy.example:3128`);
   }
@@ -41,15 +43,4 @@ export function proxyVariable(env: Environment): { readonly variable: string; re
   const variable = env.https_proxy === undefined ? "HTTPS_PROXY" : "https_proxy";
   const value = env[variable]?.trim() ?? "";
   return { variable, address: value === "" || /^[a-z][a-z0-9+.-]*:\/\//i.test(value) ? value : `http://${value}` };
-}
-
-/** undici decodes each of the two, and throws for an escape that is no UTF-8, such as %ff. */
-function isDecodable({ username, password }: URL): boolean {
-  try {
-    decodeURIComponent(username);
-    decodeURIComponent(password);
-    return true;
-  } catch {
-    return false;
-  }
 }

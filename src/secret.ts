@@ -44,17 +44,17 @@ export class Secret {
 export function urlSecrets(text: string): readonly Secret[] {
   const { username = "", password = "" } = URL.parse(text) ?? {};
   if (username + password === "") return [];
-  const [plainUser, plainPassword] = [decoded(username), decoded(password)];
+  const [plainUser, plainPassword] = [decoded(username) ?? username, decoded(password) ?? password];
   const forms = [password, plainPassword, `${username}:${password}`, `${plainUser}:${plainPassword}`];
   return forms.map((form) => new Secret(form));
 }
 
-/** A percent sign that starts no valid escape is taken literally. */
-function decoded(text: string): string {
+/** Undefined if an escape in the text is no UTF-8, such as %ff. */
+export function decoded(text: string): string | undefined {
   try {
     return decodeURIComponent(text);
   } catch {
-    return text;
+    return undefined;
   }
 }
 

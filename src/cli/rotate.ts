@@ -16,6 +16,7 @@ import { type RotationResult, rotateAsRun, rotateByHand, stepText } from "../job
 import { cleanupSteps, planRotation, type RotationRequest } from "../keys/plan.ts";
 import { readMasterKeys } from "../keys/seal.ts";
 import { withDatabase } from "../open-database.ts";
+import { present } from "../text.ts";
 
 export type RotateOptions = {
   readonly job?: readonly string[];
@@ -120,9 +121,8 @@ async function resultOfPlan(db: Database, job: RotationConfig, wants: Wants): Pr
   const { ledger, now } = await readLedger(db, job);
   const { next, idle, blocked } = planRotation(job, ledger, now, wants && { wants, at: now });
   const steps = cleanupSteps(job, ledger, now);
-  const did = (next ? [next, ...steps] : steps).map((step) => `would ${stepText(step)}`);
-  if (blocked !== undefined) return { status: "failed", did, kept: [], idle, errors: [blocked] };
-  return { status: "ok", did, kept: [], idle, errors: [] };
+  const did = present([next, ...steps]).map((step) => `would ${stepText(step)}`);
+  return { status: blocked === undefined ? "ok" : "failed", did, kept: [], idle, errors: present([blocked]) };
 }
 
 function renderAnswer({ rotation, project, did, kept, idle, errors }: RotationAnswer): string {

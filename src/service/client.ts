@@ -8,7 +8,7 @@ import type { Secret } from "../secret.ts";
 import { isIdentifier, isReadable, type Outcome, readAnswer } from "./answer.ts";
 import { connectionFailure, statusFailure } from "./errors.ts";
 import { httpDateMs, REDACT_ALL, type Reply, redactorFor } from "./reply.ts";
-import { Attempts, Refusals } from "./retry.ts";
+import { openAttempts, Refusals } from "./retry.ts";
 import type { AuthScheme, Service, ServiceAnswer, ServiceCall, ServiceDeps, ServiceSettings } from "./service.ts";
 
 const WAIT_MS_MAX = 5 * 60_000;
@@ -36,7 +36,7 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
   // request arrived.
   const unshared = openAgent({ ...CONNECTION_OPTIONS, pipelining: 0 }, deps.proxy);
   const refusals = new Refusals();
-  const attempts = new Attempts({ rate, waitMsMax, now, random, sleep, log, onAttempt });
+  const callInAttempts = openAttempts({ rate, waitMsMax, now, random, sleep, log, onAttempt });
   /** The service's Unix time less that of `now`. */
   let serviceOffsetMs: number | undefined;
 
@@ -71,7 +71,7 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
     const project = call.path.slice(0, 3).join("/");
     const attempt = { operation: call.operation, key: key.name, project, prepare, send };
     try {
-      return await attempts.call(attempt, !isSentOnce, signal);
+      return await callInAttempts(attempt, !isSentOnce, signal);
     } catch (error) {
       refusals.remember(key, what, error);
       throw error;

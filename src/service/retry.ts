@@ -28,35 +28,30 @@ type AttemptsDeps = Required<Pick<ServiceDeps, "waitMsMax" | "now" | "random" | 
 /** After this many consecutive calls without an answer the service counts as down: until one is answered, each call is tried only once. */
 const UNANSWERED_CALLS_MAX = 3;
 
-export class Attempts {
-  readonly #deps: AttemptsDeps;
-  #unanswered = 0;
-
-  constructor(deps: AttemptsDeps) {
-    this.#deps = deps;
-  }
-
-  async call(attempt: Attempt, retry: boolean, signal: AbortSignal): Promise<ServiceAnswer> {
-    const { waitMsMax, random, sleep, log } = this.#deps;
-    const attemptsMax = retry && this.#unanswered < UNANSWERED_CALLS_MAX ? ATTEMPTS_MAX : 1;
+/** Returns a function that makes a call: several attempts if `retry`, until one is answered or another would not help. */
+export function openAttempts(deps: AttemptsDeps) {
+  const { waitMsMax, random, sleep, log } = deps;
+  let unanswered = 0;
+  return async (attempt: Attempt, retry: boolean, signal: AbortSignal): Promise<ServiceAnswer> => {
+    const attemptsMax = retry && unanswered < UNANSWERED_CALLS_MAX ? ATTEMPTS_MAX : 1;
     const kinds: FailureKind[] = [];
     for (;;) {
       // If this throws, nothing was sent, so the count of unanswered calls stays.
-      const outcome = await this.#attemptOnce(attempt, kinds.length + 1, signal);
+      const outcome = await attemptOnce(deps, attempt, kinds.length + 1, signal);
       if (!("error" in outcome)) {
-        this.#unanswered = 0;
+        unanswered = 0;
         return outcome;
       }
       const { kind, error, requestedWaitMs = 0 } = outcome;
       kinds.push(kind);
       if (requestedWaitMs > waitMsMax) {
-        this.#unanswered = 0;
+        unanswered = 0;
         throw waitTooLong(`${error.message}; it`, requestedWaitMs, waitMsMax, error.details);
       }
       const delayMs = retryDelayMs(kinds, attemptsMax, requestedWaitMs, random());
       if (delayMs === undefined) {
         // With any other code the service answered, so it is up.
-        this.#unanswered = error.code === "unavailable" ? this.#unanswered + 1 : 0;
+        unanswered = error.code === "unavailable" ? unanswered + 1 : 0;
         throw withAttemptCount(error, kinds.length);
       }
       log.warn(
@@ -65,43 +60,47 @@ export class Attempts {
       );
       await sleep(delayMs, signal);
     }
-  }
+  };
+}
 
-  async #attemptOnce(attempt: Attempt, number: number, signal: AbortSignal): Promise<Outcome> {
-    const { rate, waitMsMax } = this.#deps;
-    const { key, project } = attempt;
-    for (;;) {
-      const permit = await rate.acquire({ key, project, waitMsMax }, signal);
-      try {
-        await attempt.prepare();
-        // During `prepare` the process may have been suspended, or the service may have asked another call for a pause.
-        if (!permit.isValid()) continue;
-        const outcome = await this.#sendAndReport(attempt, number, signal);
-        // Paused before the slot is released, so that the next holder sees the pause.
-        if ("error" in outcome && outcome.requestedWaitMs !== undefined) {
-          // Only a 429 says something about the key.
-          rate.pause(outcome.error.code === "rate_limited" ? key : EVERY_KEY, outcome.requestedWaitMs);
-        }
-        return outcome;
-      } finally {
-        permit.release();
-      }
-    }
-  }
-
-  async #sendAndReport({ operation, send }: Attempt, number: number, signal: AbortSignal): Promise<Outcome> {
-    const { now, onAttempt } = this.#deps;
-    const startedMs = now();
-    const report = (result: AttemptReport["result"]) =>
-      onAttempt?.({ operation, result, seconds: (now() - startedMs) / 1000, number });
+async function attemptOnce(deps: AttemptsDeps, attempt: Attempt, number: number, signal: AbortSignal) {
+  const { rate, waitMsMax } = deps;
+  const { key, project } = attempt;
+  for (;;) {
+    const permit = await rate.acquire({ key, project, waitMsMax }, signal);
     try {
-      const outcome = await send();
-      report("error" in outcome ? outcome.error.code : "ok");
+      await attempt.prepare();
+      // During `prepare` the process may have been suspended, or the service may have asked another call for a pause.
+      if (!permit.isValid()) continue;
+      const outcome = await sendAndReport(deps, attempt, number, signal);
+      // Paused before the slot is released, so that the next holder sees the pause.
+      if ("error" in outcome && outcome.requestedWaitMs !== undefined) {
+        // Only a 429 says something about the key.
+        rate.pause(outcome.error.code === "rate_limited" ? key : EVERY_KEY, outcome.requestedWaitMs);
+      }
       return outcome;
-    } catch (error) {
-      report(signal.aborted ? "stopped" : errorCode(error));
-      throw error;
+    } finally {
+      permit.release();
     }
+  }
+}
+
+async function sendAndReport(
+  { now, onAttempt }: AttemptsDeps,
+  { operation, send }: Attempt,
+  number: number,
+  signal: AbortSignal,
+): Promise<Outcome> {
+  const startedMs = now();
+  const report = (result: AttemptReport["result"]) =>
+    onAttempt?.({ operation, result, seconds: (now() - startedMs) / 1000, number });
+  try {
+    const outcome = await send();
+    report("error" in outcome ? outcome.error.code : "ok");
+    return outcome;
+  } catch (error) {
+    report(signal.aborted ? "stopped" : errorCode(error));
+    throw error;
   }
 }
 

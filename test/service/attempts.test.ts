@@ -7,7 +7,7 @@ import { AppError } from "../../src/errors.ts";
 import { Secret } from "../../src/secret.ts";
 import type { Outcome } from "../../src/service/answer.ts";
 import { Limiter } from "../../src/service/limiter.ts";
-import { Attempts } from "../../src/service/retry.ts";
+import { openAttempts } from "../../src/service/retry.ts";
 import type { AttemptReport } from "../../src/service/service.ts";
 import { answer, answering, answerJson } from "../support/scripted-server.ts";
 import { KEY, limit, READ, serve } from "./open-test-service.ts";
@@ -33,7 +33,7 @@ const CALLER = { operation: "breakdown", key: "env KEY", project: "p1" };
 /** Opens the attempt loop with a rate limiter whose first `invalid` permits are not valid, and which records each release in `events`. */
 function recordedAttempts(events: string[], invalid = 0) {
   let permits = 0;
-  return new Attempts({
+  return openAttempts({
     rate: {
       async acquire() {
         const number = ++permits;
@@ -51,13 +51,13 @@ function recordedAttempts(events: string[], invalid = 0) {
 
 test("a call whose permit became invalid during `prepare` is prepared again with another one", async () => {
   const events: string[] = [];
-  const attempts = recordedAttempts(events, 2);
+  const call = recordedAttempts(events, 2);
   const prepare = async () => void events.push("prepare");
   const send = async (): Promise<Outcome> => {
     events.push("send");
     return { status: 200, value: {} };
   };
-  await attempts.call({ ...CALLER, prepare, send }, true, limit());
+  await call({ ...CALLER, prepare, send }, true, limit());
   expect(events.join(" ")).toBe("prepare release prepare release prepare send release");
 });
 
@@ -166,14 +166,14 @@ test.each<[string, AppError]>([
   ["a database that gives no fetch number", new AppError("database", "gone")],
 ])("%s does not show that a service is up again that was down", async (_, error) => {
   let sent = 0;
-  const attempts = recordedAttempts([]);
+  const call = recordedAttempts([]);
   const send = async (): Promise<Outcome> => {
     sent++;
     return { kind: "transient", error: new AppError("unavailable", "no answer") };
   };
   const attemptsOf = async (prepare: () => Promise<void>) => {
     sent = 0;
-    await attempts.call({ ...CALLER, prepare, send }, true, limit()).catch(() => {});
+    await call({ ...CALLER, prepare, send }, true, limit()).catch(() => {});
     return sent;
   };
   const numbers = [];
