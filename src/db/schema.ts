@@ -259,7 +259,7 @@ export type Tables = {
     suspect_since: Date | null;
     suspect_fetch_no: string | null;
     changed_at: Date | null;
-    changed_in: undefined | null;
+    changed_in: string | null;
     changed_after: Date | null;
   };
   "usage_export.snapshot_row": {

@@ -16,7 +16,7 @@ import type { Generated, GeneratedAlways } from "kysely";
 
 const TYPES: Readonly<Record<string, string>> = {
   ...{ text: "string", uuid: "string", date: "string", interval: "string", numeric: "string", int8: "string" },
-  ...{ int4: "number", bool: "boolean", timestamptz: "Date", jsonb: "unknown" },
+  ...{ int4: "number", xid8: "string", bool: "boolean", timestamptz: "Date", jsonb: "unknown" },
   ...{ _text: "readonly string[]", _numeric: "readonly string[]" },
 };
 
