@@ -175,11 +175,13 @@ test("a refusal of billing is another cause than one of usage, and a refused key
 
 test("a cause lasts since the first failure after a good reading, not since the newest attempt", async () => {
   const { seriesId } = await newSeries(db, "none");
-  await fail(db, seriesId, ["2026-03-15"]);
-  await sql`update usage_export.slice set failing_since = '2026-03-16T01:00:00Z'`.execute(db);
-  await fail(db, seriesId, ["2026-03-15"]);
+  await fail(db, seriesId, DAYS);
+  await sql`update usage_export.slice set failing_since = (usage_date + interval '25 hours') at time zone 'UTC'`.execute(
+    db,
+  );
+  await fail(db, seriesId, DAYS);
   expect(await causes()).toMatchObject([{ since: new Date("2026-03-16T01:00:00Z") }]);
-  await store(db, seriesId, { "2026-03-15": { requests: "1" } });
+  await store(db, seriesId, Object.fromEntries(DAYS.map((day) => [day, { requests: "1" }])));
   expect(await causes()).toEqual([]);
   await fail(db, seriesId, ["2026-03-15"]);
   expect((await causes())[0]?.since.getTime()).toBeGreaterThan(Date.parse("2026-03-16T01:00:00Z"));

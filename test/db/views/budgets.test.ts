@@ -327,6 +327,16 @@ test("a budget that is changed before it begins still begins on its day", async 
   expect(stored).toEqual([{ start: nextMonth, amount: "6" }]);
 });
 
+test("a budget without a first day keeps the one that it got, until its period changes", async () => {
+  const firstDay = async (budget: object) => {
+    await configure({ budgets: [{ ...budget, from: undefined }] });
+    return (await read(sql<{ day: Day }>`select valid_from::text as day from usage_export.budget`))[0]?.day;
+  };
+  await firstDay({});
+  await sql`update usage_export.budget set valid_from = ${MONTH}::date`.execute(db);
+  expect([await firstDay({ amount: 2 }), await firstDay({ period: "day" })]).toEqual([MONTH, today]);
+});
+
 const isCurrent = sql`period_end >= ${today}::date`;
 
 test("the forecast of the current month is that of bi.usage_forecast for the same days, and goes up with each project", async () => {

@@ -136,6 +136,16 @@ test("a series that is no longer configured shows only the days that were read",
   expect(await statuses(project)).toEqual({ [back(4)]: "complete", [back(1)]: "complete" });
 });
 
+test("the gaps of a bill leave those of usage by the same grouping whole", async () => {
+  const project = newProject();
+  const series = (["usage", "billing"] as const).map((source) => configured(project, "none", { source }));
+  const [usage = 0, billing = 0] = await register(db, ...series);
+  await fail(db, usage, [back(3), back(2), back(1)]);
+  await fail(db, billing, [back(2)]);
+  const gaps = inShort(await view(db, "coverage_gaps", project), "source days");
+  expect(gaps.toSorted()).toEqual(["billing 1", "usage 3"]);
+});
+
 // Random slices of random series show what a calculation day by day says.
 
 const DAYS = 14;

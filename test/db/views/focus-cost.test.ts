@@ -174,6 +174,18 @@ test("a grouping that is read no more does not hide one that is, whose amounts a
   ]);
 });
 
+test("a grouping whose newest reading failed does not hide a complete one, as its amounts may be old", async () => {
+  await storeAll(newProject(), [
+    [DAY, "line_item", ["1", { line_item: "sync::aura-2" }]],
+    [DAY, "none", ["2"]],
+  ]);
+  await sql`
+    update usage_export.slice set status = 'failed' from usage_export.series s
+    where s.series_id = slice.series_id and s."grouping" = 'line_item'
+  `.execute(db);
+  expect(await shown()).toEqual([`${DAY} billed none 2 All usage`]);
+});
+
 test("a day with a charge without an amount is taken from another grouping, else estimated", async () => {
   await storePriceBook(db, ...PRICES);
   const bills: readonly Bill[] = [

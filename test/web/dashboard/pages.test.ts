@@ -112,7 +112,8 @@ test("a rotation is one row with its newest step, and its steps are folded", () 
 });
 
 test("navigation and alerts keep the chosen days and the project", () => {
-  const view = { project: "a&b", period: { start: "2026-03-01", end: "2026-03-02", name: undefined } };
+  const period = { start: "2026-03-01", end: "2026-03-02", name: undefined };
+  const view = { project: "a&b", period, pageParameters: { id: "run-1" } };
   const { body } = pageOf("run", {}, { view, health: { slices: { complete: 0, suspect: 0, failed: 0, missing: 1 } } });
   expect(body).toContain('href="./data-health?from=2026-03-01&amp;to=2026-03-02&amp;project=a%26b"');
   expect(body).toContain('href="./data-health?from=2026-03-01&amp;to=2026-03-02&amp;project=a%26b#gaps"');
@@ -315,4 +316,10 @@ test("names that all begin with the same words are told apart by their ends, and
   const groups = names.map((label, i) => ({ group: `id-${i}`, label }));
   const { body } = pageOf("overview", { splits: [makeAnswer({ question: { grouping: "project" }, groups })] });
   expect(body).toContain(`<bdi title="${names[0]}">… (region 1)</bdi>`);
+});
+
+test("a link to another grouping keeps the metric, and asks for every group", () => {
+  const answer = makeAnswer({ question: { group: { value: "nova-3" } }, groups: [{ group: "nova-3" }] });
+  const view = { pageParameters: { grouping: "model", group: "nova-3", metric: "hours" } };
+  expect(pageOf("usage", { answer }, { view }).body).toContain('href="./usage?grouping=tags&amp;metric=hours"');
 });
