@@ -32,6 +32,14 @@ test("a key that the service refuses is the only finding", async () => {
   expect(found.map(({ what, state }) => `${state} ${what}`)).toEqual(["fail key"]);
 });
 
+test("a key that may read usage alone works, and both usage and billing are checked", async () => {
+  const sources = ["usage", "billing"] as const;
+  const jobs = sources.map((source) => sampleJob({ name: source, source, groupings: ["none"] }));
+  const found = await findings(jobs, answeringJson(200, { api_key_id: "key-1", scopes: ["usage:read"] }));
+  const checked = ["key", "grouping none", "window", "billing grouping none", "billing window"];
+  expect(found.map(({ what }) => what)).toEqual(checked);
+});
+
 test("each grouping and each filter is checked once, even if several jobs have it", async () => {
   const listen = { name: "listen", features: {}, dimensions: { endpoint: "listen" } };
   const jobs = [
