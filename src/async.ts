@@ -147,6 +147,11 @@ export function memoizeAsync<T>(
 ): (key: string, ask: () => Promise<T>) => Promise<T> {
   const known = new Map<string, { readonly answer: Promise<T>; readonly untilMs: number }>();
   return async (key, ask) => {
+    // Keys are in the order in which they were first asked for, so answers whose time is over come first.
+    for (const [over, { untilMs }] of known) {
+      if (now() < untilMs) break;
+      known.delete(over);
+    }
     const before = known.get(key);
     if (before && now() < before.untilMs) return before.answer;
     const begun = ask();

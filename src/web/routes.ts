@@ -7,6 +7,7 @@ import { Hono } from "hono";
 import { compress } from "hono/compress";
 import { secureHeaders } from "hono/secure-headers";
 import type { Logger } from "pino";
+import { memoizeAsync } from "../async.ts";
 import { errorText } from "../errors.ts";
 import { type Access, refusal } from "./access.ts";
 import { scriptPage, scriptPath } from "./assets.ts";
@@ -69,11 +70,14 @@ export function openRoutes(deps: MonitorDeps, isLoopback: boolean) {
     const { contentType, text: body } = await metrics();
     return send({ status: 200, contentType, body });
   });
-  const shared = sharePages(scrub, sharedMs);
+  // A page that failed is made again for the next visitor.
+  const shared = memoizeAsync(({ page }: SharedPage) => (page.status === 200 ? sharedMs : 0));
   for (const [path, answer] of Object.entries({ ...pages, [`/${scriptPath()}`]: scriptPage }))
     app.get(path, async (c) => {
       const { search, searchParams } = new URL(c.req.url);
-      const { page, plain, zipped } = await shared(path + search, async () => answer(searchParams));
+      const { page, plain, zipped } = await shared(path + search, async () =>
+        sharedPage(await answer(searchParams), scrub),
+      );
       const isZipped = /\bgzip\b/.test(c.req.header("accept-encoding") ?? "");
       const encoding = { vary: "accept-encoding", ...(isZipped && { "content-encoding": "gzip" }) };
       return respond(page, isZipped ? zipped : plain, encoding);
@@ -92,28 +96,14 @@ export function openRoutes(deps: MonitorDeps, isLoopback: boolean) {
   return getRequestListener(app.fetch, { hostname: "localhost" });
 }
 
-type SharedPage = { readonly page: Page; readonly plain: Buffer<ArrayBuffer>; readonly zipped: Buffer<ArrayBuffer> };
+type SharedPage = Awaited<ReturnType<typeof sharedPage>>;
 
 const compressed = promisify(gzip);
 
-/**
- * Visitors of a URL share the page and its compressed bytes, because compressing takes most of the time. A page that failed is made again for
- * the next visitor.
- */
-function sharePages(scrub: (text: string) => string, sharedMs: number) {
-  const made = new Map<string, Promise<SharedPage>>();
-  return (url: string, make: () => Promise<Page>): Promise<SharedPage> => {
-    const known = made.get(url);
-    if (known !== undefined) return known;
-    const shared = make().then(async (page) => {
-      const plain = Buffer.from(scrub(page.body));
-      return { page, plain, zipped: await compressed(plain) };
-    });
-    made.set(url, shared);
-    const forget = () => made.delete(url);
-    shared.then(({ page }) => (page.status === 200 ? setTimeout(forget, sharedMs).unref() : forget()), forget);
-    return shared;
-  };
+/** Visitors of a URL share its compressed bytes, because compressing takes most of the time. */
+async function sharedPage(page: Page, scrub: (text: string) => string) {
+  const plain = Buffer.from(scrub(page.body));
+  return { page, plain, zipped: await compressed(plain) };
 }
 
 /** Reads the body as bytes, because text() would leave out the byte order mark of a CSV. */
