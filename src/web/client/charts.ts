@@ -104,13 +104,10 @@ function swatch(series: ChartSeries): HTMLElement {
 
 type SeriesOption = BarSeriesOption | LineSeriesOption;
 
-/** At most this many series have a colour of their own. */
-const PALETTE_SIZE = 8;
-
 /** Returns a property of CSS, so that a chart follows a change from light to dark. */
 function seriesColour({ look }: ChartSeries): string {
   if (look === "rest") return "var(--rest)";
-  return look === "before" ? "var(--soft)" : `var(--series-${(look % PALETTE_SIZE) + 1})`;
+  return look === "before" ? "var(--soft)" : `var(--series-${look + 1})`;
 }
 
 const LABEL_PX = 90;

@@ -172,9 +172,8 @@ function lackingHtml(answer: Answer, view: View): Html {
   const mayChange =
     settling.length > 0 &&
     html`<p class="note">Lighter days may still change, as usage is sometimes reported late: ${daysText(settling)}.</p>\n`;
-  if (notes.length === 0) return html`${mayChange}`;
-  return html`<div class="notice ${complete ? "none" : "bad"}"><ul>${notes.map((note) => html`<li>${note}</li>`)}</ul></div>
-${mayChange}`;
+  const list = html`<div class="notice ${complete ? "none" : "bad"}"><ul>${notes.map((note) => html`<li>${note}</li>`)}</ul></div>\n`;
+  return html`${notes.length > 0 && list}${mayChange}`;
 }
 
 function chartHtml(answer: Answer, view: View): Html {
