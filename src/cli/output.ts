@@ -59,6 +59,7 @@ export async function writeStandardOutput(pieces: AsyncIterable<string | Uint8Ar
   const stopped = once(signal, "abort");
   for await (const piece of pieces) {
     const written = new Promise<boolean>((resolve) => process.stdout.write(piece, (error) => resolve(!error)));
+    // An abort that has happened already is not announced again.
     const isWritten = signal.aborted || (await Promise.race([written, stopped]));
     signal.throwIfAborted();
     if (!isWritten) return;

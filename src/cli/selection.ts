@@ -22,14 +22,11 @@ export function chooseJobs({ exports, projects: configured }: Config, options: S
   if (exports.length === 0) throw new AppError("config", 'there is no export to run: add one under "exports"');
   requireKnown("--job", names, distinctNames(exports));
   requireKnown("--project", projects, distinctNames(configured));
+  const fanOuts = exports.flatMap((job) => job.fanOuts ?? []);
   // Only the database knows the values of fan-outs, so names of single values are not checked here.
-  const isOfFanOut = (name: string) => exports.some(({ fanOuts = [] }) => namesFanOut(fanOuts, name));
-  const checkable = filters?.filter((name) => !isOfFanOut(name));
-  const everyValueNames = exports.flatMap(({ fanOuts = [] }) => fanOuts.map((one) => everyValueName(one.dimension)));
-  requireKnown("--filter", checkable, [
-    ...distinctNames(exports.flatMap((job) => job.filters)),
-    ...new Set(everyValueNames),
-  ]);
+  const checkable = filters?.filter((name) => !namesFanOut(fanOuts, name));
+  const everyValues = fanOuts.map(({ dimension }) => ({ name: everyValueName(dimension) }));
+  requireKnown("--filter", checkable, distinctNames([...exports.flatMap((job) => job.filters), ...everyValues]));
   const late = days?.find((day) => day > today);
   if (late !== undefined) throw notBegunError(late, today);
 

@@ -53,6 +53,7 @@ export async function startEmulator(options: EmulatorSettings) {
   const emulator = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     keys: service.keys,
+    /** Tests set another clock here. */
     now,
     close,
     [Symbol.asyncDispose]: close,

@@ -28,7 +28,7 @@ export async function mergeRows(tx: Tx, slices: readonly (SliceRef & GroupedRows
       ${selectIncoming(slices, groupIds)}
     ), target as (
       -- The slices are looked up once, before the rows are joined: the planner can't estimate how many rows there are, and would read
-      -- every stored slice for them.
+      -- every stored slice for them. A slice that an answer was stored for before is restated.
       select slice_no::integer, sl.series_id, sl.usage_date, sl.fetch_no > 0 as restates
       from unnest(
         ${slices.map(({ seriesId }) => seriesId)}::integer[], ${slices.map(({ day }) => day)}::text[]::date[]
