@@ -20,19 +20,15 @@ export async function withSeenValues(config: Config, db: Database, askedDays?: W
   const today = dayOf(await databaseNow(db));
   const filters = config.exports.flatMap((job) => job.filters);
   const names = new Map(filters.map((filter) => [filterKey(filter), filter.name]));
-  const exports: ExportJob[] = [];
-  for (const job of config.exports)
-    exports.push({ ...job, ...(await readSeen(db, job, names, windowOf(job, today), askedDays)) });
+  const exports = await Array.fromAsync(config.exports, async (job) => {
+    return { ...job, ...(await readSeen(db, job, names, windowOf(job, today), askedDays)) };
+  });
   return { ...config, exports };
 }
 
 export function warnOfLeftOut(log: Logger, { name: job, leftOut = [] }: ExportJob): void {
-  for (const { dimension: each, ...counts } of leftOut) {
-    log.warn(
-      { job, each, ...counts },
-      "more values were seen than the filter reads: those with the most requests are read",
-    );
-  }
+  const text = "more values were seen than the filter reads: those with the most requests are read";
+  for (const { dimension: each, ...counts } of leftOut) log.warn({ job, each, ...counts }, text);
 }
 
 /** `names` are those of the configured filters, by their filterKey. */

@@ -29,7 +29,7 @@ import { configuredSeries, dueDays, type ExportJob, seriesOf, sliceCount, window
 import { type ProjectJob, reportRunEnd } from "./handle-project.ts";
 import type { WorkerContext } from "./worker-context.ts";
 
-/** Returns the ids of the series that have fewer good slices than due days. */
+/** Returns the ids of the series that may lack due days. */
 type ReadIncomplete = (tx: Tx) => Promise<readonly number[]>;
 
 /**

@@ -1,6 +1,6 @@
 // Which stored slices are due, were read by a run, or have which status: what planning needs. facts/coverage.ts reads what people see.
 
-import { type RawBuilder, sql } from "kysely";
+import { sql } from "kysely";
 import { type DueSlice, RETRIED_CODES } from "../../usage/backfill.ts";
 import type { Day, Window } from "../../usage/days.ts";
 import { STORED_METRICS } from "../../usage/metrics.ts";
@@ -63,35 +63,12 @@ function isLeftInDoubt(dueSeries: string) {
   )`;
 }
 
-/** The due series that have fewer good slices than due days. Each worker asks every 10 s: the view series_days first rules out nearly all. */
+/** The series that may lack due days: most are whole (series_days). Each worker asks every 10 s. */
 export async function incompleteSeries(tx: Tx): Promise<readonly number[]> {
   const { rows } = await sql<{ ids: readonly number[] }>`
-    with candidate as materialized (
-      select series_id, due_from, due_until, window_days
-      from usage_export.series_days where due_from is not null and is_whole is not true
-    )
-    select coalesce(json_agg(series_id), '[]') as ids from (${selectIncomplete(sql`candidate`)}) incomplete
+    select coalesce(json_agg(series_id), '[]') as ids from usage_export.series_days where due_from is not null and is_whole is not true
   `.execute(tx);
   return rows[0]?.ids ?? [];
-}
-
-/** Selects the series that have fewer good slices than due days. `series` has the columns of due_series. */
-function selectIncomplete(series: RawBuilder<unknown>) {
-  return sql`
-    select d.series_id, d.due_from, d.due_until, d.window_days
-    from ${series} d
-    left join (
-      select sl.series_id,
-        count(*) filter (
-          where sl.status <> 'failed' and sl.usage_date between d.due_from and d.due_until and sl.closed_at is not null
-            and not ${isLeftInDoubt("d")}
-        ) as days
-      from usage_export.slice sl
-      join ${series} d using (series_id)
-      group by sl.series_id
-    ) counted using (series_id)
-    where d.due_until - d.due_from + 1 > coalesce(counted.days, 0)
-  `;
 }
 
 /** An attempt in the future was recorded before the database's clock was set back, and does not make a day wait. */
@@ -99,9 +76,23 @@ const IS_BELIEVED = sql`sl.attempted_at < now() + interval '1 minute'`;
 
 /** The days of these series that are due and missing, or to be read again. */
 export async function dueSlices(tx: Database, seriesIds: readonly number[]): Promise<readonly DueSlice[]> {
-  const chosen = sql`(select * from usage_export.due_series where series_id = any(${numbersArray(seriesIds)}::integer[]))`;
   const { rows } = await sql<DueSlice>`
-    with incomplete as materialized (${selectIncomplete(chosen)})
+    with due as materialized (
+      select * from usage_export.due_series where series_id = any(${numbersArray(seriesIds)}::integer[])
+    ), incomplete as materialized (
+      -- The series with fewer good slices than due days: only their days are looked at one by one.
+      select d.*
+      from due d
+      left join (
+        select series_id,
+          count(*) filter (
+            where sl.status <> 'failed' and sl.usage_date between d.due_from and d.due_until and sl.closed_at is not null
+              and not ${isLeftInDoubt("d")}
+          ) as days
+        from usage_export.slice sl join due d using (series_id) group by series_id
+      ) counted using (series_id)
+      where d.due_until - d.due_from + 1 > coalesce(counted.days, 0)
+    )
     select i.series_id as "seriesId", to_char(day, 'YYYY-MM-DD') as day,
       case when sl.series_id is null or sl.status = 'complete' then 'missing' else sl.status end as status,
       case when ${IS_BELIEVED} then sl.attempted_at end as "attemptedAt", sl.error_code as code,

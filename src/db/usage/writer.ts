@@ -109,9 +109,7 @@ export function openWriter(db: Database) {
 }
 
 async function writeBatch(db: Database, batch: readonly AnswerToStore[]): Promise<readonly (StoredAnswer | Error)[]> {
-  const outcomes: (StoredAnswer | Error)[] = [];
-  for (const answers of splitConflicts(batch)) outcomes.push(...(await writeTogether(db, answers)));
-  return outcomes;
+  return (await Array.fromAsync(splitConflicts(batch), (answers) => writeTogether(db, answers))).flat();
 }
 
 /** Splits a batch, in its order, into stretches without two answers for one slice. */
@@ -143,9 +141,7 @@ async function writeTogether(
   } catch (error) {
     const outcome = error instanceof Error ? error : new Error(String(error));
     if (answers.length === 1 || isDatabaseFailure(error)) return answers.map(() => outcome);
-    const outcomes: (StoredAnswer | Error)[] = [];
-    for (const answer of answers) outcomes.push(...(await writeTogether(db, [answer])));
-    return outcomes;
+    return (await Array.fromAsync(answers, (answer) => writeTogether(db, [answer]))).flat();
   }
 }
 
