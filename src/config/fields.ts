@@ -60,17 +60,17 @@ export function wholeNumber(min: number, max: number): z.ZodInt {
 
 export const Name = text(100);
 
-/** Both have to accept it: croner, which computes the times, and node-cron, the worker's timer. Only node-cron refuses days that never come. */
+/** Both have to accept it: croner, which computes the times, and node-cron, the worker's timer. */
 export const Schedule = checked(z.string(), (expression) => {
-  const reason = cronerProblem(expression) ?? validateDetailed(expression).errors[0]?.message;
+  const reason = scheduleProblem(expression);
   const expected = 'expected a cron expression (minute hour day month weekday) such as "15 2 * * *"';
   return reason && `${expected}; got ${describeValue(expression)}: ${reason}`;
 });
 
-function cronerProblem(expression: string): string | undefined {
+function scheduleProblem(expression: string): string | undefined {
   try {
-    new Cron(expression, { paused: true });
-    return undefined;
+    const cron = new Cron(expression, { paused: true, domAndDow: true, utcOffset: 0 });
+    return validateDetailed(expression).errors[0]?.message ?? (cron.nextRun() ? undefined : "it never occurs");
   } catch (error) {
     return errorText(error).replace("CronPattern: ", "");
   }

@@ -25,17 +25,19 @@ function cronOf({ schedule, timezone }: Schedule): Cron {
   return cron;
 }
 
-/** The newest occurrence of the schedule at or before `at`; undefined if there was none. */
-export function latestOccurrence(schedule: Schedule, at: Date): Date | undefined {
-  return cronOf(schedule).previousRuns(1, new Date(floorToSecond(at) + SECOND_MS))[0];
+/** The newest occurrence of the schedule at or before `at`. The configuration refuses a schedule that never occurs. */
+export function latestOccurrence(schedule: Schedule, at: Date): Date {
+  const [latest] = cronOf(schedule).previousRuns(1, new Date(floorToSecond(at) + SECOND_MS)) as [Date];
+  return latest;
 }
 
-/** The first occurrence of the schedule after `after`, not at it; undefined if there is none. */
-export function nextOccurrence(schedule: Schedule, after: Date): Date | undefined {
-  return nextOccurrences(schedule, after, 1)[0];
+/** The first occurrence of the schedule after `after`, not at it. */
+export function nextOccurrence(schedule: Schedule, after: Date): Date {
+  const [next] = nextOccurrences(schedule, after, 1) as [Date];
+  return next;
 }
 
-/** The first `count` occurrences of the schedule after `after`, fewer if there are no more. */
+/** The first `count` occurrences of the schedule after `after`. */
 export function nextOccurrences(schedule: Schedule, after: Date, count: number): Date[] {
   return cronOf(schedule).nextRuns(count, new Date(floorToSecond(after)));
 }
@@ -55,16 +57,15 @@ export function overdueSince(job: Schedule, stored: StoredJob | undefined, now: 
 
 /**
  * Since when a due job has waited for a worker: since the first scheduled time that no worker handled, as a job of every minute would never be
- * overdue by the newest. A job that never ran is due from its registration on, if it had a scheduled time before that.
+ * overdue by the newest. A job that never ran is due from its registration on.
  */
 export function waitingSince(job: Schedule, stored: StoredJob | undefined, now: Date): Date | undefined {
   if (!stored || stored.pause) return undefined;
-  const { scheduledThrough, createdAt } = stored;
-  const isDueAtOnce = !scheduledThrough && latestOccurrence(job, createdAt) !== undefined;
-  const dueAt = isDueAtOnce ? createdAt : nextOccurrence(job, scheduledThrough ?? createdAt);
+  const { scheduledThrough, createdAt, resumedAt } = stored;
+  const dueAt = scheduledThrough ? nextOccurrence(job, scheduledThrough) : createdAt;
   // A scheduled time during a pause counts as due from the end of the pause on.
-  const since = new Date(Math.max(Number(dueAt), Number(stored.resumedAt ?? 0)));
-  return dueAt && since <= now ? since : undefined;
+  const since = resumedAt && resumedAt > dueAt ? resumedAt : dueAt;
+  return since <= now ? since : undefined;
 }
 
 /** A tick comes every 10 s, and a worker takes some seconds to start. A scheduled time that is longer ago than this was missed. */
@@ -76,8 +77,7 @@ const LATE_MS = 5 * 60_000;
  */
 export function planTick(job: Schedule, { scheduledThrough, pause }: StoredJob, isRunning: boolean, now: Date) {
   const latest = latestOccurrence(job, now);
-  if (pause || isRunning || latest === undefined) return undefined;
-  if (scheduledThrough !== undefined && latest <= scheduledThrough) return undefined;
+  if (pause || isRunning || (scheduledThrough && latest <= scheduledThrough)) return undefined;
   const wasMissed = now.getTime() - latest.getTime() > LATE_MS;
   return { scheduledFor: latest, trigger: wasMissed ? ("catchup" as const) : ("schedule" as const) };
 }
@@ -90,14 +90,9 @@ const SILENT = { info() {}, warn() {}, error() {}, debug() {} };
  * The database decides what is due, so a timer may fire late, twice or never. Returns a function that stops the timers.
  */
 export function setTimers(schedules: readonly Schedule[], intervalMs: number, fire: () => void): () => void {
-  const tasks = schedules.flatMap(({ schedule: expression, timezone }) => {
-    try {
-      return schedule(expression, fire, { timezone, logger: SILENT, suppressMissedWarning: true });
-    } catch {
-      // The schedule never occurs, such as `0 0 L * 1#1`.
-      return [];
-    }
-  });
+  const tasks = schedules.map(({ schedule: expression, timezone }) =>
+    schedule(expression, fire, { timezone, logger: SILENT, suppressMissedWarning: true }),
+  );
   const interval = setInterval(fire, intervalMs);
   return () => {
     clearInterval(interval);

@@ -58,6 +58,9 @@ const FIELDS: readonly Mistake[] = [
   [`${JOB}.schedule`, "15 25 * * *", "Invalid value for hour: 25"],
   [`${JOB}.schedule`, "every night", 'a cron expression (minute hour day month weekday) such as "15 2 * * *"'],
   [`${JOB}.schedule`, "0 0 31 2 *", "an impossible day of month"],
+  // Neither a 31st nor the last day of a month is ever a first Monday.
+  [`${JOB}.schedule`, "0 0 31 * 1#1", "it never occurs"],
+  [`${JOB}.schedule`, "0 * L * 1#1", "it never occurs"],
   [`${JOB}.schedule`, "2026-12-01T00:00:00", "a cron expression"],
   [`${JOB}.timezone`, "Vienna", 'did you mean "Europe/Vienna"?'],
   [`${JOB}.projects`, "production", 'expected a list [ … ]; got "production"'],

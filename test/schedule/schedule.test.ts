@@ -11,8 +11,6 @@ import {
 } from "../../src/schedule/schedule.ts";
 
 const DAILY = { schedule: "15 2 * * *", timezone: "UTC" };
-/** The last day of a month is never its first Monday. */
-const NEVER = { ...DAILY, schedule: "0 0 L * 1#1" };
 const at = (time: string) => new Date(`2026-03-${time}Z`);
 
 function stored(part: Partial<StoredJob> = {}): StoredJob {
@@ -26,10 +24,6 @@ function stored(part: Partial<StoredJob> = {}): StoredJob {
 test("a job runs next at the first scheduled time after now", () => {
   expect(nextOccurrence(DAILY, at("18T02:14:59"))).toEqual(at("18T02:15:00"));
   expect(nextOccurrence(DAILY, at("18T02:15:00"))).toEqual(at("19T02:15:00"));
-});
-
-test("a job whose schedule never occurs has no next run", () => {
-  expect(nextOccurrence(NEVER, at("18T12:00:00"))).toBeUndefined();
 });
 
 test("a job waits from its scheduled time on, and is overdue after three minutes", () => {
@@ -58,7 +52,6 @@ test("a scheduled time during a pause counts as due from the end of the pause on
 test("a job that never ran has been due since it was registered", () => {
   const job = stored({ scheduledThrough: undefined });
   expect(waitingSince(DAILY, job, at("01T12:00:00"))).toEqual(at("01T12:00:00"));
-  expect(overdueSince(NEVER, job, at("25T12:00:00"))).toBeUndefined();
 });
 
 const NIGHT = at("19T02:15:00");
@@ -80,13 +73,12 @@ test("a job that never ran starts with its newest scheduled time", () => {
 });
 
 test.each([
-  ["if its scheduled time was run", DAILY, { scheduledThrough: NIGHT }, false],
-  ["if a later time was run, as before the schedule was changed", DAILY, { scheduledThrough: after(1) }, false],
-  ["if its schedule has never occurred", NEVER, {}, false],
-  ["while it is paused", DAILY, { pause: { at: NIGHT, why: "moving house", by: "me" } }, false],
-  ["until the previous run has ended", DAILY, {}, true],
-] as const)("a job does not run %s", (_, job, part, isRunning) => {
-  expect(planTick(job, stored(part), isRunning, after(30))).toBeUndefined();
+  ["if its scheduled time was run", { scheduledThrough: NIGHT }, false],
+  ["if a later time was run, as before the schedule was changed", { scheduledThrough: after(1) }, false],
+  ["while it is paused", { pause: { at: NIGHT, why: "moving house", by: "me" } }, false],
+  ["until the previous run has ended", {}, true],
+] as const)("a job does not run %s", (_, part, isRunning) => {
+  expect(planTick(DAILY, stored(part), isRunning, after(30))).toBeUndefined();
 });
 
 /** Returns how often timers fire in two seconds, and in two more after they were stopped. */
@@ -105,7 +97,7 @@ async function firings(intervalMs: number, ...schedules: readonly string[]): Pro
 }
 
 test.each([
-  ["the times of a schedule, even if another schedule never occurs", 60_000, ["0 0 L * 1#1", "* * * * * *"], 2],
+  ["the times of a schedule", 60_000, ["* * * * * *"], 2],
   ["every interval", 500, ["0 0 1 1 *"], 4],
 ])("timers fire at %s, and no more once they are stopped", async (_, intervalMs, schedules, count) => {
   expect(await firings(intervalMs, ...schedules)).toEqual([count, 0]);
@@ -198,11 +190,4 @@ test("nextOccurrences returns as many occurrences as are asked for", () => {
   expect(nextOccurrences(weekly, new Date("2026-03-29T00:00:00Z"), 0)).toEqual([]);
   const two = nextOccurrences(weekly, new Date("2026-03-29T00:00:00Z"), 2);
   expect(two.map(short)).toEqual(["2026-03-30T06:00Z", "2026-04-06T06:00Z"]);
-});
-
-// The configuration accepts both expressions, although neither a 31st nor the last day of a month is ever a first Monday.
-test.each(["0 0 31 * 1#1", "0 * L * 1#1"])("%s never occurs, and the search for an occurrence ends", (schedule) => {
-  const never = { schedule, timezone: "Europe/Vienna" };
-  expect(latestOccurrence(never, new Date("2026-03-29T00:00:00Z"))).toBeUndefined();
-  expect(nextOccurrences(never, new Date("2026-03-29T00:00:00Z"), 3)).toEqual([]);
 });
