@@ -269,8 +269,7 @@ function emptiedSlices(
       'the answer has no rows and names no day, though earlier ones had rows of days: so it is unknown which days are empty; "emptyGuard": "off" takes it for a day without usage',
     );
   }
-  const days = covered.map(({ day }) => day);
-  return emptiedDays(days, oldest).map(emptySlice);
+  return emptiedDays(covered[0]?.day, oldest).map(emptySlice);
 }
 
 /** Long enough for an answer. If the service asks for a longer wait (Retry-After), the reading is skipped. */
@@ -295,10 +294,7 @@ export async function readKeysAndBalances(context: ExportContext, project: Proje
       log[level]({ reason: errorText(error) }, `${what} not read`);
     }
   };
-  const readKeys = read("list of keys", listKeys, async (listed) => {
-    if (listed) await storeListedKeys(db, project.id, listed);
-    else log.debug("the service does not list the project's keys");
-  });
+  const readKeys = read("list of keys", listKeys, (listed) => storeListedKeys(db, project.id, listed ?? []));
   if (source !== "billing") return readKeys;
   const readBalances = read("balances", fetchBalances, (balances) => storeBalances(db, project, balances));
   const readNames = read("names of line items", fetchBilledFields, (fields) =>

@@ -242,10 +242,8 @@ function namedDays(period: Window | undefined, rowDays: readonly Day[], runDay: 
  * The days that an answer without a window empties: earlier answers had rows for them, and this one begins later. `oldestStored` is the oldest
  * stored day in the period of the answer.
  */
-export function emptiedDays(covered: readonly Day[], oldestStored: Day | null | undefined): Day[] {
-  const [first] = [...covered].sort();
-  if (first === undefined || oldestStored == null) return [];
-  return daysOf({ start: oldestStored, end: addDays(first, -1) });
+export function emptiedDays(firstCovered: Day | undefined, oldestStored: Day | null | undefined): Day[] {
+  return firstCovered && oldestStored ? daysOf({ start: oldestStored, end: addDays(firstCovered, -1) }) : [];
 }
 
 function requireOneDay({ start, end }: Window, what: string): void {

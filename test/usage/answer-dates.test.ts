@@ -132,8 +132,7 @@ test.each([
 });
 
 test("the emptied days are those from the oldest stored day to the day before the first covered one", () => {
-  const covered = ["2026-03-17", "2026-03-16"];
-  expect(emptiedDays(covered, "2026-03-14")).toEqual(["2026-03-14", "2026-03-15"]);
-  expect(emptiedDays(covered, "2026-03-16")).toEqual([]);
-  expect(emptiedDays(covered, undefined)).toEqual([]);
+  expect(emptiedDays("2026-03-16", "2026-03-14")).toEqual(["2026-03-14", "2026-03-15"]);
+  expect(emptiedDays("2026-03-16", "2026-03-16")).toEqual([]);
+  expect(emptiedDays("2026-03-16", undefined)).toEqual([]);
 });
