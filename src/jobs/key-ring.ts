@@ -44,7 +44,6 @@ export async function openKeyRing(
   const { projects, rotations } = config;
   await requireReadable(neededKeys(config, db ? await rotationsWithKey(db) : new Set()), app.env);
   const projectKeys = new Map(projects.map(({ id, key }) => [id, key]));
-  const creatorKeys = new Map(rotations.map(({ name, createWith }) => [name, createWith]));
   const masterKeys = db && rotations.length > 0 ? await openMasterKeys(app, db) : undefined;
   const staticKeys = openStaticKeys(app);
   const deps: KeyRingDeps = { app, db, masterKeys, staticKeys, reportedMs: new Map(), now };
@@ -56,8 +55,8 @@ export async function openKeyRing(
     use: <T>(project: Project, call: (key: Secret) => Promise<T>): Promise<T> =>
       callWithKey(deps, project, projectKeys.get(project.id), call),
     /** Calls with the key that creates and deletes the keys of a rotation, in the same way. */
-    useToRotate: <T>(job: Pick<RotationConfig, "name" | "project">, call: (key: Secret) => Promise<T>): Promise<T> =>
-      callWithKey(deps, job.project, creatorKeys.get(job.name) ?? projectKeys.get(job.project.id), call),
+    useToRotate: <T>({ project, createWith }: RotationConfig, call: (key: Secret) => Promise<T>): Promise<T> =>
+      callWithKey(deps, project, createWith ?? projectKeys.get(project.id), call),
   };
 }
 

@@ -86,8 +86,6 @@ export type ConfiguredSeries = {
   readonly series: Series;
   /** How many complete days are read again at each run; undefined where no window is sent. */
   readonly windowDays: number | undefined;
-  /** Days that are due as soon as the series is registered, as the value of its filter was seen on the first of them. */
-  readonly dueDays?: Window;
 };
 
 /** The series of all jobs, each once, with the longest window in which a job reads it. */
@@ -98,8 +96,9 @@ export function configuredSeries(jobs: readonly ExportJob[]): ConfiguredSeries[]
       const key = seriesKey(series);
       const other = configured.get(key);
       const windowDays = Math.max(other?.windowDays ?? 0, job.window?.days ?? 0);
-      const dueDays = other?.dueDays ?? series.filter.seen?.days;
-      configured.set(key, { series, windowDays: windowDays || undefined, ...(dueDays && { dueDays }) });
+      // If a fan-out of any job saw the value, the days count from then.
+      const isSeen = other?.series.filter.seen?.days !== undefined;
+      configured.set(key, { series: isSeen ? other.series : series, windowDays: windowDays || undefined });
     }
   }
   return [...configured.values()];

@@ -121,8 +121,8 @@ export type FanOut = {
 type SeenValue = {
   readonly dimension: Dimension;
   /**
-   * From the first day of the window on which the value was seen to the newest day that was read by the dimension. Undefined if the value was
-   * seen only on other days, which a person asks for.
+   * From the first day of the window on which the value was seen to the newest day that was read by the dimension: they are due as soon as the
+   * series is registered. Undefined if the value was seen only on other days, which a person asks for.
    */
   readonly days: Window | undefined;
 };

@@ -146,7 +146,7 @@ async function remainingRequests({ db, ids }: WorkerContext, job: ExportJob, run
   const isSettled = (series: Series, day: Day | undefined) => settledKeys.has(sliceKey(seriesIdOf(ids, series), day));
   const { requests } = planRun(job, runDay, {}, { isSettled, toReread, readsWindow: scheduledFor !== null });
   const settled = { ...NO_COUNTS, planned: slices.length };
-  for (const { status } of slices) settled[status === "missing" ? "failed" : status]++;
+  for (const { status } of slices) settled[status]++;
   return { requests, runDay, settled };
 }
 

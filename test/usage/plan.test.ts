@@ -179,8 +179,8 @@ test.each<[string, readonly string[], readonly string[]]>([
 test("a series of a fan-out is due from the day on which its value was seen, whichever job comes first", () => {
   const unread = sampleJob({ filters: METHODS.map(({ seen: _, ...filter }) => filter), groupings: ["model"] });
   for (const jobs of inAnyOrder(FANNED_OUT, unread)) {
-    const due = configuredSeries(jobs).filter(({ dueDays }) => dueDays);
-    expect(due.map(({ series, dueDays }) => [series.filter.name, dueDays])).toEqual([
+    const seen = configuredSeries(jobs).filter(({ series }) => series.filter.seen?.days);
+    expect(seen.map(({ series: { filter } }) => [filter.name, filter.seen?.days])).toEqual([
       ["method=sync", { start: "2026-03-15", end: YESTERDAY }],
     ]);
   }

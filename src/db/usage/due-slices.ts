@@ -112,7 +112,7 @@ export type SettledSlice = {
   readonly seriesId: number;
   /** Null if the service chooses the days: then the whole series is settled. */
   readonly day: Day | null;
-  readonly status: SliceStatus;
+  readonly status: Exclude<SliceStatus, "missing">;
 };
 
 /** A failed attempt with a retried code is to be repeated, so it settles nothing. A series without a window has the worst status of its slices. */

@@ -16,7 +16,7 @@ import { changedNow } from "./stored-slices.ts";
  * views (superseded), so that no day is shown twice and a name means one filter in all groupings.
  */
 export async function registerSeries(db: Database, configured: readonly ConfiguredSeries[]): Promise<SeriesIds> {
-  // The due days of a series matter only when it is added, which changes this text anyway.
+  // The days on which a value was seen matter only when its series is added, which changes this text anyway.
   const lines = configured.map(({ series, windowDays = null }) =>
     JSON.stringify([seriesKey(series), series.project.name, series.filter.name, windowDays]),
   );
@@ -34,12 +34,13 @@ const YESTERDAY = sql`(now() at time zone 'UTC')::date - 1`;
 /** The configured series as a relation `w`. */
 function wantedRows(configured: readonly ConfiguredSeries[]) {
   const series = configured.map((one) => one.series);
+  const seenDays = series.map(({ filter }) => filter.seen?.days);
   return sql`
     unnest(
       ${series.map(({ project }) => project.id)}::text[], ${series.map(({ project }) => project.name)}::text[],
       ${series.map(({ grouping }) => grouping)}::text[], ${series.map(({ filter }) => filterKey(filter))}::text[],
       ${series.map(({ filter }) => filter.name)}::text[], ${configured.map(({ windowDays }) => windowDays ?? null)}::integer[],
-      ${configured.map(({ dueDays }) => dueDays?.start ?? null)}::date[], ${configured.map(({ dueDays }) => dueDays?.end ?? null)}::date[],
+      ${seenDays.map((days) => days?.start ?? null)}::date[], ${seenDays.map((days) => days?.end ?? null)}::date[],
       ${series.map(({ source }) => source)}::text[]
     ) as w (project_id, project, "grouping", filter_key, filter, window_days, due_from, due_through, source)
   `;

@@ -122,11 +122,10 @@ export function testSeries(db: Database): void {
   test("a value that is seen again is due from its new first day on, and not on the days without it", async () => {
     const back = await daysBack(db);
     const project = newProject();
-    const filter = seenFilter("accessor", "k1");
-    const seenSince = (days: number) => ({
-      ...configured(project, "model", { filter, windowDays: 7 }),
-      dueDays: { start: back(days), end: back(1) },
-    });
+    const seenSince = (days: number) => {
+      const filter = seenFilter("accessor", "k1", { start: back(days), end: back(1) });
+      return configured(project, "model", { filter, windowDays: 7 });
+    };
     const due = async () => inShort(await coverageOf(db, project), "usage_date status");
     const [seriesId] = await register(db, seenSince(9));
     expect(await due()).toHaveLength(9);
