@@ -36,7 +36,8 @@ export async function inParallel<In>(
 type Batching<In> = {
   /** The highest total weight of a batch, unless a single item is heavier. */
   readonly weightMax: number;
-  readonly weightOf: (item: In) => number;
+  /** 1 if left out. */
+  readonly weightOf?: (item: In) => number;
   /** A batch that is not full awaits this, and takes the items that come meanwhile. */
   readonly beforeBatch?: () => Promise<unknown>;
   /** How many batches may run at once; 1 if left out. */
@@ -51,7 +52,7 @@ type PendingItem<In, Out> = PromiseWithResolvers<Out> & { readonly item: In; rea
  */
 export function batched<In, Out>(
   run: (items: readonly In[]) => Promise<readonly (Out | Error)[]>,
-  { weightMax, weightOf, beforeBatch, concurrency = 1 }: Batching<In>,
+  { weightMax, weightOf = () => 1, beforeBatch, concurrency = 1 }: Batching<In>,
 ): (item: In) => Promise<Out> {
   const waiting: PendingItem<In, Out>[] = [];
   let weightWaiting = 0;

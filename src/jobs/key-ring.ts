@@ -162,9 +162,8 @@ export function openStaticKeys(
 ) {
   const runs = new Map<string, KeyCommandRun>();
   // Each batch is one command: `batched` only limits how many run at once.
-  const limits = { weightMax: 1, weightOf: () => 1, concurrency: CONCURRENT_MAX };
   const runAll = (references: readonly CommandReference[]) => Promise.all(references.map(runKeyCommand));
-  const runWhenFree = batched(runAll, limits);
+  const runWhenFree = batched(runAll, { weightMax: 1, concurrency: CONCURRENT_MAX });
 
   async function runKeyCommand({ command, timeoutSeconds, variables }: CommandReference): Promise<Secret> {
     const given = Object.fromEntries(variables.map((name) => [name, env[name]]));

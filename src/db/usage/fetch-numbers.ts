@@ -27,7 +27,7 @@ export function openFetchNumbers(db: Database, now: () => number = () => perform
       takenMs = askedMs;
       return numbers;
     },
-    { weightMax: WANTED_MAX, weightOf: () => 1 },
+    { weightMax: WANTED_MAX },
   );
   return async () => (now() - takenMs <= VALID_MS ? spare.shift() : undefined) ?? (await take(undefined));
 }

@@ -91,7 +91,6 @@ export function openWriter(db: Database) {
     /** Returns the run if this project ended it. If projects of one batch ended it together, only one of them gets it. */
     endProject: batched<ProjectEnd, StoredRun | undefined>((batch) => endProjects(db, batch), {
       weightMax: BATCH_PROJECTS_MAX,
-      weightOf: () => 1,
       beforeBatch,
     }),
     /** A batch waits a moment for more answers while requests are under way. */
