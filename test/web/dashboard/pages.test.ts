@@ -85,6 +85,19 @@ test("a failure is a row by its cause, and numbers that are old are told from th
   expect(body).toMatch(/<details><summary><bdi>GET [^<]*…<\/bdi><\/summary><bdi>[^<]*the end<\/bdi>/);
 });
 
+test("the overview of a project begins with a failure of its own, and not of another project's key", () => {
+  const cause = { isBillingRefused: false, since: NOW, slices: 9, slicesWithNumbers: 0, days: 3, projects: 1 };
+  const refused = { ...cause, code: "unauthorized", project: "staging", isRetried: false, error: "no" };
+  const failing = { ...refused, code: "unavailable", project: null, error: "the service answered 503" };
+  const saidOf = (project: string | null) => {
+    const total = makeAnswer({ question: { grouping: "none", project } });
+    const days = total.days.map((one, i) => ({ ...one, state: i < 27 ? one.state : ("unread" as const) }));
+    return textOf(pageOf("overview", { total: { ...total, days } }, { health: { causes: [refused, failing] } }));
+  };
+  expect(saidOf(null)).toContain("The service refuses the API key of staging: no new data since Mar 8.");
+  expect(saidOf("project-1")).toContain("The service fails (503): no new data since Mar 8.");
+});
+
 test("the next rotation comes first, and a key over its maximum age is marked", () => {
   const keys = [keyLine({ ageDays: 31 }), keyLine({ state: "draining", ageDays: 61 })];
   const old = rotationKeys({ rotation: "old", keys });
