@@ -1,8 +1,8 @@
 // The emulator for tests: it logs its requests, a test can inject a fault into the answer to one, and it can behave as a service that ignores
 // what it is asked for.
 
-import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
-import { setTimeout as sleep } from "node:timers/promises";
+import { once } from "node:events";
+import type { OutgoingHttpHeaders } from "node:http";
 import { addDays, dayOf } from "../../src/emulator/days.ts";
 import type { KeyAndState } from "../../src/emulator/keys.ts";
 import {
@@ -43,15 +43,7 @@ export type Fault =
   | { readonly kind: "drop" }
   /** The request has its effect, and the connection ends before any answer. */
   | { readonly kind: "lose" }
-  /** The connection ends in the middle of the good answer. */
-  | { readonly kind: "cut" }
-  /** The headers of the good answer, and then nothing until the client goes. */
-  | { readonly kind: "stall" }
-  /** The good answer, byte by byte. */
-  | { readonly kind: "trickle"; readonly everyMs: number }
-  /** The good answer at the time of the request, sent later. */
-  | { readonly kind: "delay"; readonly delayMs: number }
-  /** The same, sent when the promise resolves, for tests that need an order of events instead of a time. */
+  /** The good answer at the time of the request, sent when the promise resolves. */
   | { readonly kind: "hold"; readonly until: Promise<unknown> };
 
 /** Called for every request; undefined: the good answer is sent. */
@@ -69,10 +61,9 @@ type Modes = {
    * How the emulator treats `start` and `end`, and which days its answer names:
    * - "ignored": both are ignored; the answer names and covers the last 30 days
    * - "undated": both are ignored; the answer is one summary of yesterday that names no day
-   * - "unnamed": both are honoured; the answer is one summary of their days that names none; without both it covers yesterday
    * - "cumulative": both are ignored; the answer is one summary of all usage since `countsFrom`, and names no day
    */
-  readonly window?: "ignored" | "undated" | "unnamed" | "cumulative";
+  readonly window?: "ignored" | "undated" | "cumulative";
   /** "ignored": every request is answered as if it had no grouping. */
   readonly grouping?: "ignored";
   /** "missing": Get Fields answers 404. */
@@ -83,23 +74,17 @@ type Modes = {
 
 export type EmulatorOptions = Omit<Options, "handle"> & Modes & { readonly fault?: FaultPlan };
 
-/** What a test may change between two requests. */
-type Controls = {
+/** A test may change `fault` and `now` between two requests. Disposing of it ends the answers in progress. */
+export type Emulator = AsyncDisposable & {
   fault: FaultPlan | undefined;
   /** The service's clock. */
   now: () => Date;
+  readonly url: string;
+  /** Every request so far, in the order they came. */
+  readonly requests: readonly Readonly<SeenRequest>[];
+  keys(): KeyAndState[];
+  secretWorks(secret: string): boolean;
 };
-
-export type Emulator = AsyncDisposable &
-  Controls & {
-    readonly url: string;
-    /** Every request so far, in the order they came. */
-    readonly requests: readonly Readonly<SeenRequest>[];
-    keys(): KeyAndState[];
-    secretWorks(secret: string): boolean;
-    /** Ends open connections, and with them the answers in progress. A second call does nothing. */
-    close(): Promise<void>;
-  };
 
 export async function startEmulator(options: EmulatorOptions): Promise<Emulator> {
   const requests: SeenRequest[] = [];
@@ -114,7 +99,10 @@ export async function startEmulator(options: EmulatorOptions): Promise<Emulator>
       const outgoing =
         fault?.kind === "answer" ? fault : outgoingWith(fault, answerAs(options, incoming, service), incoming);
       if (fault?.kind === "lose") return void response.destroy();
-      await send(response, outgoing, fault, seen);
+      if (fault?.kind === "hold") await Promise.race([fault.until, once(response, "close")]);
+      if (response.closed) return;
+      seen.status = outgoing.status;
+      response.writeHead(outgoing.status, outgoing.headers).end(outgoing.body);
     },
   });
   const emulator: Emulator = {
@@ -129,7 +117,6 @@ export async function startEmulator(options: EmulatorOptions): Promise<Emulator>
     },
     keys: () => plain.keys.states(plain.now()),
     secretWorks: (secret) => plain.keys.find(secret, plain.now()) !== undefined,
-    close: plain.close,
     [Symbol.asyncDispose]: plain.close,
   };
   return emulator;
@@ -144,17 +131,13 @@ function answerAs(modes: Modes, incoming: IncomingRequest, service: Emulated): E
   const notFound: EmulatorAnswer = { status: 404, json: { category: "NOT_FOUND", details: "no such path" } };
   if (modes.billing === "missing" && caller && /\/(?:billing\/|balances$)/.test(pathname)) return notFound;
   if (modes.grouping === "ignored") searchParams.delete("grouping");
-  const asked = Object.fromEntries(searchParams);
   const isSummary = modes.window !== undefined && modes.window !== "ignored" && pathname.endsWith("/usage/breakdown");
-  if (modes.window && modes.window !== "unnamed") for (const name of ["start", "end"]) searchParams.delete(name);
+  if (modes.window) for (const name of ["start", "end"]) searchParams.delete(name);
   if (isSummary) {
     const yesterday = addDays(dayOf(now), -1);
-    const isOfYesterday = modes.window === "undated" || (modes.window === "unnamed" && !asked.start && !asked.end);
     const isCumulative = modes.window === "cumulative";
-    if (isOfYesterday || isCumulative) {
-      searchParams.set("start", isCumulative ? service.countsFrom : yesterday);
-      searchParams.set("end", isCumulative ? dayOf(now) : yesterday);
-    }
+    searchParams.set("start", isCumulative ? service.countsFrom : yesterday);
+    searchParams.set("end", isCumulative ? dayOf(now) : yesterday);
   }
   const answer = answerTo({ ...incoming, url }, service);
   if ("text" in answer || answer.status !== 200) return answer;
@@ -191,37 +174,4 @@ function outgoingWith(fault: Fault | undefined, answer: EmulatorAnswer, incoming
   const text = typeof json === "string" ? json : JSON.stringify(json);
   const outgoing = outgoingOf({ status: answer.status, text }, incoming);
   return { ...outgoing, headers: { ...outgoing.headers, "content-type": "application/json" } };
-}
-
-/** Sends an answer, whole or broken by a fault. Resolves when there is nothing more to send. */
-async function send(
-  response: ServerResponse,
-  { status, headers = {}, body = "" }: Outgoing,
-  fault: Fault | undefined,
-  seen: SeenRequest,
-): Promise<void> {
-  const closed = new Promise<void>((resolve) => response.once("close", resolve));
-  // The timer must not outlive the connection.
-  const wait = (ms: number) => Promise.race([sleep(ms, undefined, { ref: false }), closed]);
-  if (fault?.kind === "delay") await wait(fault.delayMs);
-  if (fault?.kind === "hold") await Promise.race([fault.until, closed]);
-  if (response.closed) return;
-
-  seen.status = status;
-  response.writeHead(status, headers);
-  const bytes = Buffer.from(body);
-  if (fault?.kind === "stall") {
-    response.flushHeaders();
-    await closed;
-  } else if (fault?.kind === "cut") {
-    response.write(bytes.subarray(0, Math.floor(bytes.length / 2)), () => response.destroy());
-  } else if (fault?.kind === "trickle") {
-    for (let sent = 0; sent < bytes.length && !response.closed; sent++) {
-      response.write(bytes.subarray(sent, sent + 1));
-      await wait(fault.everyMs);
-    }
-    response.end();
-  } else {
-    response.end(bytes);
-  }
 }

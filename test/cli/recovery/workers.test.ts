@@ -1,5 +1,6 @@
 // Workers that share a run, are killed, suspended or meet failures: the service sees what is asked again.
 
+import { setTimeout as sleep } from "node:timers/promises";
 import { sql } from "kysely";
 import { expect } from "vitest";
 import type { Emulator } from "../../support/emulator.ts";
@@ -64,7 +65,7 @@ test("a suspended worker that wakes up beside its heir stores and counts nothing
   sleeper.kill("SIGSTOP");
   const askedBefore = breakdowns(emulator).length;
   // Slow, so that the sleeper has time to do something wrong.
-  emulator.fault = () => ({ kind: "delay", delayMs: 1_500 });
+  emulator.fault = () => ({ kind: "hold", until: sleep(1_500) });
   releaseAnswers();
   const other = context.work();
   await expect.poll(() => breakdowns(emulator).length).toBeGreaterThan(askedBefore + 5);
@@ -116,7 +117,7 @@ test("three workers make 300 requests once each, within the caps", async ({ cont
       service: { maxConcurrent: 4, requestsPerSecond: 40 },
       exports: [{ groupings, checkFeatures: "off", filters: manyFilters(50) }],
     },
-    { usage, fault: () => ({ kind: "delay", delayMs }) },
+    { usage, fault: () => ({ kind: "hold", until: sleep(delayMs) }) },
   );
   for (let i = 0; i < 3; i++) context.start(["start"]);
   const counts = { requests: 300, planned: 600, complete: 600, failed: 0 };
