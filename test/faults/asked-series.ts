@@ -8,7 +8,7 @@ import { sql } from "kysely";
 import { type Database, openPostgres } from "../../src/db/connection/database.ts";
 import { makeDoubtsAnHourOlder } from "../db/stored-usage.ts";
 import { copyDatabase } from "../support/database.ts";
-import { runProgram } from "../support/program.ts";
+import { startProgram } from "../support/program.ts";
 import { answer, answerJson, scriptedServer } from "../support/scripted-server.ts";
 import { FIXTURES, type Fixture, type Window } from "./answer-fixtures.ts";
 import { type StoredRow, verdictOf } from "./answer-verdict.ts";
@@ -24,16 +24,11 @@ export type Case = {
   readonly headers?: Readonly<Record<string, string>>;
 };
 
-export type AskedSeries = AsyncDisposable & {
-  /** Serves each case to its own series. Returns the differences between what is stored and what the contract demands. */
-  readonly run: (cases: readonly Case[]) => Promise<readonly string[]>;
-};
-
 const KEY = "0123456789abcdef0123456789abcdef01234567";
 const RUN_MS_MAX = 300_000;
 
 /** For `slots` cases of each fixture. Uses its own database, because series that the latest configuration does not name are not checked any more. */
-export async function askedSeries(dialect: Fixture["dialect"], slots: number): Promise<AskedSeries> {
+export async function askedSeries(dialect: Fixture["dialect"], slots: number) {
   const fixtures = FIXTURES.filter((fixture) => fixture.dialect === dialect);
   const project = "answers";
   await using opened = new AsyncDisposableStack();
@@ -84,12 +79,13 @@ export async function askedSeries(dialect: Fixture["dialect"], slots: number): P
 
   const all = opened.move();
   return {
-    async run(next) {
+    /** Serves each case to its own series. Returns the differences between what is stored and what the contract demands. */
+    async run(next: readonly Case[]): Promise<readonly string[]> {
       cases = assign(next, fixtures, slotNames);
       for (const one of series.values()) one.last = undefined;
       await makeDoubtsAnHourOlder(db);
       const env = { DATABASE_URL: database.url, USAGE_EXPORT_KEY: KEY };
-      const result = await runProgram(["export"], { env, cwd: folder, timeoutMs: RUN_MS_MAX });
+      const result = await startProgram(["export"], { env, cwd: folder, timeoutMs: RUN_MS_MAX }).ended;
       const seen = await seenSeries(db, project);
       return [
         ...programFaults(result, [...series.values()]),

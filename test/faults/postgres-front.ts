@@ -14,18 +14,11 @@ import {
   statementText,
 } from "./postgres-messages.ts";
 
-export type PostgresFront = AsyncDisposable & {
-  /** The same database, through the front. */
-  readonly url: string;
-  /** From now on nothing passes on any connection, although all stay open. */
-  readonly silence: () => void;
-  /** New connections pass again; the earlier ones still pass nothing on. */
-  readonly restore: () => void;
-};
+export type PostgresFront = Awaited<ReturnType<typeof startPostgresFront>>;
 
 export type PostgresFrontOptions = {
-  readonly who: string;
-  readonly decideFault: DecideFault;
+  readonly who?: string;
+  readonly decideFault?: DecideFault;
   /** Replaces the text of a statement, to make the program's limits short enough for a test. */
   readonly rewrite?: (text: string) => string;
 };
@@ -34,14 +27,19 @@ export type PostgresFrontOptions = {
 const PARTS = new Set(["P", "B", "D", "E", "C", "H"]);
 const NAME_LENGTH = 70;
 
-export async function startPostgresFront(databaseUrl: string, options: PostgresFrontOptions): Promise<PostgresFront> {
+export async function startPostgresFront(databaseUrl: string, options: PostgresFrontOptions = {}) {
   const target = new URL(databaseUrl);
   const upstreams = new Set<net.Socket>();
   const losing = new Set<() => void>();
-  let swallows = false;
+  let state: "passes" | "refuses" | "swallows" = "passes";
+  let refused = 0;
   const server = net.createServer({ noDelay: true }, (client) => {
     client.on("error", () => client.destroy());
-    if (swallows) return void client.resume();
+    if (state === "swallows") return void client.resume();
+    if (state === "refuses") {
+      refused++;
+      return void client.destroy();
+    }
     const upstream = net.connect({ host: target.hostname, port: Number(target.port), noDelay: true });
     upstreams.add(upstream);
     upstream.on("error", () => upstream.destroy()).on("close", () => upstreams.delete(upstream));
@@ -50,18 +48,28 @@ export async function startPostgresFront(databaseUrl: string, options: PostgresF
     client.on("close", () => losing.delete(lose));
   });
   const listening = await listen(server);
+  /** The same database, through the front. */
   const { href: url } = Object.assign(new URL(databaseUrl), { host: `127.0.0.1:${listening.port}` });
+  /** Ends every connection and refuses new ones. */
+  const cut = () => {
+    state = "refuses";
+    for (const upstream of upstreams) upstream.destroy();
+  };
   return {
-    url,
+    ...{ url, cut },
+    /** From now on nothing passes on any connection, although all stay open. */
     silence: () => {
-      swallows = true;
+      state = "swallows";
       for (const lose of losing) lose();
     },
+    /** New connections pass again; the earlier ones still pass nothing on. */
     restore: () => {
-      swallows = false;
+      state = "passes";
     },
+    /** How many connections were refused. */
+    refused: () => refused,
     async [Symbol.asyncDispose]() {
-      for (const upstream of upstreams) upstream.destroy();
+      cut();
       await listening[Symbol.asyncDispose]();
     },
   };
@@ -71,7 +79,7 @@ export async function startPostgresFront(databaseUrl: string, options: PostgresF
 function connect(
   client: net.Socket,
   upstream: net.Socket,
-  { who, decideFault, rewrite }: PostgresFrontOptions,
+  { who = "program", decideFault = () => PASS, rewrite }: PostgresFrontOptions,
 ): () => void {
   let isSilent = false;
   let current = "";

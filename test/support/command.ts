@@ -29,13 +29,12 @@ export function startCommand(
 ): Program {
   const output = openOutput();
   const stop = new AbortController();
-  const startedMs = performance.now();
   async function run() {
     loaded ??= loadCommandLine();
     const { runCommandLine } = await loaded;
     process.chdir(cwd);
     const status = await running.run(output, () => runCommandLine(args, env, stop.signal)).finally(output.close);
-    return { status, ...output.texts, durationMs: performance.now() - startedMs };
+    return { status, ...output.texts };
   }
   const ended = run();
   const { waitFor, count } = output;

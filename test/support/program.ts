@@ -29,7 +29,6 @@ export type ProgramResult = {
   readonly status: number | null;
   readonly stdout: string;
   readonly stderr: string;
-  readonly durationMs: number;
 };
 
 const NEW_PID_NAMESPACE = [
@@ -59,10 +58,6 @@ export type Program = AsyncDisposable & {
   readonly ended: Promise<ProgramResult>;
 };
 
-export async function runProgram(args: readonly string[], options: ProgramOptions): Promise<ProgramResult> {
-  return startProgram(args, options).ended;
-}
-
 /** To be used with `await using`, so that the program ends with the test. */
 export function startProgram(args: readonly string[], options: ProgramOptions): Program {
   return startScript(MAIN, args, options);
@@ -71,7 +66,6 @@ export function startProgram(args: readonly string[], options: ProgramOptions): 
 /** The same for another script. */
 export function startScript(script: string, args: readonly string[], options: ProgramOptions): Program {
   const { env, cwd, timeoutMs = PROGRAM_MS_MAX, stdin = "" } = options;
-  const startedMs = performance.now();
   const [command = "", ...before] = [...(options.pidNamespace ? NEW_PID_NAMESPACE : []), process.execPath];
   const child = spawn(command, [...before, script, ...args], { cwd, env: { ...inheritedEnv(), ...env } });
   const kill = (signal: NodeJS.Signals): void => void child.kill(signal);
@@ -96,7 +90,7 @@ export function startScript(script: string, args: readonly string[], options: Pr
   const ended = closed.then(() => {
     const { stdout, stderr } = output.texts;
     if (late) throw new Error(`the program had to be killed after ${timeoutMs} ms; it wrote:\n${stdout}${stderr}`);
-    return { status: child.exitCode, stdout, stderr, durationMs: performance.now() - startedMs };
+    return { status: child.exitCode, stdout, stderr };
   });
   // A test that only waits for a line does not handle this rejection.
   ended.catch(() => {});

@@ -3,11 +3,11 @@
 
 import { sql } from "kysely";
 import { expect } from "vitest";
+import { startPostgresFront } from "../../faults/postgres-front.ts";
 import { BUSY_MS } from "../../support/limits.ts";
 import type { Program } from "../../support/program.ts";
 import { breakdowns, coverage, holdAnswersFrom, runs, waitForRuns } from "../evidence.ts";
 import { databaseTest } from "../program-context.ts";
-import { tcpProxy } from "../tcp-proxy.ts";
 
 const { test, db, url, read } = await databaseTest();
 
@@ -66,7 +66,7 @@ test("jobs that can't be finished in time are released, and nothing is marked as
 
 test("a database that does not answer does not keep a worker from stopping in time", async ({ context }) => {
   const emulator = await context.setUp(DRAINING);
-  await using proxy = await tcpProxy(url);
+  await using proxy = await startPostgresFront(url);
   const worker = context.start(["start"], { DATABASE_URL: proxy.url });
   const releaseAnswers = await holdAnswersFrom(emulator, 1);
   proxy.silence();
@@ -117,7 +117,7 @@ test("a second signal ends the worker at once, and others do its jobs", async ({
 
 test("a worker reports and waits for a database that can't be reached", async ({ context }) => {
   await context.setUp();
-  await using proxy = await tcpProxy(url);
+  await using proxy = await startPostgresFront(url);
   proxy.cut();
   const worker = context.work({ DATABASE_URL: proxy.url });
   expect(await worker.waitFor("database not reached")).toContain(new URL(proxy.url).host);
@@ -140,7 +140,7 @@ test("a worker that waits for its database stops on a signal", async ({ context 
 test("losing the database in the middle of a run costs time and nothing else", async ({ context }) => {
   const groupings = ["none", "endpoint", "method", "model"];
   const emulator = await context.setUp({ service: { maxConcurrent: 2 }, exports: [{ groupings }] });
-  await using proxy = await tcpProxy(url);
+  await using proxy = await startPostgresFront(url);
   const worker = context.work({ DATABASE_URL: proxy.url });
   const releaseAnswers = await holdAnswersFrom(emulator, 2);
   proxy.cut();

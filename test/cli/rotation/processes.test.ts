@@ -9,7 +9,7 @@ import { PASS } from "../../faults/fault-decision.ts";
 import { startPostgresFront } from "../../faults/postgres-front.ts";
 import type { Fault } from "../../support/emulator.ts";
 import { hold } from "../evidence.ts";
-import { PROGRAM, type RotationContext, rotationTest } from "./rotation-context.ts";
+import { type RotationContext, rotationTest } from "./rotation-context.ts";
 
 const test = await rotationTest();
 const STOPPED = { status: 1, stderr: expect.stringContaining("stopped by SIGTERM") };
@@ -111,8 +111,7 @@ const testWithCuts = await rotationTest({
     if (name.startsWith("POST") && side === "back") cutsLeft = 6;
     return PASS;
   },
-  databaseVia: (url) =>
-    startPostgresFront(url, { who: PROGRAM, decideFault: () => (cutsLeft-- > 0 ? { kind: "cut" } : PASS) }),
+  databaseVia: (url) => startPostgresFront(url, { decideFault: () => (cutsLeft-- > 0 ? { kind: "cut" } : PASS) }),
 });
 
 testWithCuts(

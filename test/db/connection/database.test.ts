@@ -1,7 +1,7 @@
 import { sql } from "kysely";
 import { afterAll, expect, onTestFinished, test } from "vitest";
 import { type Database, openPostgres } from "../../../src/db/connection/database.ts";
-import { type TcpProxy, tcpProxy } from "../../cli/tcp-proxy.ts";
+import { startPostgresFront } from "../../faults/postgres-front.ts";
 import { testDatabase } from "../../support/database.ts";
 import { runStatement } from "../../support/postgres-admin.ts";
 
@@ -95,11 +95,8 @@ test("the wait for a minute ends with the signal, and a database that was never 
   expect(performance.now() - startedMs).toBeLessThan(30_000);
 });
 
-async function open({ ms, signal = new AbortController().signal }: { ms: number; signal?: AbortSignal }): Promise<{
-  readonly db: Database;
-  readonly proxy: TcpProxy;
-}> {
-  const proxy = await tcpProxy(url);
+async function open({ ms, signal = new AbortController().signal }: { ms: number; signal?: AbortSignal }) {
+  const proxy = await startPostgresFront(url);
   const db = openPostgres(proxy.url, undefined, { waitMs: ms, signal, stoppingMs: 1_000 });
   onTestFinished(async () => {
     await db.destroy();

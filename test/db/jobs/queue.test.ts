@@ -116,7 +116,6 @@ test("a connection that is lost in the queue's background work fails the install
   await using empty = await databaseWithSchema();
   let isCut = false;
   await using front = await startPostgresFront(empty.directUrl, {
-    who: "test",
     decideFault: ({ name, side }) => {
       if (isCut || side === "out" || !name.includes("bam_on")) return PASS;
       isCut = true;
