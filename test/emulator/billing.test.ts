@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import type { UsageRecord } from "../../src/emulator/usage.ts";
-import { exact, sumOf } from "../db/stored-charges.ts";
+import { sumOf } from "../db/stored-charges.ts";
 import type { Emulator, EmulatorOptions } from "../support/emulator.ts";
+import { exact } from "../usage/expected-costs.ts";
 import { ask, CONSOLE_KEY, start as startAtNoon } from "./ask.ts";
 
 const BILLING_KEY = { ...CONSOLE_KEY, scopes: ["member", "billing:read"] };

@@ -14,9 +14,10 @@ import { addsUp } from "../../src/usage/dimensions.ts";
 import { GROUPINGS, type UsageGrouping } from "../../src/usage/series.ts";
 import { storeFormerKeys } from "../db/keys/written-ledger.ts";
 import { DIARIZED, forgetAll, storeSeries, type Usage } from "../db/reported-usage.ts";
-import { exact, sumOf } from "../db/stored-charges.ts";
+import { sumOf } from "../db/stored-charges.ts";
 import { daysBack, newProject } from "../db/stored-usage.ts";
 import { testDatabase } from "../support/database.ts";
+import { exact } from "../usage/expected-costs.ts";
 import { askedBy, asReader, usageSite } from "../web/usage-site.ts";
 
 const { db } = await testDatabase();

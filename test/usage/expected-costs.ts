@@ -53,9 +53,9 @@ export function exact(text: string): bigint {
 
 /** Without superfluous zeros; `places` is how many of the digits are decimals. */
 export function decimal(value: bigint, places = PLACES): string {
-  const digits = String(value).padStart(places + 1, "0");
+  const digits = String(value < 0n ? -value : value).padStart(places + 1, "0");
   const fraction = digits.slice(digits.length - places).replace(/0+$/, "");
-  return `${digits.slice(0, digits.length - places)}${fraction && `.${fraction}`}`;
+  return `${value < 0n ? "-" : ""}${digits.slice(0, digits.length - places)}${fraction && `.${fraction}`}`;
 }
 
 function product(a: bigint, b: bigint): string {

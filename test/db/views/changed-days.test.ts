@@ -5,9 +5,9 @@ import path from "node:path";
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { openPostgres } from "../../../src/db/connection/database.ts";
+import { randomFrom } from "../../../src/emulator/usage.ts";
 import type { Project } from "../../../src/usage/series.ts";
 import { testDatabase } from "../../support/database.ts";
-import { randomFrom } from "../../support/random.ts";
 import {
   configured,
   daysBack,
@@ -73,7 +73,7 @@ async function expectEqual(): Promise<void> {
 const filterOf = (name: string) => ({ name, features: { diarize: "true" }, dimensions: {} });
 
 test("after each of 100 nights with restatements, vanished groups, failures and renames the copy is equal", async () => {
-  const { uniform } = randomFrom(7);
+  const uniform = randomFrom(7);
   const below = (bound: number) => Math.floor(uniform() * bound);
   const projects = [newProject(), newProject()];
   const names = ["diarized", "speakers"];

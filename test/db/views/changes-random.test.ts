@@ -4,13 +4,13 @@
 
 import { type RawBuilder, sql } from "kysely";
 import { beforeEach, expect, test } from "vitest";
+import { randomFrom } from "../../../src/emulator/usage.ts";
 import type { Grouping } from "../../../src/usage/series.ts";
 import { testDatabase } from "../../support/database.ts";
-import { randomFrom } from "../../support/random.ts";
+import { exact } from "../../usage/expected-costs.ts";
 import { usedKeys } from "../keys/written-ledger.ts";
 import { forgetAll, storeSeries } from "../reported-usage.ts";
 import { billed } from "../stored-billing.ts";
-import { exact } from "../stored-charges.ts";
 import { storePriceBook } from "../stored-costs.ts";
 import { configured, daysBack, fail, type Numbers, newProject, register, store, UNGUARDED } from "../stored-usage.ts";
 
@@ -22,7 +22,7 @@ beforeEach(() => forgetAll(db));
 const PAIRS = 250;
 const DAYS = 40;
 const seed = Math.floor(Math.random() * 2 ** 31);
-const { uniform } = randomFrom(seed);
+const uniform = randomFrom(seed);
 const random = (below: number) => Math.floor(uniform() * below);
 
 /** The first days of both periods, counted back, and their lengths. Some overlap, some reach beyond what is stored. */

@@ -2,9 +2,9 @@
 
 import { sql } from "kysely";
 import { expect, test } from "vitest";
+import { randomFrom } from "../../../src/emulator/usage.ts";
 import type { Day } from "../../../src/usage/days.ts";
 import { testDatabase } from "../../support/database.ts";
-import { randomFrom } from "../../support/random.ts";
 import {
   configured,
   daysBack,
@@ -150,7 +150,7 @@ test("the gaps of a bill leave those of usage by the same grouping whole", async
 
 const DAYS = 14;
 const seed = Math.floor(Math.random() * 2 ** 31);
-const { uniform } = randomFrom(seed);
+const uniform = randomFrom(seed);
 const random = (below: number) => Math.floor(uniform() * below);
 
 /** A slice by its letter: its status, and whether it has numbers and was read after the end of its day. */
