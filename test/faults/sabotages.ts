@@ -95,7 +95,7 @@ export const SABOTAGES: readonly Sabotage[] = [
     replace:
       "return case\n  when seen_from < (usage_date + 1)::timestamp at time zone 'UTC' then 'open'\n  when closed_at is null or closed_at > seen_from then 'open'\n  when usage_date + window_days >= (seen_from at time zone 'UTC')::date then 'settling'\n  else 'final'\nend;",
     by: "as $$ select case\n  when seen_from < (usage_date + 1)::timestamp at time zone 'UTC' then 'open'\n  when closed_at is null or closed_at > seen_from then 'open'\n  when usage_date + window_days >= (seen_from at time zone 'UTC')::date then 'settling'\n  else 'final'\nend $$;",
-    noticedBy: ["test/db/views/hostile-reader.test.ts", "change nothing that bi shows"],
+    noticedBy: ["test/db/views/catalogue.test.ts", "change nothing that bi shows"],
   },
   {
     name: "a failed day is shown as complete",

@@ -94,6 +94,16 @@ test("PUBLIC may call no function of bi and use no table or view of either schem
   expect(await names(open)).toEqual([]);
 });
 
+// Postgres then runs what was found when they were created, and looks up no name in the reader's search path or in pg_temp. Views are always
+// stored like that.
+test("the functions of both schemas are stored parsed, so that a reader's own types, functions, operators and tables change nothing that bi shows", async () => {
+  const text = sql<{ name: string }>`
+    select oid::regprocedure::text as name from pg_proc
+    where pronamespace in ('bi'::regnamespace, 'usage_export'::regnamespace) and prosqlbody is null
+  `;
+  expect(await names(text)).toEqual([]);
+});
+
 test("only bi.changed_days and the functions behind budgets and forecasts run with their owner's rights (security definer), with a fixed search path", async () => {
   const privileged = sql<{ name: string }>`
     select oid::regprocedure::text || ' ' || proconfig[1] as name from pg_proc
