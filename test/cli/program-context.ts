@@ -10,8 +10,8 @@ import { test as base, expect, type TestAPI } from "vitest";
 import type { Database } from "../../src/db/connection/database.ts";
 import { needsProcess, startCommand } from "../support/command.ts";
 import { logStatements, testDatabase } from "../support/database.ts";
-import { type Emulator, type EmulatorOptions, startEmulator } from "../support/emulator.ts";
-import { findLeaks, type Leak, type Places } from "../support/leaks.ts";
+import { type EmulatorOptions, startEmulator } from "../support/emulator.ts";
+import { findLeaks, type Places } from "../support/leaks.ts";
 import { type Program, type ProgramOptions, type ProgramResult, startProgram } from "../support/program.ts";
 import { forgetServerLog } from "../support/server-log.ts";
 import { type ConfigPart, PROJECT_ID, workerConfig } from "./small-config.ts";
@@ -21,30 +21,7 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 /** The scopes are those of the test's key. */
 type ServeOptions = Partial<EmulatorOptions> & { readonly scopes?: readonly string[] };
 
-export type ProgramContext = {
-  /** The working directory of the program, with its jobs.config.json. */
-  readonly folder: string;
-  /** The key of the project; the program finds it in USAGE_EXPORT_KEY. */
-  readonly key: string;
-  /** Starts the emulator with the console key `key`, of a member unless it has other scopes, and the console keys of the options. */
-  readonly serve: (options?: ServeOptions) => Promise<Emulator>;
-  readonly configure: (config: object) => Promise<void>;
-  /** Starts the emulator, and writes a configuration of jobs that call it, with the monitor on a free port. */
-  readonly setUp: (part?: ConfigPart, options?: ServeOptions) => Promise<Emulator>;
-  /** Runs a command in this process where that makes no difference. Its output is not a file, and no signal reaches it. */
-  readonly run: (args: readonly string[], env?: Environment) => Promise<ProgramResult>;
-  /** Runs a worker in this process, until it is stopped or the test ends. */
-  readonly work: (env?: Environment) => Program;
-  /** Starts the program as users do. */
-  readonly start: (args: readonly string[], env?: Environment) => Program;
-  /** Makes another secret that must not be found after the test, except in the named file of the folder. */
-  readonly newSecret: (fileName?: string) => string;
-  /** What must not be found after the test. */
-  readonly secrets: string[];
-  /** The files that may contain a secret. */
-  readonly allowedFiles: string[];
-  readonly leaks: (where: Pick<Places, "serverLog" | "databaseUrl" | "commandLines">) => Promise<readonly Leak[]>;
-};
+export type ProgramContext = Awaited<ReturnType<typeof openProgramContext>>;
 
 type TestDatabase = { readonly db: Database; readonly url: string };
 
@@ -67,39 +44,42 @@ export function programTest(database?: TestDatabase): TestAPI<{ context: Program
 }
 
 const NO_DATABASE = "postgres://nobody@127.0.0.1:1/nothing";
-type OpenContext = ProgramContext & AsyncDisposable & { readonly end: () => Promise<void> };
 
-export async function openProgramContext(
-  env: Environment,
-  limit: Pick<ProgramOptions, "timeoutMs"> = {},
-): Promise<OpenContext> {
+export async function openProgramContext(env: Environment, limit: Pick<ProgramOptions, "timeoutMs"> = {}) {
   const opened = new AsyncDisposableStack();
+  /** The working directory of the program, with its jobs.config.json. */
   const folder = await mkdtemp(path.join(tmpdir(), "usage-export-test-"));
   opened.defer(() => rm(folder, { recursive: true, force: true }));
+  /** What must not be found after the test. */
   const secrets: string[] = [];
+  /** The files that may contain a secret. */
   const allowedFiles: string[] = [];
+  /** Makes another secret that must not be found after the test, except in the named file of the folder. */
   const newSecret = (fileName?: string) => {
     if (fileName !== undefined) allowedFiles.push(path.join(folder, fileName));
     const secret = randomBytes(20).toString("hex");
     secrets.push(secret);
     return secret;
   };
+  /** The key of the project; the program finds it in USAGE_EXPORT_KEY. */
   const key = newSecret();
   const { output, ...programs } = openPrograms(folder, { USAGE_EXPORT_KEY: key, ...env }, limit);
   opened.defer(programs.end);
-  const serve: ProgramContext["serve"] = async ({ scopes = ["member"], consoleKeys = [], ...options } = {}) => {
+  /** Starts the emulator with the console key `key`, of a member unless it has other scopes, and the console keys of the options. */
+  const serve = async ({ scopes = ["member"], consoleKeys = [], ...options }: ServeOptions = {}) => {
     const first = { secret: key, projectId: PROJECT_ID, scopes };
     return opened.use(await startEmulator({ ...options, consoleKeys: [first, ...consoleKeys] }));
   };
   const configure = (config: object) => writeFile(path.join(folder, "jobs.config.json"), JSON.stringify(config));
   return {
     ...{ ...programs, folder, key, newSecret, secrets, allowedFiles, serve, configure },
-    async setUp(part = {}, options = {}) {
+    /** Starts the emulator, and writes a configuration of jobs that call it, with the monitor on a free port. */
+    async setUp(part: ConfigPart = {}, options: ServeOptions = {}) {
       const emulator = await serve(options);
       await configure(workerConfig(emulator.url, part));
       return emulator;
     },
-    leaks: async (where) =>
+    leaks: async (where: Pick<Places, "serverLog" | "databaseUrl" | "commandLines">) =>
       findLeaks(secrets, { texts: { output: await output() }, ...where, folders: [folder], allowedFiles }),
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
   };
@@ -111,7 +91,7 @@ const isFirstOfFile = () => expect.getState().testPath !== searchedBy;
 
 /** To search the tables, the server's log and all processes takes longer than most tests, so the first of a file stands for all. */
 export async function closeWithoutLeaks(
-  context: Pick<OpenContext, "end" | "leaks" | typeof Symbol.asyncDispose>,
+  context: Pick<ProgramContext, "end" | "leaks" | typeof Symbol.asyncDispose>,
   databaseUrl: string | undefined,
 ): Promise<void> {
   await using _ = context;
@@ -136,15 +116,18 @@ function openPrograms(folder: string, all: Environment, limit: Pick<ProgramOptio
     const entries = Object.entries({ ...all, ...changes });
     return Object.fromEntries(entries.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])));
   };
-  const start: ProgramContext["start"] = (args, changes) =>
+  /** Starts the program as users do. */
+  const start = (args: readonly string[], changes?: Environment) =>
     keep(startProgram(args, { ...limit, env: environment(changes), cwd: folder }));
   const startHere = (args: readonly string[], env: ProgramOptions["env"]) =>
     keep(startCommand(args, { env, cwd: folder }));
-  const run: ProgramContext["run"] = (args, changes) => {
+  /** Runs a command in this process where that makes no difference. Its output is not a file, and no signal reaches it. */
+  const run = (args: readonly string[], changes?: Environment): Promise<ProgramResult> => {
     const env = environment(changes);
     return needsProcess(args, env) ? start(args, changes).ended : startHere(args, env).ended;
   };
-  const work: ProgramContext["work"] = (changes) => startHere(["start"], environment(changes));
+  /** Runs a worker in this process, until it is stopped or the test ends. */
+  const work = (changes?: Environment) => startHere(["start"], environment(changes));
   /** Everything that was written, once all has ended. */
   const output = async () => {
     const outputs = await Promise.allSettled(programs.map(({ ended }) => ended));

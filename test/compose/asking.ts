@@ -2,7 +2,7 @@
 
 import pg from "pg";
 import { afterAll } from "vitest";
-import type { Dashboard } from "./dashboards.ts";
+import type { Dashboard, Query } from "./dashboards.ts";
 import { asSent, type TimeRange, type Values } from "./grafana-sql.ts";
 
 type Row = Readonly<Record<string, string | null>>;
@@ -13,22 +13,15 @@ type Answer = {
 };
 
 /** The values that can be chosen, by the name of the variable. */
-export type Options = Readonly<Record<string, readonly string[]>>;
-
-export type Reader = {
-  readonly ask: (rawSql: string, values: Values) => Promise<Answer>;
-  readonly optionsOf: (dashboard: Dashboard) => Promise<Options>;
-  /** Runs the statement with the values that the dashboard has when it is opened. */
-  readonly open: (query: { readonly of: Dashboard; readonly rawSql: string }) => Promise<Answer>;
-};
+type Options = Readonly<Record<string, readonly string[]>>;
 
 /** Call it at the top of a test file. All values are returned as text, so that numbers stay exact and days are not converted. */
-export async function openReader(url: string, range: TimeRange): Promise<Reader> {
+export async function openReader(url: string, range: TimeRange) {
   const client = new pg.Client({ connectionString: url, types: { getTypeParser: () => (value: string) => value } });
   await client.connect();
   afterAll(() => client.end());
 
-  const ask: Reader["ask"] = async (rawSql, values) => {
+  async function ask(rawSql: string, values: Values): Promise<Answer> {
     await client.query("begin read only");
     try {
       await client.query("set local role usage_reader");
@@ -37,9 +30,9 @@ export async function openReader(url: string, range: TimeRange): Promise<Reader>
     } finally {
       await client.query("rollback");
     }
-  };
+  }
 
-  const optionsOf: Reader["optionsOf"] = async (dashboard) => {
+  async function optionsOf(dashboard: Dashboard): Promise<Options> {
     const options: Record<string, readonly string[]> = {};
     for (const { name, query } of dashboard.templating.list) {
       const { rows } = await ask(query, firstChoices(dashboard, options));
@@ -47,13 +40,12 @@ export async function openReader(url: string, range: TimeRange): Promise<Reader>
       options[name] = rows.map(({ __value }) => __value ?? "");
     }
     return options;
-  };
+  }
 
-  return {
-    ask,
-    optionsOf,
-    open: async ({ of, rawSql }) => ask(rawSql, firstChoices(of, await optionsOf(of))),
-  };
+  /** Runs the statement with the values that the dashboard has when it is opened. */
+  const open = async ({ of, rawSql }: Pick<Query, "of" | "rawSql">) =>
+    ask(rawSql, firstChoices(of, await optionsOf(of)));
+  return { ask, optionsOf, open };
 }
 
 /** The values when a dashboard is opened: all options of a variable that may have several values, else the first. */

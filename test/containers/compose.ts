@@ -8,16 +8,7 @@ import { promisify } from "node:util";
 const ROOT = path.join(import.meta.dirname, "../..");
 const OUTPUT_BYTES_MAX = 64 * 1024 * 1024;
 
-export type Trial = {
-  /** What `docker compose`, or the older `docker-compose`, writes to standard output. */
-  readonly compose: (...args: readonly string[]) => Promise<string>;
-  readonly docker: (...args: readonly string[]) => Promise<string>;
-  readonly containerOf: (service: string) => Promise<string>;
-  /** The answer of a query, a line a row. */
-  readonly query: (statement: string) => Promise<string>;
-};
-
-export async function openTrial(profile: string, password: string, programPassword: string): Promise<Trial> {
+export async function openTrial(profile: string, password: string, programPassword: string) {
   const env = {
     ...process.env,
     COMPOSE_PROJECT_NAME: `usage-export-${randomBytes(4).toString("hex")}`,
@@ -30,12 +21,14 @@ export async function openTrial(profile: string, password: string, programPasswo
   };
   const docker = (...args: readonly string[]) => run("docker", args, env);
   const [program, ...words] = await composeCommand(env);
+  /** What `docker compose`, or the older `docker-compose`, writes to standard output. */
   const compose = (...args: readonly string[]) => run(program, [...words, ...args], env);
   return {
     compose,
     docker,
-    containerOf: async (service) => (await compose("ps", "--all", "--quiet", service)).trim(),
-    query: async (statement) =>
+    containerOf: async (service: string) => (await compose("ps", "--all", "--quiet", service)).trim(),
+    /** The answer of a query, a line a row. */
+    query: async (statement: string) =>
       (await compose("exec", "-T", "postgres", "psql", "-U", "usage_export", "-Atc", statement)).trim(),
   };
 }

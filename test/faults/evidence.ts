@@ -9,19 +9,12 @@ import { rowText } from "./history.ts";
 /** The conditions of each filter as the service gets them, by the filter's name. */
 export type Filters = Readonly<Record<string, string>>;
 
-export type StoredEvidence = {
-  readonly moments: readonly Visible[];
-  readonly now: Visible;
-  readonly coverage: ReadonlyMap<string, string>;
-  readonly runs: readonly StoredRun[];
-};
-
 type Row = Readonly<Record<string, string | null>>;
 
 const NUMBERS = sql.join(METRICS.map((metric) => sql`${sql.ref(metric)}::text`));
 const DIMENSIONS = ["accessor", "deployment", "endpoint", "feature_set", "method", "model", "tags"];
 
-export async function readEvidence(db: Database, filters: Filters): Promise<StoredEvidence> {
+export async function readEvidence(db: Database, filters: Filters) {
   const { rows: seen } = await sql<{ at: string }>`
     select distinct seen_at::text as at, seen_at from usage_export.row_revision order by seen_at
   `.execute(db);

@@ -56,7 +56,7 @@ function versioned(answer: Answer, seen: Exchange, history: History): Answer {
   seen.status = answer.status;
   if (!seen.asked || answer.status !== 200) return answer;
   const version = ++history.newestVersion;
-  const breakdown = stamped(parseBreakdown(answer.body.toString()), version);
+  const breakdown = stamped(Breakdown.parse(JSON.parse(answer.body.toString())), version);
   seen.version = version;
   seen.days = rowsByDay(breakdown, seen.asked.series.split(" / ")[0] ?? "");
   return { ...answer, body: Buffer.from(JSON.stringify(breakdown)) };
@@ -65,10 +65,6 @@ function versioned(answer: Answer, seen: Exchange, history: History): Answer {
 const Row = z.looseObject({ grouping: z.looseObject({ start: z.string() }), requests: z.number() });
 const Breakdown = z.looseObject({ results: z.array(Row) });
 type Breakdown = z.infer<typeof Breakdown>;
-
-function parseBreakdown(body: string): Breakdown {
-  return Breakdown.parse(JSON.parse(body));
-}
 
 /** A day with at least this many groups has one of them left out, a different one in each version. */
 const GROUPS_KEPT_MIN = 3;

@@ -9,13 +9,13 @@ import { afterAll } from "vitest";
 import { type Database, openPostgres } from "../../src/db/connection/database.ts";
 import { addDays, dayOf } from "../../src/emulator/days.ts";
 import { copyDatabase, type DatabaseUrls } from "../support/database.ts";
-import { type Emulator, startEmulator } from "../support/emulator.ts";
+import { startEmulator } from "../support/emulator.ts";
 import { passwordsIn } from "../support/leaks.ts";
 import { startProgram } from "../support/program.ts";
 import { type Caps, type Evidence, sliceName } from "./case-evidence.ts";
 import { REPLICAS, SECOND } from "./case-plan.ts";
 import { violations } from "./check.ts";
-import { type Filters, readEvidence, statuses } from "./evidence.ts";
+import { readEvidence, statuses } from "./evidence.ts";
 import type { DecideFault } from "./fault-decision.ts";
 import { type History, historyAfter, watchedFor } from "./history.ts";
 import { type Interruption, leakViolations, openStage, RECOVERY, type Stage } from "./interrupt.ts";
@@ -69,24 +69,11 @@ function configOf(options: LabOptions, baseUrl: string): Fields {
 
 const ALL: readonly Filter[] = [{ name: "all" }];
 
-export type Lab = AsyncDisposable & {
-  readonly options: LabOptions;
-  readonly filters: Filters;
-  /** The names of all slices that must be there in the end. */
-  readonly due: readonly string[];
-  readonly emulator: Emulator;
-  readonly baseline: DatabaseUrls;
-  readonly history: History;
-  /** The slices that were due before the first case. */
-  readonly dueBefore: string[];
-  /** A key for each program of a case, so that the front can tell who asks. */
-  readonly keyOf: (who: string) => string;
-  readonly whoHas: (key: string) => string;
-};
+type Lab = Awaited<ReturnType<typeof openLab>>;
 
 const WHO = ["first", ...REPLICAS, SECOND, RECOVERY];
 
-export async function openLab(options: LabOptions): Promise<Lab> {
+export async function openLab(options: LabOptions) {
   const opened = new AsyncDisposableStack();
   const keys = new Map(WHO.map((who) => [who, randomBytes(20).toString("hex")]));
   const consoleKeys = [...keys.values()].map((secret) => ({ secret, projectId: PROJECT_ID, scopes: ["member"] }));
@@ -102,13 +89,16 @@ export async function openLab(options: LabOptions): Promise<Lab> {
   const lab = {
     options,
     filters,
+    /** The names of all slices that must be there in the end. */
     due: Object.values(filters).flatMap((conditions) =>
       options.groupings.flatMap((grouping) => days.map((day) => sliceName(`${grouping} / ${conditions}`, day))),
     ),
     emulator,
     baseline,
     history: historyAfter(),
+    /** The slices that were due before the first case. */
     dueBefore: [] as string[],
+    /** A key for each program of a case, so that the front can tell who asks. */
     keyOf: (who: string) => keys.get(who) ?? "",
     whoHas: (key: string) => [...keys].find(([, secret]) => secret === key)?.[0] ?? "nobody",
     [Symbol.asyncDispose]: () => opened.disposeAsync(),

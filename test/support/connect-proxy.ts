@@ -9,15 +9,6 @@ import { type Listening, listen } from "./scripted-server.ts";
 /** Signs the certificate of the tests' services. A client must be told to trust it. */
 export const AUTHORITY = authority("the authority of the test");
 
-export type ConnectProxy = Listening & {
-  /** The host and port of each requested tunnel. */
-  readonly tunnels: readonly string[];
-  /** All that the proxy received: the CONNECT requests with their headers, and the bytes that clients sent into the tunnels. */
-  readonly seen: () => string;
-  /** Requests other than CONNECT, which the proxy could read. */
-  readonly requests: readonly string[];
-};
-
 export type ProxyOptions = {
   /** `user:password`, which the proxy requires for a tunnel. */
   readonly credentials?: string;
@@ -27,9 +18,12 @@ export type ProxyOptions = {
   readonly tunnelPort?: number;
 };
 
-export async function connectProxy(options: ProxyOptions = {}): Promise<ConnectProxy> {
+export async function connectProxy(options: ProxyOptions = {}) {
+  /** The host and port of each requested tunnel. */
   const tunnels: string[] = [];
+  /** Requests other than CONNECT, which the proxy could read. */
   const requests: string[] = [];
+  /** All that the proxy received: the CONNECT requests with their headers, and the bytes that clients sent into the tunnels. */
   let seen = "";
   const server = http.createServer((request, response) => {
     requests.push(`${request.method} ${request.url} ${JSON.stringify(request.rawHeaders)}`);

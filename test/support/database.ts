@@ -4,7 +4,7 @@ import { randomBytes } from "node:crypto";
 import { setTimeout } from "node:timers/promises";
 import { type RawBuilder, sql } from "kysely";
 import { afterAll, inject } from "vitest";
-import { type Database, openPostgres } from "../../src/db/connection/database.ts";
+import { openPostgres } from "../../src/db/connection/database.ts";
 import { leftBehind } from "./pooler.ts";
 import { databaseUrl, runStatement } from "./postgres-admin.ts";
 
@@ -18,16 +18,8 @@ export type DatabaseUrls = {
   readonly directUrl: string;
 };
 
-type OpenDatabase = {
-  readonly db: Database;
-  /** Runs a query and returns its rows. */
-  readonly read: <T>(query: RawBuilder<T>) => Promise<readonly T[]>;
-  /** The sessions that wait for a lock. */
-  readonly waiting: () => Promise<readonly unknown[]>;
-};
-
 /** Called at the top of a test file. */
-export async function testDatabase(): Promise<DatabaseUrls & OpenDatabase> {
+export async function testDatabase() {
   const copy = await copyDatabase();
   const { url, directUrl } = copy;
   await logStatements(directUrl, false);
@@ -36,10 +28,12 @@ export async function testDatabase(): Promise<DatabaseUrls & OpenDatabase> {
     await using _ = copy;
     await db.destroy();
   });
-  const read: OpenDatabase["read"] = async (query) => (await query.execute(db)).rows;
+  /** Runs a query and returns its rows. */
+  const read = async <T>(query: RawBuilder<T>): Promise<readonly T[]> => (await query.execute(db)).rows;
+  /** The sessions that wait for a lock. */
   const waiting = () =>
     read(sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`);
-  return { ...{ db, url, directUrl }, ...{ read, waiting } };
+  return { db, url, directUrl, read, waiting };
 }
 
 /**

@@ -56,11 +56,8 @@ function startBuild(opened: AsyncDisposableStack): Promise<string> {
   opened.defer(() => rm(folder, { recursive: true }));
   const building = buildPackage(folder);
   // The folder is not removed while the build writes to it, even if something else fails first.
-  const ended = building.then(
-    () => {},
-    () => {},
-  );
-  opened.defer(() => ended);
+  const ended = Promise.allSettled([building]);
+  opened.defer(async () => void (await ended));
   return building;
 }
 

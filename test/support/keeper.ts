@@ -7,6 +7,7 @@ import { createServer } from "node:net";
 import { setTimeout } from "node:timers/promises";
 import { WAIT_MS_MAX } from "./limits.ts";
 import { runStatement } from "./postgres-admin.ts";
+import { listen } from "./scripted-server.ts";
 
 const POLL_MS = 20;
 
@@ -20,13 +21,8 @@ export function serverOwner(): Owner {
 }
 
 export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  await once(server, "close");
-  if (address === null || typeof address === "string") throw new Error("no free port on 127.0.0.1");
-  return address.port;
+  await using server = await listen(createServer());
+  return server.port;
 }
 
 /** Writes the server's address as soon as it accepts connections, and ends it with the signal when standard input ends. */

@@ -5,12 +5,6 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
 
-export type KeptProcess = {
-  /** What the keeper wrote when its server was ready, as JSON. */
-  readonly ready: unknown;
-  readonly stop: () => Promise<void>;
-};
-
 /**
  * The server runs while the keeper's standard input is open, so it ends with this process, however that ends. It has a process group
  * of its own, so that Ctrl-C does not reach the server before the tests have ended.
@@ -19,7 +13,7 @@ export async function startKept(
   what: string,
   keeperScript: string,
   env: Readonly<Record<string, string | undefined>> = {},
-): Promise<KeptProcess> {
+) {
   const keeper = spawn(process.execPath, [keeperScript], {
     detached: true,
     stdio: "pipe",
@@ -30,7 +24,8 @@ export async function startKept(
   const line = await Promise.race([once(createInterface(keeper.stdout), "line"), ended.then(() => undefined)]);
   if (line === undefined) throw new Error(`${what} did not start: ${await reason}`);
   return {
-    ready: JSON.parse(String(line[0])),
+    /** What the keeper wrote when its server was ready. */
+    ready: JSON.parse(String(line[0])) as unknown,
     stop: async () => {
       keeper.stdin.end();
       await ended;

@@ -13,17 +13,8 @@ export const POOLER_PROGRAM = "pgbouncer";
 /** Small, so that clients always share server connections. */
 export const POOL_SIZE = 5;
 
-export type Pooler = {
-  /** The URL of the server through the pooler. */
-  readonly url: string;
-  readonly stop: () => Promise<void>;
-};
-
-/** Returns undefined if TEST_POOLER is not set. */
-export async function startPooler(
-  env: Readonly<Record<string, string | undefined>>,
-  serverUrl: string,
-): Promise<Pooler | undefined> {
+/** Returns the URL of the server through the pooler, or undefined if TEST_POOLER is not set. */
+export async function startPooler(env: Readonly<Record<string, string | undefined>>, serverUrl: string) {
   if (env.TEST_POOLER === undefined) return undefined;
   if (env.TEST_POOLER !== "pgbouncer") {
     throw new Error(`TEST_POOLER: expected pgbouncer, got "${env.TEST_POOLER}"`);

@@ -2,10 +2,9 @@
 // sentence without the password, and does not call the service.
 
 import { spawnSync } from "node:child_process";
-import { randomBytes } from "node:crypto";
 import { readdir } from "node:fs/promises";
-import { expect, inject } from "vitest";
-import { urlsOf } from "../../support/database.ts";
+import { expect } from "vitest";
+import { emptyDatabase } from "../../db/connection/empty-database.ts";
 import { runStatement } from "../../support/postgres-admin.ts";
 import { MAIN } from "../../support/program.ts";
 import { databaseTest } from "../program-context.ts";
@@ -103,12 +102,9 @@ test.for<readonly [name: string, url: (password: string) => string, status: numb
 
 test("on an empty database check names migrate, which applies every migration once", async ({ context }) => {
   await context.setUp();
-  // It is dropped at the end of the test run because of its name.
-  const { url: serverUrl, template } = inject("postgres");
-  const name = `${template}_${randomBytes(6).toString("hex")}`;
-  await runStatement(serverUrl, `create database ${name}`);
+  await using empty = await emptyDatabase();
   // Past the pooler, if the tests use one.
-  const env = { DATABASE_URL: urlsOf(name).directUrl, LOG_LEVEL: "warn" };
+  const env = { DATABASE_URL: empty.directUrl, LOG_LEVEL: "warn" };
 
   expect(await context.run(["check"], env)).toMatchObject({
     status: 1,

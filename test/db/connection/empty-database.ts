@@ -2,20 +2,16 @@
 
 import { randomBytes } from "node:crypto";
 import { inject } from "vitest";
-import { type DatabaseUrls, dropDatabase, urlsOf } from "../../support/database.ts";
+import { dropDatabase, urlsOf } from "../../support/database.ts";
 import { runStatement } from "../../support/postgres-admin.ts";
 
 /** The database is dropped when it is disposed of. */
-export async function emptyDatabase(): Promise<AsyncDisposable & DatabaseUrls & { readonly name: string }> {
+export async function emptyDatabase() {
   const server = inject("postgres");
   // The name begins like those of all databases of this test run, so that it is dropped with them in any case.
   const name = `${server.template}_empty_${randomBytes(6).toString("hex")}`;
   await runStatement(server.url, `create database ${name}`);
-  return {
-    name,
-    ...urlsOf(name),
-    [Symbol.asyncDispose]: () => dropDatabase(name),
-  };
+  return { name, ...urlsOf(name), [Symbol.asyncDispose]: () => dropDatabase(name) };
 }
 
 /** The names of the program's schemas that exist. */
