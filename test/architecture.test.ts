@@ -86,15 +86,15 @@ test.each(files)("%s imports only what its folder may", (file) => {
   expect(forbidden, `${folderOf(file)}/ may import ${allowed} (MAY_IMPORT), and ${file} imports`).toEqual([]);
 });
 
+const PAGE = fs.readFileSync(path.join(SRC, "../docs/architecture.md"), "utf8");
+
 test("docs/architecture.md describes every folder", () => {
-  const page = fs.readFileSync(path.join(SRC, "../docs/architecture.md"), "utf8");
-  const named = [...page.matchAll(/^\| `src\/(.*?)\/?` \| \S/gm)].map(([, folder]) => folder || ".");
+  const named = [...PAGE.matchAll(/^\| `src\/(.*?)\/?` \| \S/gm)].map(([, folder]) => folder || ".");
   expect(named.sort()).toEqual(Object.keys(MAY_IMPORT).sort());
 });
 
 test("the files and functions that docs/architecture.md names exist", () => {
-  const page = fs.readFileSync(path.join(SRC, "../docs/architecture.md"), "utf8");
-  const named = [...page.matchAll(/`([\w/-]+\.ts)`: `(\w+)`/g)];
+  const named = [...PAGE.matchAll(/`([\w/-]+\.ts)`: `(\w+)`/g)];
   expect(named.length).toBeGreaterThan(30);
   const missing = named.filter(([, file = "", name = ""]) => !files.includes(file) || !declares(file, name));
   expect(missing.map(([text]) => text)).toEqual([]);

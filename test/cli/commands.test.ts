@@ -32,10 +32,6 @@ test("help COMMAND prints the same as COMMAND --help: what it does, its options 
   );
 });
 
-test("help for an unknown command ends with status 2", async ({ context }) => {
-  expect(await context.run(["help", "exprot"])).toMatchObject({ status: 2, stdout: "" });
-});
-
 const commandsIn = ({ commands }: Command): Command[] => commands.flatMap((one) => [one, ...commandsIn(one)]);
 
 test("the examples of each command are valid command lines", () => {
@@ -133,10 +129,13 @@ test("a key in the configuration is refused, and not shown", async ({ context })
   expect(await context.run(["export"])).toMatchObject({ status: 2, stderr: says });
 });
 
-test("without a command, the list of commands is printed", async ({ context }) => {
-  const list = expect.stringMatching(/export .*runs export jobs now/);
-  expect(await context.run([])).toMatchObject({ status: 2, stderr: list });
-});
+test.for<[args: readonly string[]]>([[[]], [["help", "exprot"]]])(
+  "for %j the list of commands is an error",
+  async ([args], { context }) => {
+    const list = expect.stringMatching(/export .*runs export jobs now/);
+    expect(await context.run(args)).toMatchObject({ status: 2, stdout: "", stderr: list });
+  },
+);
 
 testInCi("demo exports, never calls the configured service, and leaves only a report behind", async ({ context }) => {
   // A key, a service and a database are configured, so that the test would notice if the demo used them.

@@ -45,16 +45,9 @@ test("reading the same amount again moves the time of the last reading and adds 
 
 test("another amount, unit or purchase order is another row", async () => {
   const project = newProject();
+  await storeBalances(db, project, [balance("5")]);
   const eur = { units: "eur", purchaseOrderId: null };
-  for (const one of [
-    balance("5"),
-    balance("4"),
-    balance("4", { units: "eur" }),
-    balance("4", eur),
-    balance("4", eur),
-  ]) {
-    await storeBalances(db, project, [one]);
-  }
+  for (const part of [{}, { units: "eur" }, eur, eur]) await storeBalances(db, project, [balance("4", part)]);
   expect(await shown(project)).toEqual(["prepaid 5", "prepaid 4", "prepaid 4", "prepaid 4 now"]);
 });
 

@@ -84,14 +84,9 @@ export function rowsOn(day: Day, rows: readonly AnswerRow[]): NormalisedSlice {
   return sliceOf(day, false, columnsOf(rows));
 }
 
-/** The row of the ungrouped total. */
-function totalRow(numbers: Numbers, extra: string | null = null): AnswerRow {
-  return { group: UNGROUPED, metrics: metricsOf(numbers, extra) };
-}
-
 /** A slice of the ungrouped total. */
 export function total(day: Day, numbers: Numbers): NormalisedSlice {
-  return rowsOn(day, [totalRow(numbers)]);
+  return rowsOn(day, [{ group: UNGROUPED, metrics: metricsOf(numbers) }]);
 }
 
 /**
@@ -114,7 +109,7 @@ function slicesOf(grouping: Grouping, usage: Usage): readonly NormalisedSlice[] 
       );
     }
     const numbers = Array.isArray(rows) ? pairs[0]?.[1] : named.length > 0 && rows;
-    return rowsOn(day, numbers ? [totalRow(numbers as Numbers)] : []);
+    return numbers ? total(day, numbers as Numbers) : rowsOn(day, []);
   });
 }
 

@@ -4,7 +4,7 @@ import { sql } from "kysely";
 import { expect } from "vitest";
 import type { Dialect } from "../../../src/usage/dimensions.ts";
 import type { Emulator, EmulatorOptions } from "../../support/emulator.ts";
-import { lastCoverage, workOnce } from "../evidence.ts";
+import { breakdowns, lastCoverage, workOnce } from "../evidence.ts";
 import { databaseTest, type ProgramContext } from "../program-context.ts";
 
 const { test, db } = await databaseTest();
@@ -23,11 +23,6 @@ function setUp(
 ): Promise<Emulator> {
   const exports = [{ groupings: ["none", "model"], filters }];
   return context.setUp({ service: { dialect: "auto" }, exports }, { usage: () => USAGE, ...options });
-}
-
-/** The paths of the breakdown requests after the first `since` requests. */
-function asked(emulator: Emulator, since = 0): readonly string[] {
-  return emulator.requests.slice(since).flatMap(({ path }) => (path.includes("/usage/breakdown") ? [path] : []));
 }
 
 /** The usage requests of each group, by grouping and filter. */
@@ -54,11 +49,12 @@ test.for<Dialect>(["interface", "2026"])(
     expect(await context.run(["export"])).toMatchObject({ status: 0 });
     expect(await stored()).toEqual(RIGHT);
 
-    const before = emulator.requests.length;
+    const before = breakdowns(emulator).length;
     await workOnce(context, db);
     expect(await context.run(["export"])).toMatchObject({ status: 0 });
     const wrong = dialect === "2026" ? /grouping=model&|tags=/ : /grouping=models|tag=/;
-    expect(asked(emulator, before).filter((path) => wrong.test(`${path}&`) || path.includes("probe"))).toEqual([]);
+    const asked = breakdowns(emulator).slice(before);
+    expect(asked.filter((path) => wrong.test(`${path}&`) || path.includes("probe"))).toEqual([]);
     expect(await stored()).toEqual(RIGHT);
   },
 );

@@ -1,4 +1,4 @@
-import { sql } from "kysely";
+import { type RawBuilder, sql } from "kysely";
 import pg from "pg";
 import { test as base, expect } from "vitest";
 import { type Database, openPostgres } from "../../../src/db/connection/database.ts";
@@ -216,14 +216,17 @@ test("a database of this version is up to date, one of an older version is not, 
   await migrateToLatest(db);
   await requireCurrentSchema(db);
 
-  const migrations = (names: readonly string[]) =>
-    sql`update usage_export.schema_version set migrations = ${names}, program_version = '9.9.9'`.execute(db);
-  await migrations(["0001_baseline", "9999_later"]);
+  const set = (change: RawBuilder<unknown>) => sql`update usage_export.schema_version set ${change}`.execute(db);
   const newer =
-    /^the database was migrated by a newer version \(9\.9\.9, this is .*; run that version of usage-export$/;
-  await expect(requireCurrentSchema(db)).rejects.toThrow(newer);
-  await expect(migrateToLatest(db)).rejects.toThrow(newer);
-
-  await migrations([]);
+    /^the database was migrated by a newer version \(9\.9\.9, this is [0-9.a-z-]+\); run that version of usage-export$/;
+  await set(sql`program_version = '9.9.9', migrations = '{}'`);
   await expect(requireCurrentSchema(db)).rejects.toMatchObject(older);
+  for (const later of [
+    sql`migrations = '{0001_baseline,9999_later}'`,
+    sql`migrations = '{0001_baseline}', views_hash = 'x'`,
+  ]) {
+    await set(later);
+    await expect(requireCurrentSchema(db)).rejects.toThrow(newer);
+    await expect(migrateToLatest(db)).rejects.toThrow(newer);
+  }
 });

@@ -19,7 +19,7 @@ await runStatement(directUrl, "create table public.note (text text)");
 
 /** Opens the database through a front that injects faults, with time limits that a test can wait for. */
 async function open(decideFault: DecideFault, statementMs = () => 300, giveUp?: AbortSignal): Promise<Database> {
-  const front = await startPostgresFront(url, { who: "test", decideFault });
+  const front = await startPostgresFront(url, { decideFault });
   const pool = new pg.Pool({ connectionString: front.url, max: 1 });
   pool.on("connect", (client) => client.on("error", () => {}));
   const limited = poolWithTimeouts(pool, statementMs, giveUp);
@@ -86,32 +86,23 @@ test("after a timeout nothing more is sent on the connection, not even a rollbac
   expect(sent).toBe(2);
 });
 
-test("a transaction in which a statement got no answer is repeated, and stored once", async () => {
-  const db = await open(dropAt("insert into public.note", "back"));
+test.for([
+  ["a statement", "insert into public.note", "back"],
+  ["a COMMIT that did not arrive", "commit", "out"],
+  ["a COMMIT that was executed", "commit", "back"],
+] as const)("a transaction in which %s got no answer is repeated, and stored once", async ([what, text, side]) => {
+  const db = await open(dropAt(text, side));
+  let attempts = 0;
 
   await inTransaction(db, async (tx) => {
-    await insertNote("statement").execute(tx);
+    attempts++;
+    const { rows } = await sql`select from public.note where text = ${what}`.execute(tx);
+    if (rows.length === 0) await insertNote(what).execute(tx);
   });
 
-  expect(await countNotes("statement")).toBe(1);
+  expect(attempts).toBe(2);
+  expect(await countNotes(what)).toBe(1);
 });
-
-test.for(["out", "back"] as const)(
-  "after a COMMIT without an answer, which may have been executed, the transaction is repeated (%s)",
-  async (side) => {
-    const db = await open(dropAt("commit", side));
-    let attempts = 0;
-
-    await inTransaction(db, async (tx) => {
-      attempts++;
-      const { rows } = await sql`select from public.note where text = ${`commit ${side}`}`.execute(tx);
-      if (rows.length === 0) await insertNote(`commit ${side}`).execute(tx);
-    });
-
-    expect(attempts).toBe(2);
-    expect(await countNotes(`commit ${side}`)).toBe(1);
-  },
-);
 
 test("the limits of a transaction are sent with its BEGIN", async () => {
   const sent: string[] = [];

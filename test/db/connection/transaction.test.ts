@@ -18,16 +18,6 @@ async function noted(prefix: string): Promise<number> {
   return rows.length;
 }
 
-async function pidOf(tx: Database): Promise<number> {
-  const { rows } = await sql<{ pid: number }>`select pg_catalog.pg_backend_pid() as pid`.execute(tx);
-  return rows[0]?.pid ?? 0;
-}
-
-/** Returns when the server process has ended: by then its message to the client is on the way. */
-async function terminate(pid: number): Promise<void> {
-  await runStatement(url, `select pg_terminate_backend(${pid}, 10000)`);
-}
-
 test.each(["40001", "40P01", "55P03", "57014", "53300", "57P01", "57P03", "25006", "08006"])(
   "a transaction that the server ends with %s is repeated as a whole",
   async (code) => {
@@ -48,8 +38,9 @@ test("a connection that is lost during a statement is replaced, and the transact
     attempts++;
     await note("during").execute(tx);
     if (attempts > 1) return;
-    const pid = await pidOf(tx);
-    await Promise.all([sql`select pg_catalog.pg_sleep(60)`.execute(tx), terminate(pid)]);
+    const { rows } = await sql<{ pid: number }>`select pg_catalog.pg_backend_pid() as pid`.execute(tx);
+    const terminated = runStatement(url, `select pg_terminate_backend(${rows[0]?.pid}, 10000)`);
+    await Promise.all([sql`select pg_catalog.pg_sleep(60)`.execute(tx), terminated]);
   });
   expect(attempts).toBe(2);
   expect(await noted("during")).toBe(1);

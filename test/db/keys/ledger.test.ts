@@ -195,44 +195,32 @@ test.for([
   },
 );
 
-test("usableKeys returns the active key first, then the replaced ones, the newest first", async () => {
-  const { job, recordKey } = await newRotation(db);
-  const intents = [newIntent(), newIntent(), newIntent()];
-  for (const intentId of intents) await recordKey(intentId, "active");
-  const keys = await usableKeys(db, job.name, job.project.id);
-  expect(keys.map(({ intentId }) => intentId)).toEqual(intents.toReversed());
-});
-
-test("usableKeys leaves out pending, discarded and retired keys, and those of another project", async () => {
+test("usableKeys returns the active key of a project and then the replaced ones, the newest first, without other keys", async () => {
   const { job, recordKey, write } = await newRotation(db);
-  const [discarded, retired] = [newIntent(), newIntent()];
+  const [discarded, retired, third] = [newIntent(), newIntent(), newIntent()];
   await recordKey(discarded, "verified");
   await write({ kind: "discarded", intentId: discarded });
   await recordKey(retired, "draining");
   await write({ kind: "retired", intentId: retired });
+  await recordKey(third, "draining");
   await recordKey(newIntent(), "verified");
   const keys = await usableKeys(db, job.name, job.project.id);
-  expect(keys.map(({ intentId }) => intentId)).toEqual([`${retired}-successor`]);
+  expect(keys.map(({ intentId }) => intentId)).toEqual([`${third}-successor`, third, `${retired}-successor`]);
   expect(await usableKeys(db, job.name, "project-2")).toEqual([]);
 });
 
 test("rotationsWithKey contains a rotation once it has an active key", async () => {
-  const { job, recordKey } = await newRotation(db);
-  const intentId = newIntent();
-  await recordKey(intentId, "verified");
-  expect(await rotationsWithKey(db)).not.toContain(job.name);
-  const other = await newRotation(db);
-  await other.recordKey(newIntent(), "active");
-  expect(await rotationsWithKey(db)).toContain(other.job.name);
+  const { rotation, intentId } = await rotationWith("verified");
+  expect(await rotationsWithKey(db)).not.toContain(rotation.job.name);
+  await rotation.write({ kind: "active", intentId, isRollback: false });
+  expect(await rotationsWithKey(db)).toContain(rotation.job.name);
 });
 
 test("a key that is sealed with another master key is found and sealed anew once, with an event", async () => {
-  const { job, recordKey } = await newRotation(db);
-  const intentId = newIntent();
-  await recordKey(intentId, "active");
+  const { rotation, intentId } = await rotationWith("active");
   const found = (await sealedWithOtherMasterKey(db, "master-2")).find((each) => each.intentId === intentId);
   if (!found) throw new Error("the key was not found");
-  expect(found).toMatchObject({ rotation: job.name, masterKey: "master-1" });
+  expect(found).toMatchObject({ rotation: rotation.job.name, masterKey: "master-1" });
 
   for (const sealed of ["sealed anew", "sealed by another process that read the same"]) {
     await replaceSealed(db, found, { sealed, masterKey: "master-2", actor: "the test" });
