@@ -13,7 +13,6 @@ import { openKeyRing } from "../jobs/key-ring.ts";
 import { databaseUnreachable } from "../open-database.ts";
 import type { ProcessMetrics } from "../show/prometheus.ts";
 import type { Liveness } from "./liveness.ts";
-import { requireSecrets } from "./monitor-secrets.ts";
 
 /** `app.signal` aborts the claimed jobs. A worker that is told to stop aborts it only if they take longer than `drainSeconds`. */
 export type WorkerContext = ExportContext & { readonly queue: Queue };
@@ -54,7 +53,6 @@ export async function retryUntilReached<T>(app: App, liveness: Liveness, open: (
 /** Throws for whatever `openWorkerContext` would throw for, and writes nothing. */
 export async function requireStartable(app: App, config: Config, db: Database): Promise<void> {
   await requireCurrentSchema(db);
-  await requireSecrets(app, config);
   await openKeyRing(app, config, db);
 }
 
@@ -64,7 +62,6 @@ export async function openWorkerContext(
   db: Database,
   { metrics, liveness }: Pick<WorkerDeps, "metrics" | "liveness">,
 ): Promise<WorkerContext> {
-  await requireCurrentSchema(db);
   const options = { onAttempt: metrics.attemptEnded, waitMsMax: WAIT_MS_MAX };
   const context = await openExportContext(app, config, db, options);
   return { ...context, queue: await openQueue(db, app.log, liveness.reportDatabase) };
