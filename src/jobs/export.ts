@@ -84,7 +84,7 @@ export async function executePlan(
   const { runDay, due } = plan;
   // Before the first request: if the process ends in between, the days still show as missing.
   const seriesIds = new Set(plan.requests.map(({ series }) => seriesIdOf(ids, series)));
-  if (due) await markDue(db, [...seriesIds], { ...due, nextAt: nextOccurrence(job, await databaseNow(db)) });
+  if (due) await markDue(db, [...seriesIds], due, nextOccurrence(job, await databaseNow(db)));
   const runId = randomUUID();
   const log = app.log.child({ job: job.name, runId });
   log.info({ requests: plan.requests.length }, "export started");

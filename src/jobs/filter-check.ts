@@ -307,9 +307,8 @@ export function dayTotals(slices: readonly NormalisedSlice[]): DayTotals {
 /** `total` must have been read first: numbers grow between two readings, and never fall. */
 export function compareTotals(total: DayTotals, filtered: DayTotals): Effect {
   if (total.size === 0) return "no usage";
-  const days = [...total.keys()];
-  if (days.every((day) => !filtered.has(day))) return "empty";
-  return days.some((day) => isLess(filtered.get(day), total.get(day) ?? [])) ? "narrower" : "same";
+  if (total.keys().every((day) => !filtered.has(day))) return "empty";
+  return total.entries().some(([day, sums]) => isLess(filtered.get(day), sums)) ? "narrower" : "same";
 }
 
 function isLess(sums: readonly number[] | undefined, than: readonly number[]): boolean {

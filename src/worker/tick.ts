@@ -109,7 +109,7 @@ async function makeDaysDue(
   const today = dayOf(now);
   const series = seriesOf(job);
   const seriesIds = series.map((one) => seriesIdOf(ids, one));
-  await extendDue(tx, seriesIds, { ...dueDays(job, today), nextAt: nextOccurrence(job, now) });
+  await extendDue(tx, seriesIds, dueDays(job, today), nextOccurrence(job, now));
   const planned = Map.groupBy(series, ({ project }) => project.id);
   const slices = sliceCount({ window: windowOf(job, today) });
   return job.projects.map(({ id }) => ({ projectId: id, planned: slices * (planned.get(id)?.length ?? 0) }));

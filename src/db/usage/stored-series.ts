@@ -135,22 +135,18 @@ async function updatePeriods(tx: Tx): Promise<void> {
   `.execute(tx);
 }
 
-type NewlyDue = DueDays & {
-  /** When the day after `through` becomes due even if no run begins. Ignored if `through` is before yesterday. */
-  readonly nextAt?: Date | undefined;
-};
-
 /**
  * Extends the due days of these series. They are a range without holes, in which a day without a slice is missing. Older days extend the range
- * only if they adjoin it: otherwise one old day that a person picked would make every day since then due.
+ * only if they adjoin it: otherwise one old day that a person picked would make every day since then due. At `nextAt` the day after the due days
+ * becomes due even if no run begins; it is ignored if the due days end before yesterday.
  */
-export async function markDue(db: Database, seriesIds: readonly number[], due: NewlyDue): Promise<void> {
-  await inTransaction(db, (tx) => extendDue(tx, seriesIds, due));
+export async function markDue(db: Database, seriesIds: readonly number[], due: DueDays, nextAt?: Date): Promise<void> {
+  await inTransaction(db, (tx) => extendDue(tx, seriesIds, due, nextAt));
 }
 
 /** Does what markDue does, within a transaction of the caller. */
-export async function extendDue(tx: Tx, seriesIds: readonly number[], due: NewlyDue) {
-  const { first, oldestWindow, through, nextAt } = due;
+export async function extendDue(tx: Tx, seriesIds: readonly number[], due: DueDays, nextAt?: Date) {
+  const { first, oldestWindow, through } = due;
   await lockSeries(tx, seriesIds);
   const from = sql`${first ?? null}::date`;
   const next = sql`${nextAt ?? null}::timestamptz`;
