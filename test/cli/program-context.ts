@@ -2,7 +2,7 @@
 // its programs are ended, and its key must not be found in its outputs and files, and after a file's first test not anywhere.
 
 import { randomBytes } from "node:crypto";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtempDisposable, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { sql } from "kysely";
@@ -48,8 +48,7 @@ const NO_DATABASE = "postgres://nobody@127.0.0.1:1/nothing";
 export async function openProgramContext(env: Environment, limit: Pick<ProgramOptions, "timeoutMs"> = {}) {
   const opened = new AsyncDisposableStack();
   /** The working directory of the program, with its jobs.config.json. */
-  const folder = await mkdtemp(path.join(tmpdir(), "usage-export-test-"));
-  opened.defer(() => rm(folder, { recursive: true, force: true }));
+  const { path: folder } = opened.use(await mkdtempDisposable(path.join(tmpdir(), "usage-export-test-")));
   /** What must not be found after the test. */
   const secrets: string[] = [];
   /** The files that may contain a secret. */

@@ -1,7 +1,7 @@
 // Runs the program with many series, serves each series its own answer, and compares what the views show afterwards with what the
 // contract demands.
 
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtempDisposable, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { sql } from "kysely";
@@ -34,8 +34,7 @@ export async function askedSeries(dialect: Fixture["dialect"], slots: number) {
   await using opened = new AsyncDisposableStack();
   const database = opened.use(await copyDatabase());
   const db = opened.adopt(openPostgres(database.url), (db) => db.destroy());
-  const folder = await mkdtemp(path.join(tmpdir(), "usage-export-faults-"));
-  opened.defer(() => rm(folder, { recursive: true }));
+  const { path: folder } = opened.use(await mkdtempDisposable(path.join(tmpdir(), "usage-export-faults-")));
   const series = new Map<string, Series>();
   let cases = new Map<string, Case>();
 

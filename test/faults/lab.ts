@@ -2,7 +2,7 @@
 // cases stored. Each case has a copy of that database, a front before the service, and a front before the database for each program.
 
 import { randomBytes } from "node:crypto";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtempDisposable, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll } from "vitest";
@@ -139,8 +139,7 @@ export async function openCase(
   const { directUrl: url } = database ?? opened.use(await copyDatabase(lab.baseline));
   const db = openPostgres(url);
   opened.defer(() => db.destroy());
-  const folder = await mkdtemp(path.join(tmpdir(), "usage-export-fault-"));
-  opened.defer(() => rm(folder, { recursive: true, force: true }));
+  const { path: folder } = opened.use(await mkdtempDisposable(path.join(tmpdir(), "usage-export-fault-")));
   const decideFault: DecideFault = (event) => context.decideFault(event);
   const ownHistory = history ?? historyAfter(lab.history);
   const front = opened.use(

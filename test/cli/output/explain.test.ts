@@ -76,13 +76,15 @@ test("names are cut to one line of the table, and can't turn the text around", a
   expect(table).toMatch(/ \+2 {2}new\n/);
 });
 
-test("if there is nothing to explain, it says so", async ({ context }) => {
+test("if there is nothing to explain, it says so, and of cost what it needs", async ({ context }) => {
   expect(await context.run(["explain", "--day", today])).toMatchObject({ status: 0 });
   const { status, stdout } = await context.run(["explain", "--day", "2026-03-02"]);
   expect(stdout).toBe(
     "No usage of this kind is stored for 2026-03-02 or 2026-02-23; usage-export status says what is missing.\n",
   );
   expect(status).toBe(0);
+  const needs = expect.stringContaining('or "prices" in the configuration and usage that is read by model');
+  expect(await context.run(["explain", "--metric", "cost"])).toMatchObject({ status: 0, stdout: needs });
 });
 
 test("a project that is not stored is refused, with the name that is nearest", async ({ context }) => {
@@ -119,12 +121,6 @@ test("with billing only the projects without it are estimated", async ({ context
   expect(stdout).toMatch(/\ntotal +1.5 +1.7500000000000000000000000025 +\+0.2500000000000000000000000025\n/);
   expect(stdout).toContain(`Estimated cost rose by 200%, from $5.00 (${WEEK_BEFORE}) to $15.00 (${YESTERDAY})`);
   expect(stdout).toContain("Projects in it: other.");
-});
-
-test("cost without prices says what it needs", async ({ context }) => {
-  const { status, stdout } = await context.run(["explain", "--day", yesterday, "--metric", "cost"]);
-  expect(status).toBe(0);
-  expect(stdout).toContain('or "prices" in the configuration and usage that is read by model');
 });
 
 test("of two projects that had one name, the one that is still read is explained", async ({ context }) => {
