@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { pino } from "pino";
 import { expect, test } from "vitest";
 import { sleep } from "../src/async.ts";
-import { LIVE_MS } from "../src/db/calling-processes.ts";
+import { LIVE_MS, storedPauses, storePause } from "../src/db/calling-processes.ts";
 import { openPostgres } from "../src/db/connection/database.ts";
 import { fairSlots, sharedRate } from "../src/open-service.ts";
 import { testDatabase } from "./support/database.ts";
@@ -79,4 +79,10 @@ test("after one process is asked for a pause, other processes pause calls with t
   await expect(second.rate.acquire({ ...CALLER, waitMsMax: 1_000 }, limit())).rejects.toThrow("again in");
   expect(calling.isValid()).toBe(true);
   calling.release();
+});
+
+test("a pause that is asked for later and is shorter does not end a longer one", async () => {
+  for (const ms of [60_000, 1_000]) await storePause(database.db, "env LONG", ms);
+  const pause = (await storedPauses(database.db)).find(({ key }) => key === "env LONG");
+  expect(Number(pause?.until) - Date.now()).toBeGreaterThan(50_000);
 });

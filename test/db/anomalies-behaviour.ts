@@ -209,8 +209,13 @@ export function testAnomalies(db: Database): void {
   });
 
   test("an unusual day without a later usual one is over after 14 days", async () => {
-    const { project } = await seriesWith({ 4: "5000" });
+    const { project, seriesId } = await seriesWith({ 4: "5000" });
     await judge();
+    // A usual day of a filter says nothing of the project.
+    await sql`
+      insert into usage_export.judged_day (project_id, filter_key, usage_date, series_id, verdict, judged_at, is_final)
+      values (${project.id}, 'other', ${back(3)}, ${seriesId}, 'normal', now() + interval '13 hours', true)
+    `.execute(db);
     await letPass(13 * 24);
     expect(await openIn(project)).toHaveLength(1);
     await letPass(2 * 24);

@@ -71,6 +71,13 @@ export function testNotificationClaims(db: Database): void {
     expect(await claimNotification(db, subject, await lastSentOf(subject))).toBeUndefined();
   });
 
+  test("a notification about many subjects marks each of them, also one about which another was sent before", async () => {
+    const [known, other, many] = [newSubject(), newSubject(), newSubject()];
+    await markSent(db, { subject: known, state: "well" }, await claimed(known));
+    await markSent(db, { subject: many, state: "wrong", covers: [known, other] }, await claimed(many));
+    for (const subject of [known, other]) expect(await lastSentOf(subject)).toMatchObject({ state: "wrong" });
+  });
+
   test("a replica can't claim with a state read before two more notifications, even if the state is the same again", async () => {
     const subject = newSubject();
     await markSent(db, { subject, state: "well" }, await claimed(subject));

@@ -107,6 +107,8 @@ test("bi.usage_forecast has one row a metric with usage, of the series by none",
   const numbers = ["amount", "forecast", "low", "high", "amount_before"].map((name) => Number(rows[1]?.[name]));
   const month = 100 * monthDays.length;
   expect(numbers).toEqual([100 * daysOver, month, month, month, 100 * daysBefore]);
+  await sql`delete from usage_export.slice where usage_date = ${addDays(monthStart, -1)}::date`.execute(db);
+  expect(await view(db, "usage_forecast", project)).toMatchObject([{ amount_before: null }, { amount_before: null }]);
 });
 
 test("bi.usage_forecast does not take the first reading of a day for all of its usage", async () => {
