@@ -70,7 +70,7 @@ export const SABOTAGES: readonly Sabotage[] = [
   },
   {
     name: "groups that an answer no longer has stay visible",
-    file: "src/db/usage/merge-rows.ts",
+    file: "src/db/usage/stored-slices.ts",
     replace: "(i.group_id is null and not s.gone)",
     by: "false",
     noticedBy: ["test/db/usage/merge-model.test.ts", "after any sequence of readings"],

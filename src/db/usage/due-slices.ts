@@ -8,7 +8,7 @@ import type { Series } from "../../usage/series.ts";
 import type { SliceStatus } from "../../usage/slice-decision.ts";
 import type { Database } from "../connection/database.ts";
 import type { Tx } from "../connection/transaction.ts";
-import { numbersArray } from "./merge-rows.ts";
+import { numbersArray } from "./stored-slices.ts";
 
 /** The statuses of the days of a range. A past day that was read only before it ended is missing. */
 export async function sliceStatuses(db: Database, series: readonly Series[], { start, end }: Window) {

@@ -7,8 +7,7 @@ import { type FanOut, filterKey, type Series, seriesKey } from "../../usage/seri
 import type { Database } from "../connection/database.ts";
 import { inTransaction, storeConfigured, type Tx } from "../connection/transaction.ts";
 import { deleteUndatedFailures } from "./failures.ts";
-import { numbersArray } from "./merge-rows.ts";
-import { changedNow } from "./stored-slices.ts";
+import { changedNow, numbersArray } from "./stored-slices.ts";
 
 /**
  * Registers the configured series, and retires those that are no longer configured. A retired series keeps its numbers, and its days no longer

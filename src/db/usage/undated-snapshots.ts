@@ -8,8 +8,8 @@ import type { SnapshotDecision, StoredSnapshot } from "../../usage/slice-decisio
 import type { Database } from "../connection/database.ts";
 import type { Tx } from "../connection/transaction.ts";
 import { deleteUndatedFailures } from "./failures.ts";
-import { type GroupIds, metricColumns, selectIncoming } from "./merge-rows.ts";
 import { lockSeries } from "./stored-series.ts";
+import { type GroupIds, metricColumns, selectIncoming } from "./stored-slices.ts";
 
 /** The newest snapshot of a series; `contentNo` is the number of the snapshot whose rows it shares. */
 type NewestSnapshot = StoredSnapshot & { readonly snapshotNo: number; readonly contentNo: number };

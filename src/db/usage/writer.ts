@@ -24,11 +24,12 @@ import { type Database, databaseNow } from "../connection/database.ts";
 import { isDatabaseFailure } from "../connection/errors.ts";
 import { inTransaction, type Tx } from "../connection/transaction.ts";
 import { endProjects, type ProjectEnd, type StoredRun } from "../jobs/runs.ts";
-import { internGroups, mergeRows } from "./merge-rows.ts";
 import { extendDueByAnswer } from "./stored-series.ts";
 import {
   type DecidedSlice,
+  internGroups,
   lockSlices,
+  mergeRows,
   readSlices,
   type SliceRef,
   StaleRead,
