@@ -62,8 +62,15 @@ export function usedFigures({ total, cost, figures }: Overview) {
   ];
 }
 
+/** Whether an incomplete day has any number. Otherwise none is too low. */
+export function hasTooLowNumbers({ lacking, days, groups, otherByDay }: Answer): boolean {
+  const amounts = [...groups.map(({ byDay }) => byDay), otherByDay];
+  return days.some(({ day }, i) => lacking.incompleteDays.includes(day) && amounts.some((byDay) => byDay?.[i] != null));
+}
+
 /** "The numbers of Nov 20 – 22, 2026 are too low: not all of it could be read." */
-function lackingSentence({ lacking, days, groups }: Answer): string | undefined {
+function lackingSentence(answer: Answer): string | undefined {
+  const { lacking, days } = answer;
   const { incompleteDays, unreadDays } = lacking;
   const lackingDays = [...incompleteDays, ...unreadDays];
   const [first, last] = [lackingDays[0], lackingDays.at(-1)];
@@ -71,10 +78,7 @@ function lackingSentence({ lacking, days, groups }: Answer): string | undefined 
   if (lackingDays.length === days.length && incompleteDays.length === 0) return "None of these days was read.";
   const which = daysText(lackingDays);
   if (incompleteDays.length > 0) {
-    const hasNumbers = days.some(
-      ({ day }, i) => incompleteDays.includes(day) && groups.some(({ byDay }) => (byDay?.[i] ?? null) !== null),
-    );
-    return hasNumbers
+    return hasTooLowNumbers(answer)
       ? `The numbers of ${which} are too low: not all of it could be read.`
       : `There are no numbers for ${which}, which could not be read.`;
   }
@@ -314,7 +318,7 @@ function contributors(measure: Measure, { grouping, parts }: ChangeSplit): strin
 
 /** The name of a group in plain text. Groups with one label are told apart. */
 export function groupName(grouping: string, part: ChangePart, among: readonly ChangePart[]): string {
-  return part.label === null ? (part.group ?? "(no value)") : nameOf(grouping, part, among);
+  return part.label === null && part.group === null ? "(no value)" : nameOf(grouping, part, among);
 }
 
 /** The name of a part that is no group. */

@@ -92,7 +92,7 @@ test("models without a price are those of the answer: not days that were not rea
     lacking: { unpricedModels: 0, incompleteDays: [back(3), back(2)] },
   });
   const page = await pageAt(query);
-  expect(page).toContain("Too low:");
+  expect(page).toContain("No numbers for");
   expect(page).not.toContain("Not in the cost");
 
   await forgetAll(db);

@@ -162,10 +162,10 @@ function leadHtml([first, ...others]: readonly string[]): Html | undefined {
 
 /** Names the failure that goes on, and since when there is no data; undefined if the newest day is there, or if no failure goes on. */
 function troubleOf({ total, period }: Overview, { causes }: HealthState): string | undefined {
-  // The refused key of another project says nothing about a project alone.
+  // A refusal of billing alone is never why usage is lacking, and the refused key of another project is not why a project alone lacks it.
   const isOfOther = (name: string | null) =>
     name !== null && total.question.project !== null && !total.projects.includes(name);
-  const cause = causes.find(({ project }) => !isOfOther(project));
+  const cause = causes.find(({ project, isBillingRefused }) => !isBillingRefused && !isOfOther(project));
   const newest = total.days.findLast(({ state }) => state === "final" || state === "settling");
   if (!cause || newest?.day === total.days.at(-1)?.day) return undefined;
   const what = newest ? `no new data since ${dayLabel(newest.day)}` : `there is no data for ${periodText(period)}`;

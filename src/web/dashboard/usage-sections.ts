@@ -31,7 +31,7 @@ import {
   optionHtml,
   sqlHtml,
 } from "../../show/html.ts";
-import { lackingSentences, reasonSentences, whyNotCompared } from "../../show/sentences.ts";
+import { hasTooLowNumbers, lackingSentences, reasonSentences, whyNotCompared } from "../../show/sentences.ts";
 import { present } from "../../text.ts";
 import { addsUp, groupingNoun } from "../../usage/dimensions.ts";
 import { METRICS } from "../../usage/metrics.ts";
@@ -157,15 +157,13 @@ function lackingHtml(answer: Answer, view: View): Html {
   const settling = days.filter(({ state }) => state === "settling").map(({ day }) => day);
   const hasAmounts = groups.length > 0 || total?.amount;
   const why = hasAmounts ? whyNotCompared(answer) : undefined;
-  const [title, reason] =
-    groups.length > 0
-      ? ["Too low:", " (hatched), which could not be read in full."]
-      : ["No numbers for", ", which could not be read."];
+  const hatched = groups.length > 0 ? " (hatched)" : "";
+  const [title, inFull] = hasTooLowNumbers(answer) ? ["Too low:", " in full"] : ["No numbers for", ""];
   const notes = present<HtmlValue>([
     incompleteDays.length > 0 &&
-      html`<b class="flag">${title} ${daysText(incompleteDays)}</b>${reason} <a href="${pageHref("health", view)}">Data health</a> says why.`,
+      html`<b class="flag">${title} ${daysText(incompleteDays)}</b>${hatched}, which could not be read${inFull}. <a href="${pageHref("health", view)}">Data health</a> says why.`,
     unreadDays.length > 0 &&
-      `Not read: ${daysText(unreadDays)}${groups.length > 0 ? " (hatched)" : ""}, as the export began later or these days are not due yet.`,
+      `Not read: ${daysText(unreadDays)}${hatched}, as the export began later or these days are not due yet.`,
     ...lackingSentences(lacking),
     why,
   ]);

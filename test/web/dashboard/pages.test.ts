@@ -92,7 +92,8 @@ test("the overview of a project begins with a failure of its own, and not of ano
   const saidOf = (project: string | null) => {
     const total = makeAnswer({ question: { grouping: "none", project } });
     const days = total.days.map((one, i) => ({ ...one, state: i < 27 ? one.state : ("unread" as const) }));
-    return textOf(pageOf("overview", { total: { ...total, days } }, { health: { causes: [refused, failing] } }));
+    const causes = [{ ...refused, isBillingRefused: true, project: "production" }, refused, failing];
+    return textOf(pageOf("overview", { total: { ...total, days } }, { health: { causes } }));
   };
   expect(saidOf(null)).toContain("The service refuses the API key of staging: no new data since Mar 8.");
   expect(saidOf("project-1")).toContain("The service fails (503): no new data since Mar 8.");
