@@ -1,7 +1,7 @@
 // Which notifications follow from the conditions and from what was sent before.
 
 import { expect, test } from "vitest";
-import type { HealthFacts } from "../../src/facts/conditions.ts";
+import { type HealthFacts, TRAITS } from "../../src/facts/conditions.ts";
 import { notificationsOf, type Phase, sanitizeText, senderSuffix } from "../../src/show/notification.ts";
 import { FAILED_RUN, healthState, jobLine, makeBudgetUse, NOW, rotationLine } from "./sample-health-state.ts";
 
@@ -100,6 +100,12 @@ test("several causes with one code are one notification, for which one that is n
   const text = expect.stringMatching(/^The service is not reachable since .*; the service is not reachable since /);
   expect(notified({ causes, slices })).toMatchObject([{ subject: "failed unavailable", text }]);
   expect(notified({ causes: causes.slice(0, 1), slices: { ...slices, failed: 1 } })).toEqual([]);
+});
+
+const ENDING = Object.entries(TRAITS).filter(([name, traits]) => name !== "budget" && !("isQuiet" in traits));
+
+test.each(ENDING)("the end of a condition %s is sent, as its name begins with no word for what never ends", (name) => {
+  expect(notified({}, { [`${name} one`]: "wrong" })).toMatchObject([{ state: "well" }]);
 });
 
 test("the end of a condition is sent with its name", () => {
