@@ -1,9 +1,9 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import os from "node:os";
+import { writeFile } from "node:fs/promises";
 import path from "node:path";
 import fc from "fast-check";
 import { afterAll, expect, test } from "vitest";
 import { loadConfig } from "../../src/config/config.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 import { errorsFor, messageFor, parse, parseText, SAMPLE, sampleWith } from "./sample-config.ts";
 
 const MINIMAL = {
@@ -211,8 +211,7 @@ test("a feature named file is not taken for the file of a secret", () => {
   expect(parse({ ...MINIMAL, exports }).exports[0]?.filters[0]?.features).toEqual(features);
 });
 
-const folder = await mkdtemp(path.join(os.tmpdir(), "usage-export-config-"));
-afterAll(() => rm(folder, { recursive: true }));
+const folder = temporaryFolder(afterAll);
 
 async function writeConfig(name: string, content: string | Uint8Array): Promise<string> {
   await writeFile(path.join(folder, name), content);

@@ -1,21 +1,20 @@
 // Secrets are read from where the configuration says, and no message has any part of one.
 
 import { spawnSync } from "node:child_process";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import os from "node:os";
+import { writeFile } from "node:fs/promises";
 import path from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { openApp } from "../../src/app.ts";
 import { neededKeys, readSecret, requireReadable, secretOf } from "../../src/config/secrets.ts";
 import { readMonitorSecrets } from "../../src/worker/monitor-secrets.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 import { parseText, SAMPLE } from "./sample-config.ts";
 
 const VARIABLE = { env: "SECRET" } as const;
 const WORD = "open-sesame-open";
 const ADDRESS = `https://hooks.example.com/services/${WORD}`;
 
-const folder = await mkdtemp(path.join(os.tmpdir(), "usage-export-secrets-"));
-afterAll(() => rm(folder, { recursive: true }));
+const folder = temporaryFolder(afterAll);
 
 test.each([
   ["key", WORD, ""],

@@ -3,7 +3,6 @@
 
 import { execFile } from "node:child_process";
 import fs from "node:fs";
-import os from "node:os";
 import path from "node:path";
 import { promisify } from "node:util";
 import type { Command } from "commander";
@@ -17,6 +16,7 @@ import { testMetrics } from "../health/test-metrics.ts";
 import { copyDatabase, testDatabase } from "../support/database.ts";
 import { startEmulator } from "../support/emulator.ts";
 import { MAIN } from "../support/program.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const ROOT = path.join(import.meta.dirname, "../..");
 const README_BYTES_MAX = 9_000;
@@ -161,8 +161,7 @@ test("the README's configuration and commands work, with a service and an empty 
   const consoleKeys = [{ secret: key, projectId: "trial", scopes: ["project:read", "usage:read"] }];
   await using emulator = await startEmulator({ consoleKeys });
   await using copy = await copyDatabase();
-  const folder = fs.mkdtempSync(path.join(os.tmpdir(), "usage-export-docs-"));
-  onTestFinished(() => fs.rmSync(folder, { recursive: true }));
+  const folder = temporaryFolder(onTestFinished);
   const [config = ""] = blocksOf("README.md", "json");
   const forEmulator = config.replace("https://api.deepgram.com", emulator.url).replace('"PROJECT_ID"', '"trial"');
   fs.writeFileSync(path.join(folder, "jobs.config.json"), forEmulator);

@@ -1,14 +1,12 @@
 import { appendFileSync, readFileSync, writeFileSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
-import os from "node:os";
 import path from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { errorText } from "../../src/errors.ts";
 import { openStaticKeys } from "../../src/jobs/key-ring.ts";
 import { Scrubber } from "../../src/secret.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
-const folder = await mkdtemp(path.join(os.tmpdir(), "usage-export-key-commands-"));
-afterAll(() => rm(folder, { recursive: true }));
+const folder = temporaryFolder(afterAll);
 
 const KEY = "e".repeat(40);
 const NEW_KEY = "f".repeat(40);

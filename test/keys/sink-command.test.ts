@@ -1,12 +1,11 @@
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { afterAll, expect, onTestFinished, test } from "vitest";
 import { deliverKey, testSink } from "../../src/keys/sinks.ts";
 import { Secret } from "../../src/secret.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
-const folder = await mkdtemp(path.join(tmpdir(), "usage-export-key-command-"));
-afterAll(() => rm(folder, { recursive: true }));
+const folder = temporaryFolder(afterAll);
 
 const KEY = new Secret("c".repeat(40));
 

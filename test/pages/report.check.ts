@@ -1,7 +1,6 @@
 // The file to send on, in a real browser: it draws its charts without a server, asks for nothing, and nothing in it runs but its script.
 
 import fs from "node:fs";
-import os from "node:os";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, expect, test } from "vitest";
@@ -11,13 +10,13 @@ import { renderReport } from "../../src/web/dashboard/pages.ts";
 import { makeAnswer, makeOverview } from "../facts/sample-facts.ts";
 import { makeBudgetUse } from "../health/sample-health-state.ts";
 import { HOSTILE_NAMES } from "../show/hostile-names.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 import { axeFindings } from "./axe.ts";
 import { openBrowser, openPage, SCREENS, savePicture, sideways } from "./browser.ts";
 import { expectPrintable, walkWithKeyboard } from "./walk.ts";
 
 const browser = await openBrowser();
-const folder = fs.mkdtempSync(path.join(os.tmpdir(), "report-check-"));
-afterAll(() => fs.rmSync(folder, { recursive: true }));
+const folder = temporaryFolder(afterAll);
 const { body: script } = await scriptPage();
 
 function save(name: string, overview: Overview): string {

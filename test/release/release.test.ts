@@ -2,15 +2,14 @@
 
 import { execFileSync, spawnSync } from "node:child_process";
 import fs from "node:fs";
-import os from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const ROOT = path.join(import.meta.dirname, "../..");
-let repository: string;
+const repository = temporaryFolder(afterAll);
 
 beforeAll(() => {
-  repository = fs.mkdtempSync(path.join(os.tmpdir(), "usage-export-release-"));
   fs.mkdirSync(path.join(repository, "tools"));
   for (const tool of ["tools/release.ts", "tools/publishable.ts"]) {
     fs.copyFileSync(path.join(ROOT, tool), path.join(repository, tool));
@@ -23,8 +22,6 @@ beforeAll(() => {
   git("config", "user.email", "test@localhost");
   commit();
 });
-
-afterAll(() => fs.rmSync(repository, { recursive: true }));
 
 test("a release needs a folder", () => {
   expect(release()).toMatchObject({ status: 1, stderr: expect.stringContaining("expected a folder") });
@@ -61,7 +58,7 @@ test("where the checks pass there are a tarball, its bill of materials and a tag
   write(".ci/run", "#!/bin/sh\nexit 0\n", 0o755);
   execFileSync("npm", ["install", "--package-lock-only"], { cwd: repository });
   commit();
-  const output = newFolder();
+  const output = temporaryFolder(onTestFinished);
   expect(release(output)).toMatchObject({ status: 0, stdout: expect.stringContaining("git push origin v1.2.3") });
   expect(fs.readdirSync(output).sort()).toEqual(MADE);
   expect(git("tag", "--list")).toBe("v1.2.3");
@@ -70,7 +67,7 @@ test("where the checks pass there are a tarball, its bill of materials and a tag
 test("for a tag that was checked elsewhere only the files are made, if it is the tag of the version", () => {
   write(".ci/run", "#!/bin/sh\nexit 1\n", 0o755);
   commit();
-  const output = newFolder();
+  const output = temporaryFolder(onTestFinished);
   expect(release("--tagged", "v1.2.4", output)).toMatchObject({ status: 1, stderr: expect.stringContaining("1.2.3") });
   expect(release("--tagged", "v1.2.3", output)).toMatchObject({ status: 0 });
   expect(fs.readdirSync(output).sort()).toEqual(MADE);
@@ -90,12 +87,6 @@ test("what is missing before publication is named, and docs/releasing.md says ho
   write("LICENSE", "MIT");
   expect(run("tools/publishable.ts")).toMatchObject({ status: 0, stdout: "usage-export 1.2.3 can be published\n" });
 });
-
-function newFolder(): string {
-  const folder = fs.mkdtempSync(path.join(os.tmpdir(), "usage-export-released-"));
-  onTestFinished(() => fs.rmSync(folder, { recursive: true }));
-  return folder;
-}
 
 function release(...args: string[]) {
   return run("tools/release.ts", ...args);

@@ -1,12 +1,12 @@
 // How a changed configuration is noticed and checked while the worker runs: the files of a real folder, and every way in which they change.
 
-import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, rename, rm, symlink, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { test as base, expect } from "vitest";
 import { openApp } from "../../src/app.ts";
 import { loadForWorker, openReloader } from "../../src/worker/reload.ts";
 import { smallConfig } from "../cli/small-config.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const READ_EVERY_MS = 10;
 const ENV = { USAGE_EXPORT_KEY: "0123456789abcdef0123456789abcdef", LOG_LEVEL: "fatal" };
@@ -16,8 +16,7 @@ function configText(requestsPerSecond: number, rest: object = {}): string {
   return JSON.stringify({ ...smallConfig("http://127.0.0.1:1", { service: { requestsPerSecond } }), ...rest });
 }
 
-async function openFolder() {
-  const folder = await mkdtemp(path.join(tmpdir(), "usage-export-test-"));
+async function openFolder(folder: string) {
   const file = path.join(folder, "jobs.config.json");
   // In one step, so that the reloader never reads a half of it.
   const write = async (text: string) => {
@@ -49,11 +48,8 @@ async function openFolder() {
 
 const test = base.extend<{ opened: Awaited<ReturnType<typeof openFolder>> }>({
   opened: async ({ onTestFinished }, use) => {
-    const opened = await openFolder();
-    onTestFinished(async () => {
-      await opened.reloader[Symbol.asyncDispose]();
-      await rm(opened.folder, { recursive: true });
-    });
+    const opened = await openFolder(temporaryFolder(onTestFinished));
+    onTestFinished(() => opened.reloader[Symbol.asyncDispose]());
     await use(opened);
   },
 });
