@@ -22,7 +22,7 @@ function stored(part: Partial<StoredJob> = {}): StoredJob {
 }
 
 test("a job runs next at the first scheduled time after now", () => {
-  expect(nextOccurrence(DAILY, at("18T02:14:59"))).toEqual(at("18T02:15:00"));
+  expect(nextOccurrence(DAILY, at("18T02:14:59.999"))).toEqual(at("18T02:15:00"));
   expect(nextOccurrence(DAILY, at("18T02:15:00"))).toEqual(at("19T02:15:00"));
 });
 
@@ -176,13 +176,6 @@ test.each([
   ["before the time comes again, every hour", HOURLY, "2026-10-25T01:29:59Z", "2026-10-25T01:30Z"],
 ])("the next occurrence in Vienna, %s", (_case, schedule, after, expected) => {
   expect(short(nextOccurrence({ schedule, timezone: "Europe/Vienna" }, new Date(after)) ?? new Date(0))).toBe(expected);
-});
-
-test("the next occurrence is always after the given moment, not at it", () => {
-  const daily = { schedule: "15 2 * * *", timezone: "UTC" };
-  const moment = new Date("2026-03-29T02:15:00Z");
-  expect(nextOccurrence(daily, new Date(moment.getTime() - 1))).toEqual(moment);
-  expect(nextOccurrence(daily, moment)).toEqual(new Date("2026-03-30T02:15:00Z"));
 });
 
 test("nextOccurrences returns as many occurrences as are asked for", () => {

@@ -115,20 +115,24 @@ test("without a window, an answer may name at most ten years of days", () => {
   expect(() => daysCovered("0001-01-01", RUN_DAY)).toThrow("got 0001-01-01 to 2026-03-18");
 });
 
-test("without a window, a period that begins after tomorrow is refused, and one that has begun is cut at the day of the run", () => {
-  const until = (start: string, end: string) => coveredDays(undefined, { start, end }, [], RUN_DAY);
-  expect(() => until("2026-03-20", "2026-03-20")).toThrow("got 2026-03-20 to 2026-03-20");
-  expect(() => until("2026-03-20", "2026-03-31")).toThrow("got 2026-03-31 to 2026-03-31");
-  expect(until("2026-03-01", "2026-03-31")).toEqual([RUN_DAY]);
-  expect(until(RUN_DAY, "2026-03-31")).toEqual([RUN_DAY]);
+const covered = (start: string, end: string, rows: readonly string[] = []) =>
+  coveredDays(undefined, { start, end }, rows, RUN_DAY);
+
+test.each<[string, string, string, readonly string[], readonly string[]]>([
+  ["end of its period", "2026-03-01", "2026-03-17", ["2026-03-16"], ["2026-03-16", "2026-03-17"]],
+  ["day of the run, the end", "2026-03-01", RUN_DAY, ["2026-03-16"], ["2026-03-16", "2026-03-17", RUN_DAY]],
+  ["day of the run, before the end", "2026-03-01", "2026-03-31", ["2026-03-17"], ["2026-03-17", RUN_DAY]],
+  ["day of the run, without rows", "2026-03-01", "2026-03-31", [], [RUN_DAY]],
+  ["day of the run, the start", RUN_DAY, "2026-03-31", [], [RUN_DAY]],
+  ["newest day of the rows, beyond it", "2026-03-01", "2026-03-31", [TOMORROW], [TOMORROW]],
+  ["newest day of the rows, the start", TOMORROW, "2026-03-31", [TOMORROW], [TOMORROW]],
+])("without a window, an answer covers the days from its first row to the %s", (_, start, end, rows, days) => {
+  expect(covered(start, end, rows)).toEqual(days);
 });
 
-test.each([
-  ["is beyond today and cut there", "2026-03-01"],
-  ["begins tomorrow", TOMORROW],
-])("without a window, the newest day of the rows is covered if the answer's period %s", (_, start) => {
-  const covered = coveredDays(undefined, { start, end: "2026-03-31" }, [TOMORROW], RUN_DAY);
-  expect(covered).toEqual([TOMORROW]);
+test("without a window, a period that begins after tomorrow is refused", () => {
+  expect(() => covered("2026-03-20", "2026-03-20")).toThrow("got 2026-03-20 to 2026-03-20");
+  expect(() => covered("2026-03-20", "2026-03-31")).toThrow("got 2026-03-31 to 2026-03-31");
 });
 
 test("the emptied days are those from the oldest stored day to the day before the first covered one", () => {

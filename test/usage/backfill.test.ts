@@ -53,20 +53,13 @@ test("a series that two jobs read is read once, by the first", () => {
   ]);
 });
 
-const JANUARY = { start: "2025-01-01", end: "2025-01-31" };
-
-test.each<[string, BackfillMode, Window, unknown]>([
-  ["up to yesterday is due", "missing", WEEK, { first: WEEK.start, oldestWindow: WEEK, through: WEEK.end }],
-  [
-    "of old days has no first due day",
-    "all",
-    JANUARY,
-    { first: undefined, oldestWindow: JANUARY, through: JANUARY.end },
-  ],
-  ["whose failed days are read again makes no further day due", "failed", WEEK, undefined],
-])("a range %s", (_, only, range, due) => {
-  const slices = known({ none: { [range.end]: only === "failed" ? "failed" : "complete" } });
-  const [first] = planBackfill(jobsWithSeries([sampleJob()], {}), range, only, slices, TODAY);
+test.each<[BackfillMode, unknown]>([
+  ["missing", { first: WEEK.start, oldestWindow: WEEK, through: WEEK.end }],
+  ["all", { first: WEEK.start, oldestWindow: WEEK, through: WEEK.end }],
+  ["failed", undefined],
+])("a backfill of %s days makes its whole range due, unless failed days are read again", (only, due) => {
+  const slices = known({ none: { [WEEK.end]: only === "failed" ? "failed" : "complete" } });
+  const [first] = planBackfill(jobsWithSeries([sampleJob()], {}), WEEK, only, slices, TODAY);
   expect(first?.plan).toMatchObject({ runDay: TODAY, due });
 });
 

@@ -40,14 +40,6 @@ test("each day of the window is a slice with its rows, even a day without rows",
   ]);
 });
 
-test("rows belong to the days that they name, whatever their order", () => {
-  const results = [sampleRow(SECOND, {}, { requests: 2 }), sampleRow(FIRST, {}, { requests: 1 })];
-  expect(requestsByDay(normalise(sampleRequest("none"), sampleAnswer(results), RUN_DAY).slices)).toEqual({
-    [FIRST]: ["1"],
-    [SECOND]: ["2"],
-  });
-});
-
 test.each<[string, Record<string, unknown>, string | null]>([
   ["a text", { grouping: { ...ONE_DAY, model: "nova" } }, "nova"],
   ["an array", { grouping: { ...ONE_DAY, model: ["nova"] } }, "nova"],
@@ -123,15 +115,6 @@ test("without a window, all days from the first row to the last are covered, eve
     "2026-03-13": [],
     "2026-03-14": ["2"],
   });
-});
-
-test("without a window, the covered days go to the end of the answer's period, but not beyond the day of the run", () => {
-  const results = [sampleRow("2026-03-16")];
-  const until = (end: string) =>
-    Object.keys(requestsByDay(normalise(windowless("none"), { start: "2026-03-01", end, results }, RUN_DAY).slices));
-  expect(until("2026-03-17")).toEqual(["2026-03-16", "2026-03-17"]);
-  expect(until("2026-03-18")).toEqual(["2026-03-16", "2026-03-17", "2026-03-18"]);
-  expect(until("2026-03-31")).toEqual(["2026-03-16", "2026-03-17", "2026-03-18"]);
 });
 
 test.each<[string, unknown, string, boolean]>([

@@ -11,7 +11,6 @@ import {
   requestsAtOnce,
   seriesOf,
   totalSliceCount,
-  windowOf,
 } from "../../src/usage/plan.ts";
 import { type Filter, seenFilter, seriesKey } from "../../src/usage/series.ts";
 import { ALL_USAGE, PROJECT, sampleJob, sampleRequest, windowless } from "./sample-request.ts";
@@ -23,12 +22,6 @@ const STAGING = { id: "p2", name: "staging" };
 function windowsOf(job: ExportJob, today: Day = TODAY, selection?: Selection): (Window | undefined)[] {
   return planRun(job, today, selection).requests.map(({ window }) => window);
 }
-
-test("a job reads its last complete days, and today if it is configured to", () => {
-  const windowOfDays = (days: number, today: boolean) => windowsOf(sampleJob({ window: { days, today } }));
-  expect(windowOfDays(7, false)).toEqual([{ start: "2026-03-11", end: "2026-03-17" }]);
-  expect(windowOfDays(2, true)).toEqual([{ start: "2026-03-16", end: "2026-03-18" }]);
-});
 
 test("the newest days of every series are read before older days of any series", () => {
   const job = sampleJob({ groupings: ["none", "model"], window: { days: 40, today: false } });
@@ -212,12 +205,6 @@ test("without a window, a series is read by scheduled runs, once", () => {
     planRun(job, TODAY, {}, known).requests.map(({ series, window }) => [series.grouping, window]);
   expect(read({ isSettled: ({ grouping }) => grouping === "none" })).toEqual([["model", undefined]]);
   expect(read({ readsWindow: false })).toEqual([]);
-});
-
-test("a scheduled run reads the job's window", () => {
-  expect(windowOf(WEEK, TODAY)).toEqual({ start: "2026-03-11", end: YESTERDAY });
-  const { window: _, ...dateless } = WEEK;
-  expect(windowOf(dateless, TODAY)).toBeUndefined();
 });
 
 test("a request reads a slice for each day of its window, or one without a window", () => {
