@@ -1,6 +1,7 @@
 // The share of a process in the caps of the service.
 
 import fc from "fast-check";
+import { sql } from "kysely";
 import { pino } from "pino";
 import { expect, test } from "vitest";
 import { sleep } from "../src/async.ts";
@@ -22,6 +23,21 @@ function openRate(maxConcurrent = 2, requestsPerSecond = 1_000) {
     await db.destroy();
   };
   return { db, rate, [Symbol.asyncDispose]: close };
+}
+
+type Announced = { readonly id: string; readonly at: Date };
+
+/** Waits until each process has announced its slots six times, and so has acted on what the others announced. */
+async function announcedOften(...processes: readonly ReturnType<typeof openRate>[]): Promise<void> {
+  const times = new Map<string, Set<number>>();
+  const often = async () => {
+    // A process that is at work announces itself at once.
+    for (const { rate } of processes) await rate.rest();
+    const stored = sql<Announced>`select process_id as id, seen_at as at from usage_export.calling_process`;
+    for (const { id, at } of await database.read(stored)) times.set(id, (times.get(id) ?? new Set()).add(at.getTime()));
+    return [...times.values()].filter(({ size }) => size >= 6).length;
+  };
+  await expect.poll(often).toBe(processes.length);
 }
 
 test("processes share exactly the cap, each with a slot in at least one turn", () => {
@@ -49,7 +65,7 @@ test("a slot that one process uses is not given to another until the call has en
     order.push("second");
     permit.release();
   });
-  await sleep(3_000, limit());
+  await Promise.race([announcedOften(first, second), waits]);
   order.push("first ends one");
   held[0]?.release();
   await waits;
