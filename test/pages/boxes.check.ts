@@ -5,6 +5,7 @@ import type { PageData } from "../../src/web/dashboard/pages.ts";
 import type { Page as WebPage } from "../../src/web/page.ts";
 import { makeAnswer, makeCoverage, makeOverview, NOTHING_LACKING, PERIOD } from "../facts/sample-facts.ts";
 import { jobLine, makeBudgetUse, NOW, runLine } from "../health/sample-health-state.ts";
+import { HOSTILE_NAMES } from "../show/hostile-names.ts";
 import { pageOf } from "../web/dashboard/sample-pages.ts";
 import { look } from "./boxes.ts";
 import { openBrowser, openPage, servePages } from "./browser.ts";
@@ -19,16 +20,26 @@ const HEALTH = {
   budgets: [makeBudgetUse({ name: LONG, amount: AMOUNT, used: AMOUNT })],
 };
 
+const LEFT_OUT = { projectsLeftOut: [LONG], projectsLeftOutCount: 1 };
+const PART = { lacking: { ...NOTHING_LACKING, incompleteDays: [PERIOD.end], ...LEFT_OUT }, compared: false };
+
 /** Amounts of 15 digits, and long names. */
 function wideOverview() {
   const figures = makeOverview().figures.map((one) => ({ ...one, amount: `${AMOUNT}.0123456789` }));
   const groups = Array.from({ length: 8 }, () => ({ group: LONG, label: LONG, amount: AMOUNT }));
-  const left = { projectsLeftOut: [LONG], projectsLeftOutCount: 1 };
-  const part = { lacking: { ...NOTHING_LACKING, incompleteDays: [PERIOD.end], ...left }, compared: false };
   const splits = (["model", "accessor", "tags"] as const).map((grouping) =>
-    makeAnswer({ ...part, question: { grouping }, groups }),
+    makeAnswer({ ...PART, question: { grouping }, groups }),
   );
-  return makeOverview({ figures, splits, total: makeAnswer({ ...part, question: { grouping: "none" } }) });
+  return makeOverview({ figures, splits, total: makeAnswer({ ...PART, question: { grouping: "none" } }) });
+}
+
+function wideAnswer() {
+  const names = [LONG, ...HOSTILE_NAMES.slice(0, 9), ...Array.from({ length: 12 }, (_, i) => `name ${i}`)];
+  const other = { groups: 12, amount: AMOUNT, before: null, change: null };
+  const answer = makeAnswer({ ...PART, other, groups: names.map((group) => ({ group, amount: AMOUNT })) });
+  const byDay = answer.days.map(() => `${AMOUNT}.0123456789`);
+  const drawn = answer.groups.map((one) => ({ ...one, ...(one.byDay && { byDay }) }));
+  return { ...answer, groups: drawn, otherByDay: byDay };
 }
 
 function widePage(page: keyof PageData): WebPage {
@@ -40,12 +51,16 @@ function widePage(page: keyof PageData): WebPage {
   const amounts = { rowsChanged: Number(AMOUNT), requests: Number(AMOUNT) };
   const runs = [runLine({ job: LONG, status: "failed", error: LONG, ...amounts })];
   const data: Partial<{ readonly [P in keyof PageData]: Partial<PageData[P]> }> = {
-    ...{ overview: wideOverview(), health: { coverage: { ...coverage, projects }, runs } },
+    ...{
+      overview: wideOverview(),
+      usage: { answer: wideAnswer() },
+      health: { coverage: { ...coverage, projects }, runs },
+    },
   };
   return pageOf(page, data[page], { health: HEALTH, view: { project: LONG } });
 }
 
-test.each(["overview", "health", "run"] as const)(
+test.each(["overview", "usage", "health", "run"] as const)(
   "on the page %s no text is cut or lies over another, at four widths, in light and dark; Tab leads everywhere; it can be printed",
   async (name) => {
     const shown = widePage(name);

@@ -50,7 +50,7 @@ export async function walkWithKeyboard(page: Page): Promise<void> {
 
 /** Within the margins of A4. */
 const PAPER_WIDTH_PX = 688;
-const CONTROLS = "nav, form, .choices, .links, .title a, .copy, .sql, .live";
+const CONTROLS = "nav, form, .choices, .links, .title a, .copy, .sql";
 const TABLES = `[...document.querySelectorAll("table")].filter((one) => !one.closest(".sql")).map((one) => ({
   caption: one.caption.textContent, isVisible: one.checkVisibility(), isLegible: parseFloat(getComputedStyle(one).fontSize) >= 9,
 }))`;

@@ -1,16 +1,9 @@
-// Worlds in which a person may meet the pages: `node test/pages/worlds.ts cost` stores one in an embedded database, and serves its pages until
-// it is stopped. Worlds: cost, large, outage, empty, unreached. (`npm run demo -- --serve` is one more.)
+// Worlds in which a person may meet the pages.
 
 import { randomUUID } from "node:crypto";
-import { once } from "node:events";
-import fs from "node:fs";
-import os from "node:os";
-import path from "node:path";
-import { pathToFileURL } from "node:url";
 import { sql } from "kysely";
 import { type Config, parseConfig } from "../../src/config/config.ts";
-import { type Database, openEmbedded } from "../../src/db/connection/database.ts";
-import { migrateToLatest } from "../../src/db/connection/migrate.ts";
+import type { Database } from "../../src/db/connection/database.ts";
 import { storeBudgets, storePrices } from "../../src/db/prices-and-budgets.ts";
 import { storeListedKeys } from "../../src/db/project-facts.ts";
 import { recordFailure } from "../../src/db/usage/failures.ts";
@@ -19,10 +12,8 @@ import type { NormalisedSlice } from "../../src/usage/answer-rows.ts";
 import { type Day, daysOf } from "../../src/usage/days.ts";
 import { configuredSeries } from "../../src/usage/plan.ts";
 import type { Series } from "../../src/usage/series.ts";
-import { openMonitoring } from "../../src/worker/monitoring.ts";
 import { billed } from "../db/stored-billing.ts";
 import { daysBack, nextFetchNo, rowOf, rowsOn, store, total } from "../db/stored-usage.ts";
-import { silentApp } from "../support/silent-app.ts";
 
 const DAYS = 75;
 const WINDOW_DAYS = 7;
@@ -196,23 +187,3 @@ function sliceOf(world: World, { project, source, grouping }: Series, day: Day, 
     rows.map(([value, hours]) => rowOf(value, numbers(hours), null, grouping)),
   );
 }
-
-async function serve(name: string): Promise<void> {
-  const world = WORLDS[name];
-  if (!world) throw new Error(`expected one of ${Object.keys(WORLDS).join(", ")}`);
-  const folder = fs.mkdtempSync(path.join(os.tmpdir(), "usage-export-world-"));
-  const db = await openEmbedded(folder);
-  await migrateToLatest(db);
-  const config = await storeWorld(db, world);
-  const current = { config: { ...config, monitor: { host: "127.0.0.1", port: 0 } }, access: undefined };
-  const liveness = { isLive: () => true, reasons: () => [] };
-  await using monitoring = await openMonitoring(silentApp(), () => current, { db, liveness });
-  process.stdout.write(`${name}: ${monitoring.url}/\n`);
-  const heartbeat = setInterval(() => sql`update usage_export.worker set last_seen_at = now()`.execute(db), 30_000);
-  await once(process, "SIGTERM");
-  clearInterval(heartbeat);
-  await db.destroy();
-  fs.rmSync(folder, { recursive: true });
-}
-
-if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) await serve(process.argv[2] ?? "cost");

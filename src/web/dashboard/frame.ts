@@ -41,7 +41,7 @@ export const ADDING_UP_WARNING =
   "Days are calendar days in UTC. Usage by model, by API key and by tags is the same usage, split in different ways: never add one to another.";
 
 /** A page as the worker serves it, with the content security policy as a header. */
-export function servedPage(
+function servedPage(
   options: DocumentOptions,
   { status = 200, headers }: { readonly status?: number; readonly headers?: Page["headers"] } = {},
 ): Page {
