@@ -66,9 +66,6 @@ test("what an estimated cost lacks is said: days, usage without a price, and tha
   const answer = await ask("metric=estimated_cost&compare=none");
   expect(answer.groups.map(({ group, amount }) => [group, amount])).toEqual([["nova", "2"]]);
   expect(answer).toMatchObject({ complete: false, lacking: { unpricedModels: 1, incompleteDays: [back(2)] } });
-  const page = await pageAt("metric=estimated_cost&compare=none");
-  expect(page).toContain("Estimated cost by model");
-  expect(page).toContain("Not in the cost, as it has no price: hours of 1 model.");
   expect(await pageAt("metric=estimated_cost&grouping=endpoint")).toContain(
     "Estimated cost by endpoint is not exported. It is known <a",
   );
@@ -91,9 +88,6 @@ test("models without a price are those of the answer: not days that were not rea
     complete: false,
     lacking: { unpricedModels: 0, incompleteDays: [back(3), back(2)] },
   });
-  const page = await pageAt(query);
-  expect(page).toContain("No numbers for");
-  expect(page).not.toContain("Not in the cost");
 
   await forgetAll(db);
   await price(["nova", "EUR", "0.5"]);
@@ -131,7 +125,6 @@ test("usage with a price in another currency is named", async () => {
   await expectAmounts(inEuro, { nova: ["6", null] });
   expect(inEuro).toMatchObject({ complete: true, total: { amount: "6" }, lacking: { otherCurrencies: ["USD"] } });
   expect(inEuro.available.currencies).toEqual(["EUR", "USD"]);
-  expect(await pageAt(query)).toContain("Not in these amounts: usage that is priced in USD.");
   expect((await ask(`${query}&currency=USD`)).lacking.otherCurrencies).toEqual(["EUR"]);
 });
 
@@ -150,11 +143,6 @@ test("the billed cost is what the service charges, credits included, by each gro
   expect((await ask("metric=billed_cost")).total?.amount).toBe("7.2501");
   const page = await pageAt("metric=billed_cost&grouping=model");
   expect(page).toContain("Billed cost by model is not exported. It is known <a");
-  const byKey = await pageAt("metric=billed_cost&grouping=accessor");
-  expect(byKey).toContain("Billed cost by API key");
-  expect(byKey).toMatch(/title="10.2501 USD">\$10.25</);
-  // A credit has no bar beside the others.
-  expect(byKey.match(/class="share"/g)).toHaveLength(1);
 });
 
 test("the totals of the overview are the answers to the same questions, credits and days without any included", async () => {
@@ -206,7 +194,6 @@ test("a line item is shown with the name that the service has for it", async () 
     ["streaming::nova-3", "Nova - 3 (Stream)"],
     ["voice-agent", null],
   ]);
-  expect(await pageAt("metric=billed_cost&grouping=line_item")).toContain("Nova - 3 (Stream)");
 });
 
 test("a day with a charge that has no amount is incomplete, and it is said; other keys' days are not", async () => {
@@ -227,8 +214,7 @@ test("a day with a charge that has no amount is incomplete, and it is said; othe
     ["key-2", ["90", null, "90"]],
     ["key-1", ["10", "10", "10"]],
   ]);
-  const page = await pageAt(query);
-  expect(page).toMatch(/class="notice bad">.*Too low: .*Data health<\/a> says why/s);
+  expect(await pageAt(query)).toMatch(/class="notice bad">.*Too low: .*Data health<\/a> says why/s);
   const csv = await pageAt(`${query}&rows=days`, "/api/v1/usage.csv");
   expect(csv).toContain(`${back(2)},"incomplete","group","key-2",,"false"`);
   expect(await ask(`${query}&group=key-1`)).toMatchObject({ complete: true, total: { amount: "30" } });

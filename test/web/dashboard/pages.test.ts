@@ -325,13 +325,6 @@ test("before the first export, the overview says what to do", () => {
   expect(body).toContain("<title>No job is configured: Overview, usage-export</title>");
 });
 
-test("names that all begin with the same words are told apart by their ends, and have the whole name on hover", () => {
-  const names = [1, 2].map((i) => `Customer Experience Analytics (region ${i})`);
-  const groups = names.map((label, i) => ({ group: `id-${i}`, label }));
-  const { body } = pageOf("overview", { splits: [makeAnswer({ question: { grouping: "project" }, groups })] });
-  expect(body).toContain(`<bdi title="${names[0]}">… (region 1)</bdi>`);
-});
-
 test("a link to another grouping keeps the metric, and asks for every group", () => {
   const answer = makeAnswer({ question: { group: { value: "nova-3" } }, groups: [{ group: "nova-3" }] });
   const view = { pageParameters: { grouping: "model", group: "nova-3", metric: "hours" } };

@@ -3,8 +3,6 @@
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { storeListedKeys } from "../../../src/db/project-facts.ts";
-import { periodText } from "../../../src/show/format.ts";
-import { addDays, dayCount, daysOf, type Window } from "../../../src/usage/days.ts";
 import type { Page } from "../../../src/web/page.ts";
 import { storeFormerKeys } from "../../db/keys/written-ledger.ts";
 import { DIARIZED, forgetAll, storeSeries } from "../../db/reported-usage.ts";
@@ -70,56 +68,8 @@ test("the table has the exact amounts, and a click on a row narrows to it", asyn
   expect(rowsOf(await open(linkOf(narrowed, "show every model")))).toHaveLength(3);
   expect(page).toContain('data-copy="select usage_date, model as');
   expect(page).toContain(`href="api/v1/usage.csv?from=${back(2)}&amp;to=${back(1)}&amp;rows=groups"`);
+  expect(page).toContain(`href="api/v1/usage?from=${back(2)}&amp;to=${back(1)}"`);
 });
-
-test("a group that was not used on days that were all read has 0", async () => {
-  await forgetAll(db);
-  const of = (name: string) => [[name, { hours: "2" }] as const];
-  const usage = { [back(1)]: of("new"), [back(2)]: [], [back(8)]: of("old"), [back(9)]: [] };
-  const series = { project: newProject(), grouping: "model", usage, windowDays: 1 } as const;
-  await storeSeries(db, [{ ...series, due: DUE }]);
-  expect(rowsOf(await open(DAYS)).slice(0, 2)).toEqual([
-    ["new", "2", "0", "2", "new"],
-    ["old", "0", "2", "-2", "-100%"],
-  ]);
-  // One more day of the compared period is due, and was not read.
-  const page = await open(`from=${back(3)}&to=${back(1)}`);
-  expect(rowsOf(page).slice(0, 1)).toEqual([["new", "2"]]);
-  expect(page).toMatch(/Not compared .* this period 1 day is not complete .* period before 1 day was not read/);
-});
-
-test("last month is compared with the whole month before it, in every form of the answer", async () => {
-  await forgetAll(db);
-  const last = comparedMonth(back(0));
-  const before = comparedMonth(last.start);
-  const due = { start: addDays(before.start, -10), end: back(1) };
-  // 1 hour on each day, and 100 on the days around the month before.
-  const hours = (day: string) => (day < before.start ? "100" : "1");
-  const usage = Object.fromEntries(daysOf(due).map((day) => [day, [["nova-3", { hours: hours(day) }] as const]]));
-  await storeSeries(db, [{ project: newProject(), grouping: "model", usage, due, windowDays: 1 }]);
-  const [days, daysBefore] = [last, before].map((window) => String(dayCount(window)));
-  const page = await open("period=last-month");
-  expect(page).toContain(`compared with ${periodText(before)}`);
-  expect(rowsOf(page)[0]?.slice(0, 3)).toEqual(["nova-3", days, daysBefore]);
-  expect(page).toContain(`between date &#39;${before.start}&#39; and date &#39;${last.end}&#39;`);
-  expect(page).toContain(`"name":"Total ${periodText(before)}"`);
-  const [, csvQuery = ""] = /href="api\/v1\/usage\.csv\?([^"]*rows=groups)"/.exec(page) ?? [];
-  const [, jsonQuery = ""] = /href="api\/v1\/usage\?([^"]*)"/.exec(page) ?? [];
-  for (const query of [jsonQuery, "period=last-month"]) {
-    expect(JSON.parse(await open(query, "/api/v1/usage"))).toMatchObject({
-      question: { from: last.start, to: last.end, before: { from: before.start, to: before.end } },
-      total: { amount: days, before: daysBefore },
-    });
-  }
-  const csv = await open(csvQuery, "/api/v1/usage.csv");
-  expect(csv).toContain(`"group","nova-3",${days},${daysBefore},${Number(days) - Number(daysBefore)},"true"`);
-});
-
-/** The calendar month before the one of the day. */
-function comparedMonth(day: string): Window {
-  const end = addDays(`${day.slice(0, 7)}-01`, -1);
-  return { start: `${end.slice(0, 7)}-01`, end };
-}
 
 test("the files of this month so far are compared with the same days as the page", async () => {
   await storeModels({ "nova-3": ["1", "1"] });
@@ -137,7 +87,9 @@ test("a heading lists what changed the most, other opens, and the choices keep t
   expect(rowsOf(await open(linkOf(page, "5 others")))).toHaveLength(26);
   const sorted = await open(linkOf(page, "Difference"));
   expect(rowsOf(sorted)[0]?.[0]).toBe("m10");
-  expect(rowsOf(await open(linkOf(page, "week")))).toEqual(rowsOf(page));
+  const weekly = await open(linkOf(page, "week"));
+  expect(rowsOf(weekly)).toEqual(rowsOf(page));
+  expect(weekly).toContain("Exact hours by week and model");
   expect(linkOf(sorted, "7 days")).toBe("?period=7d&sort=change");
   expect(sorted).toContain('<input type="hidden" name="sort" value="change">');
 });
@@ -156,23 +108,15 @@ test("what is missing is said above the numbers, and marked on its days", async 
     { project: one, grouping: "model", usage, due: DUE },
     { project: other, grouping: "endpoint", usage: {} },
   ]);
-  const page = await open(`${DAYS}&compare=none`);
+  const page = await open(DAYS);
   // The days without numbers are not too low.
   expect(page).toMatch(
     /class="notice bad"[\s\S]*No numbers for .* \(hatched\), which could not be read\. [\s\S]*Data health<\/a> says/,
   );
+  expect(page).toMatch(/Not compared .* this period 1 day is not complete/);
   expect(page).toContain(`Not in these figures, because their usage is not read in this way: ${other.name}.`);
   expect(page).toMatch(new RegExp(`<time>${back(2)}</time> <b class="flag">not complete</b>`));
   expect(page.replaceAll("&quot;", '"')).toMatch(/"lacking":\[\d/);
-});
-
-test("a project that is no longer exported is named above the numbers", async () => {
-  const removed = await storeModels({ "nova-3": ["1", "1"] });
-  const usage = { [back(1)]: [["nova-3", { hours: "1" }] as const] };
-  await storeSeries(db, [{ project: newProject(), grouping: "model", usage, due: DUE }]);
-  const page = await open(`from=${back(3)}&to=${back(1)}`);
-  expect(page).toMatch(/class="notice bad"/);
-  expect(page).toContain(`Only partly in these figures, because they are no longer read: ${removed.name}.`);
 });
 
 test("without usage the page says what to do", async () => {

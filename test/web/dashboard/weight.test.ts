@@ -4,18 +4,11 @@ import http from "node:http";
 import { expect, test } from "vitest";
 import { PAGES } from "../../../src/web/dashboard/frame.ts";
 import type { PageData } from "../../../src/web/dashboard/pages.ts";
-import type { Page } from "../../../src/web/page.ts";
-import { storeSeries } from "../../db/reported-usage.ts";
-import { daysBack, newProject } from "../../db/stored-usage.ts";
-import { testDatabase } from "../../support/database.ts";
+import { makeAnswer } from "../../facts/sample-facts.ts";
 import { testMonitor } from "../test-monitor.ts";
-import { usageSite } from "../usage-site.ts";
 import { pageOf } from "./sample-pages.ts";
 
 const KILOBYTES_MAX = 250;
-
-const { db } = await testDatabase();
-const back = await daysBack(db);
 
 /** The body as it is sent to a browser, which asks for gzip. */
 async function receive(url: string): Promise<{ readonly bytes: number; readonly encoding: string | undefined }> {
@@ -28,20 +21,15 @@ async function receive(url: string): Promise<{ readonly bytes: number; readonly 
   return { bytes, encoding: response.headers["content-encoding"] };
 }
 
-/** Thirty days of forty models, more than the page Usage shows by name. */
-async function storeModels(): Promise<void> {
-  const due = { start: back(30), end: back(1) };
-  const models = Array.from({ length: 40 }, (_, i) => [`model-${i}`, { hours: `${i * 1234.567}` }] as const);
-  const usage = Object.fromEntries(Array.from({ length: 30 }, (_, i) => [back(i + 1), models]));
-  await storeSeries(db, [{ project: newProject(), grouping: "model", usage, due }]);
-}
-
 test("each page, with its script and style, is at most 250 kB for a browser", async () => {
-  await storeModels();
-  const ownPages = ["overview", "health", "run"] as const;
-  const served = (page: keyof PageData): [string, () => Promise<Page>] => [PAGES[page].path, async () => pageOf(page)];
-  const pages = { ...usageSite(db), ...Object.fromEntries(ownPages.map(served)) };
-  await using monitor = await testMonitor({ pages });
+  // More groups than the page Usage shows by name.
+  const groups = Array.from({ length: 40 }, (_, i) => ({ group: `model-${i}`, amount: `${i * 1234.567}` }));
+  const made = { overview: {}, usage: { answer: makeAnswer({ groups }) }, health: {}, run: {} };
+  const served = Object.entries(made).map(([name, data]) => {
+    const page = name as keyof PageData;
+    return [PAGES[page].path, async () => pageOf(page, data)] as const;
+  });
+  await using monitor = await testMonitor({ pages: Object.fromEntries(served) });
   const paths = Object.values(PAGES).map(({ path }) => path);
   for (const path of paths) {
     const url = new URL(path, monitor.url);
