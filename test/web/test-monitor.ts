@@ -22,10 +22,14 @@ function echoPage(word: string): (query: URLSearchParams) => Promise<Page> {
   return async (query) => textPage(200, [`${word} ${query}`.trim()]);
 }
 
-export async function testMonitor(deps: Partial<MonitorDeps> = {}, host = "127.0.0.1"): Promise<TestMonitor> {
+export async function testMonitor(
+  deps: Partial<MonitorDeps> = {},
+  host = "127.0.0.1",
+  asked = 0,
+): Promise<TestMonitor> {
   const lines: string[] = [];
   const monitor = await openMonitor(
-    { host, port: 0 },
+    { host, port: asked },
     {
       log: pino({}, { write: (line) => lines.push(line) }),
       scrub: (text) => text,
