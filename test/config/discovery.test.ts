@@ -3,7 +3,7 @@ import { withDiscovered } from "../../src/config/config.ts";
 import { keyName } from "../../src/config/projects.ts";
 import { neededKeys } from "../../src/config/secrets.ts";
 import type { KnownProject } from "../../src/usage/series.ts";
-import { errorsFor, parse } from "./sample-config.ts";
+import { parse } from "./sample-config.ts";
 
 const DISCOVERY = { discover: true, key: { env: "ACCOUNT_KEY" } };
 const NIGHTLY = { name: "nightly", schedule: "15 2 * * *", groupings: ["none"] };
@@ -151,11 +151,23 @@ test.each([
 
 const KEYS = '{ "env": "NAME" }, { "file": "PATH" } or { "command": ["PROGRAM", "ARGUMENT"] }';
 const BY_ROTATION = { ...DISCOVERY, key: { rotation: "r", first: { env: "A" } } };
+const LISTS_THEM = "projects[0].key (line 1): expected no placeholder: this key lists the projects";
+const NOT_SHOWN = `projects[0].projectKey (line 1): expected ${KEYS}`;
+const NAMED = "projects[0].projectKey.file (line 1): ";
 const FALSE = { ...DISCOVERY, discover: false };
 
 test.each([
   ["no key", [{ discover: true }], "*", `projects[0].key (line 1): missing; expected ${KEYS}`],
   ["a rotation as its key", [BY_ROTATION], "*", "projects[0].key"],
+  ["a key of each project for the list", [{ ...DISCOVERY, key: { file: "keys/{id}" } }], "*", LISTS_THEM],
+  ["a literal key", [{ ...DISCOVERY, projectKey: "open-sesame" }], "*", NOT_SHOWN],
+  ["the name in a key's place", [{ ...DISCOVERY, projectKey: { file: "keys/{name}" } }], "*", NAMED],
+  [
+    "a rotation as a key",
+    [{ ...DISCOVERY, projectKey: BY_ROTATION.key }],
+    "*",
+    `projects[0].projectKey (line 1): expected ${KEYS}`,
+  ],
   ["discover false", [FALSE], "*", 'projects[0].discover (line 1): expected "true"; got false'],
   ["a plain name", [ONE, DISCOVERY], "prod", 'got "prod"; discovered projects are named by a pattern such as "prod-*"'],
   ["a pattern that fits nothing", [ONE], "prod-*", 'expected a pattern that fits a project ("one"); got "prod-*"'],
@@ -183,18 +195,6 @@ test("each discovered project can have a key of its own, in a file or from a com
   expect(projects.map(({ key }) => key)).toEqual([{ file: "/srv/usage/keys/a" }, { file: "/srv/usage/keys/b" }]);
   // The files are known only with the projects.
   expect(neededKeys(config, new Set()).map(({ path }) => path)).toEqual([["projects", 0, "key"]]);
-});
-
-test.each([
-  [{ key: { file: "keys/{id}" } }, "projects[0].key", "expected no placeholder: this key lists the projects"],
-  [{ projectKey: "open-sesame" }, "projects[0].projectKey", "got a string, not shown here"],
-  [{ projectKey: { file: "keys/{name}" } }, "projects[0].projectKey.file", "no other placeholder; got {name}"],
-  [{ projectKey: { rotation: "r", first: { env: "K" } } }, "projects[0].projectKey", '{ "command": ["PROGRAM"'],
-])("the keys of a discovering entry are refused with the place and what to do: %j", (entry, place, message) => {
-  const config = { service: { baseUrl: "https://api.example.com" }, projects: [{ ...DISCOVERY, ...entry }] };
-  const issues = errorsFor(JSON.stringify(config)).join("\n");
-  expect(issues).toContain(place);
-  expect(issues).toContain(message);
 });
 
 test("projects that are discovered later have rotations, each with deliveries of its own", () => {

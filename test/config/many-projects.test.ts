@@ -1,6 +1,7 @@
 // Configurations of thousands of projects or filters: checking them takes time in proportion, and no message lists them all.
 
 import { expect, test } from "vitest";
+import type { ExportJob } from "../../src/usage/plan.ts";
 import { messageFor, parseText } from "./sample-config.ts";
 
 function configOf(count: number, exported = (name: string) => name): string {
@@ -29,22 +30,19 @@ function cpuMsOf(work: () => unknown): number {
   return Math.min(...rounds);
 }
 
-test("eight times as many projects do not take sixty-four times as long to check", () => {
-  const [few, many] = [configOf(1_000), configOf(8_000)];
-  parseText(few);
-  expect(parseText(many).exports[0]?.projects).toHaveLength(8_000);
-  expect(cpuMsOf(() => parseText(many)) / cpuMsOf(() => parseText(few))).toBeLessThan(30);
-});
+function withFilters(count: number): string {
+  const filters = Array.from({ length: count }, (_, i) => ({ name: `tag ${i}`, dimensions: { tags: `t${i}` } }));
+  const config = JSON.parse(configOf(1));
+  const [job] = config.exports;
+  return JSON.stringify({ ...config, exports: [{ ...job, filters: [...job.filters, ...filters] }] });
+}
 
-test("eight times as many filters do not take sixty-four times as long to check", () => {
-  const filtered = (count: number) => {
-    const filters = Array.from({ length: count }, (_, i) => ({ name: `tag ${i}`, dimensions: { tags: `t${i}` } }));
-    const config = JSON.parse(configOf(1));
-    const [job] = config.exports;
-    return JSON.stringify({ ...config, exports: [{ ...job, filters: [...job.filters, ...filters] }] });
-  };
-  const [few, many] = [filtered(1_000), filtered(8_000)];
-  expect(parseText(many).exports[0]?.filters).toHaveLength(8_001);
+test.each<[string, (count: number) => string, (job?: ExportJob) => readonly unknown[] | undefined, number]>([
+  ["projects", configOf, (job) => job?.projects, 8_000],
+  ["filters", withFilters, (job) => job?.filters, 8_001],
+])("eight times as many %s do not take sixty-four times as long to check", (_, textOf, partOf, count) => {
+  const [few, many] = [textOf(1_000), textOf(8_000)];
+  expect(partOf(parseText(many).exports[0])).toHaveLength(count);
   expect(cpuMsOf(() => parseText(many)) / cpuMsOf(() => parseText(few))).toBeLessThan(30);
 });
 

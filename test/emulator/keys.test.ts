@@ -21,13 +21,6 @@ async function create(emulator: Emulator, body: object): Promise<z.infer<typeof 
   return Created.parse(await response.json());
 }
 
-const Listed = z.object({ api_keys: z.array(z.object({ api_key: z.object({ api_key_id: z.string() }) })) });
-
-async function listedIds(emulator: Emulator): Promise<string[]> {
-  const response = await ask(emulator, "keys");
-  return Listed.parse(await response.json()).api_keys.map(({ api_key }) => api_key.api_key_id);
-}
-
 test.each([
   ["usage:write keys:write", "keys:read keys:write usage:write"],
   ["member self-hosted:products", "member self-hosted:product:api self-hosted:product:engine"],
@@ -63,7 +56,7 @@ test("a key with a time to live works until it expires, and gets 401 after that"
   expect((await ask(emulator, "usage/breakdown", { secret: created.key })).status).toBe(401);
   expect(emulator.secretWorks(created.key)).toBe(false);
   expect(emulator.keys()).toMatchObject([{ state: "active" }, { state: "expired" }]);
-  expect(await listedIds(emulator)).not.toContain(created.api_key_id);
+  expect(await (await ask(emulator, "keys")).text()).not.toContain(created.api_key_id);
 });
 
 test("a list of keys has every field of each key, and no secret", async () => {

@@ -1,16 +1,15 @@
 import { sql } from "kysely";
-import { pino } from "pino";
 import { expect, test } from "vitest";
-import type { App } from "../../src/app.ts";
 import type { Database } from "../../src/db/connection/database.ts";
 import { Dialects } from "../../src/jobs/dialects.ts";
 import { compareTotals, dayTotals, type Effect } from "../../src/jobs/filter-check.ts";
 import type { Dialect } from "../../src/usage/dimensions.ts";
 import { normalise } from "../../src/usage/normalise.ts";
 import { billed } from "../db/stored-billing.ts";
-import { KEY_RING, limit, serve } from "../service/open-test-service.ts";
+import { KEY_RING, serve } from "../service/open-test-service.ts";
 import { testDatabase } from "../support/database.ts";
 import { answerJson, type Script } from "../support/scripted-server.ts";
+import { silentApp } from "../support/silent-app.ts";
 import { RUN_DAY, sampleAnswer, sampleRequest, sampleRow, windowless } from "../usage/sample-request.ts";
 
 const { db: database } = await testDatabase();
@@ -27,7 +26,7 @@ async function open(dialect: Dialect | "auto", spoken: () => Dialect | undefined
     answerJson(response, 200, sampleAnswer(rows));
   };
   const { server, service } = await serve(script, { dialect });
-  const app = { log: pino({ level: "silent" }), signal: limit() } as unknown as App;
+  const app = silentApp();
   return { server, dialects: new Dialects({ app, db, service, keys: KEY_RING }) };
 }
 

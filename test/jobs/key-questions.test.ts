@@ -1,8 +1,6 @@
 // Questions about one project or key: what `check` finds, whether a new key works, and whether a replaced key was used.
 
-import { pino } from "pino";
 import { expect, test } from "vitest";
-import type { App } from "../../src/app.ts";
 import type { Config } from "../../src/config/config.ts";
 import { AppError } from "../../src/errors.ts";
 import { checkProject } from "../../src/jobs/check.ts";
@@ -11,8 +9,9 @@ import { lastUseVerdict, mayRead, retryWhileUnknown } from "../../src/jobs/key-c
 import { Secret } from "../../src/secret.ts";
 import type { Day } from "../../src/usage/days.ts";
 import type { ExportJob } from "../../src/usage/plan.ts";
-import { KEY_RING, limit, serve } from "../service/open-test-service.ts";
+import { KEY_RING, serve } from "../service/open-test-service.ts";
 import { answeringJson, answerJson, type Script } from "../support/scripted-server.ts";
+import { silentApp } from "../support/silent-app.ts";
 import { PROJECT, sampleAnswer, sampleJob } from "../usage/sample-request.ts";
 
 const LISTS_NO_SCOPES: Script = ({ target }, response) =>
@@ -21,7 +20,7 @@ const LISTS_NO_SCOPES: Script = ({ target }, response) =>
 /** The findings of a project that these exports read. */
 async function findings(exports: readonly ExportJob[], script: Script) {
   const { service } = await serve(script);
-  const app = { log: pino({ level: "silent" }), signal: limit() } as unknown as App;
+  const app = silentApp();
   const config = { exports, rotations: [] } as unknown as Config;
   const context = { app, config, db: undefined, service, keys: KEY_RING };
   return await checkProject({ ...context, dialects: new Dialects(context) }, PROJECT);

@@ -1,6 +1,5 @@
 import { existsSync } from "node:fs";
 import fs, { chmod, type FileHandle, mkdir, readdir, readFile, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import type { Sink } from "../../src/config/rotations.ts";
@@ -8,16 +7,13 @@ import { withFileLimit } from "../../src/files.ts";
 import { sinkId } from "../../src/keys/plan.ts";
 import { deliverKey, staleFiles, testSink } from "../../src/keys/sinks.ts";
 import { Secret } from "../../src/secret.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 import { COMMAND, FILE } from "./sample-ledger.ts";
 
 const OLD = new Secret("a".repeat(40));
 const NEW = new Secret("b".repeat(40));
 
-async function newFolder(): Promise<string> {
-  const folder = await fs.mkdtemp(path.join(tmpdir(), "usage-export-key-file-"));
-  onTestFinished(() => fs.rm(folder, { recursive: true }));
-  return folder;
-}
+const newFolder = () => temporaryFolder(onTestFinished);
 
 const testKeyFile = (file: string) => testSink({ file });
 const writeKeyFile = (file: string, key: Secret) => deliverKey({ file }, { apiKeyId: "id", key });
@@ -31,7 +27,7 @@ test.each([
 ])(
   "the file %s has the key on one line, only its user may read it, and the folder has no other file",
   async (_, before) => {
-    const folder = await newFolder();
+    const folder = newFolder();
     if (before) await writeFile(path.join(folder, before), "half a k", { mode: 0o644 });
     const file = path.join(folder, "exporter.key");
     await writeKeyFile(file, NEW);
@@ -42,13 +38,13 @@ test.each([
 );
 
 test("missing folders are created, and only their user may open them", async () => {
-  const folder = await newFolder();
+  const folder = newFolder();
   await writeKeyFile(path.join(folder, "a/b/exporter.key"), NEW);
   expect([await modeOf(path.join(folder, "a")), await modeOf(path.join(folder, "a/b"))]).toEqual(["700", "700"]);
 });
 
 test("a reader always sees a whole key", async () => {
-  const file = path.join(await newFolder(), "exporter.key");
+  const file = path.join(newFolder(), "exporter.key");
   await writeKeyFile(file, OLD);
   const allowed = [OLD, NEW].map((key) => `${key.reveal()}\n`);
   let isWriting = true;
@@ -63,7 +59,7 @@ test("a reader always sees a whole key", async () => {
 });
 
 test("the file is synced before it is renamed, and the folder after that", async () => {
-  const file = path.join(await newFolder(), "exporter.key");
+  const file = path.join(newFolder(), "exporter.key");
   const synced = await recordSyncs(file);
   await writeKeyFile(file, NEW);
   expect(synced).toEqual(["file before it is there", "folder after"]);
@@ -87,7 +83,7 @@ async function recordSyncs(file: string): Promise<readonly string[]> {
 }
 
 test("if the key file is a link, the link stays and its target is replaced", async () => {
-  const folder = await newFolder();
+  const folder = newFolder();
   await fs.mkdir(path.join(folder, "real"));
   const real = path.join(folder, "real/key");
   await writeKeyFile(real, OLD);
@@ -100,7 +96,7 @@ test("if the key file is a link, the link stays and its target is replaced", asy
 });
 
 test("the test of a sink does not change the key file, and leaves no other file", async () => {
-  const folder = await newFolder();
+  const folder = newFolder();
   const file = path.join(folder, "exporter.key");
   await writeKeyFile(file, OLD);
   await testKeyFile(file);
@@ -109,35 +105,24 @@ test("the test of a sink does not change the key file, and leaves no other file"
   expect(await readdir(folder)).toEqual(["exporter.key"]);
 });
 
-test("a file with the name of the key file's folder fails the test of the sink, and the delivery", async () => {
-  const folder = await newFolder();
+test.each([
+  ["whose folder is a file", "a/exporter.key"],
+  ["that is a folder", "."],
+  ["in whose folder no file can be made", "/proc/exporter.key"],
+  // Node's recursive mkdir never ends in /proc.
+  ["whose folder can't be created", "/proc/x/y/exporter.key"],
+])("a sink %s fails its test, and the delivery", async (_, name) => {
+  const folder = newFolder();
   await writeFile(path.join(folder, "a"), "");
-  const file = path.join(folder, "a/exporter.key");
+  const file = path.resolve(folder, name);
   const failure = { code: "delivery", message: `the key file ${file} can't be written` };
   await expect(testKeyFile(file)).rejects.toMatchObject(failure);
   await expect(writeKeyFile(file, NEW)).rejects.toMatchObject(failure);
 });
 
-test("a sink that is a folder, or in whose folder no file can be made, fails its test", async () => {
-  const message = (file: string) => `the key file ${file} can't be written`;
-  const folder = await newFolder();
-  await expect(testKeyFile(folder)).rejects.toThrow(message(folder));
-  await expect(testKeyFile("/proc/exporter.key")).rejects.toThrow(message("/proc/exporter.key"));
-});
-
-// Node's recursive mkdir never ends in /proc.
-test("a folder that can't be created fails the test of the sink, and the delivery", async () => {
-  const message = "the key file /proc/x/y/exporter.key can't be written";
-  const cause = expect.objectContaining({ code: "ENOENT" });
-  await expect(testKeyFile("/proc/x/y/exporter.key")).rejects.toMatchObject({ code: "delivery", message, cause });
-  await expect(writeKeyFile("/proc/x/exporter.key", NEW)).rejects.toMatchObject({ code: "delivery", cause });
-});
-
 const KEY = new Secret("0123456789abcdef0123456789abcdef01234567");
 
-async function sinkNamed(name: string): Promise<Sink & { readonly file: string }> {
-  return { file: path.join(await newFolder(), name) };
-}
+const sinkNamed = (name: string) => ({ file: path.join(newFolder(), name) });
 
 /** What is wrong with the sinks, all of which got the key. */
 async function faultsOf(...sinks: readonly Sink[]): Promise<readonly string[]> {
@@ -146,7 +131,7 @@ async function faultsOf(...sinks: readonly Sink[]): Promise<readonly string[]> {
 }
 
 test("only a file that got the key and does not hold it is reported", async () => {
-  const [right, other, unknown] = [await sinkNamed("right"), await sinkNamed("other"), await sinkNamed("unknown")];
+  const [right, other, unknown] = [sinkNamed("right"), sinkNamed("other"), sinkNamed("unknown")];
   const command = { command: ["store-key"], timeoutSeconds: 30 };
   await writeFile(right.file, `${KEY.reveal()}\n`);
   await writeFile(other.file, `${"f".repeat(40)}\n`);
@@ -157,7 +142,7 @@ test("only a file that got the key and does not hold it is reported", async () =
 });
 
 test("a file that is gone or is a folder is reported", async () => {
-  const [folder, gone] = [await sinkNamed("folder"), await sinkNamed("gone")];
+  const [folder, gone] = [sinkNamed("folder"), sinkNamed("gone")];
   await mkdir(folder.file);
   expect(await faultsOf(folder, gone)).toEqual([
     `the delivered file ${folder.file} can't be read (EISDIR)`,
@@ -166,7 +151,7 @@ test("a file that is gone or is a folder is reported", async () => {
 });
 
 test("a file whose file system does not answer is reported", async () => {
-  const [silent, gone] = [await sinkNamed("silent"), await sinkNamed("gone")];
+  const [silent, gone] = [sinkNamed("silent"), sinkNamed("gone")];
   const { promise: answer, resolve } = Promise.withResolvers<void>();
   onTestFinished(() => resolve());
   await expect(withFileLimit(silent.file, 1, () => answer)).rejects.toMatchObject({ code: "ETIMEDOUT" });
@@ -177,7 +162,7 @@ test("a file whose file system does not answer is reported", async () => {
 });
 
 test("a file that this user may not read is not reported", async () => {
-  const sink = await sinkNamed("exporter.key");
+  const sink = sinkNamed("exporter.key");
   await writeFile(sink.file, "\n");
   await chmod(sink.file, 0o000);
   // Root reads a file whatever its mode is, except those in /sys that are only written.

@@ -3,7 +3,14 @@
 import { expect, test } from "vitest";
 import { AppError } from "../../src/errors.ts";
 import { Secret } from "../../src/secret.ts";
-import { answer, answeringJson, answerJson, rawServer, scriptedServer } from "../support/scripted-server.ts";
+import {
+  answer,
+  answeringJson,
+  answerJson,
+  rawServer,
+  type Script,
+  scriptedServer,
+} from "../support/scripted-server.ts";
 import { KEY, KEY_TEXT, limit, openTestService, READ, serve } from "./open-test-service.ts";
 
 test.each([
@@ -99,22 +106,20 @@ test("a connection that the service closed while it was idle costs one more atte
   expect(server.connections()).toBe(2);
 });
 
-test("an attempt without an answer ends at its time limit", async () => {
-  const { read } = await serve(() => undefined, { timeoutSeconds: 0.05 });
-  const message = "POST /v1/projects/p1/usage/breakdown: no whole answer within 0.05 s";
+test.each<[string, Script]>([
+  ["without an answer", () => undefined],
+  [
+    "whose body comes byte by byte",
+    (_request, response) => {
+      response.writeHead(200, { "content-type": "application/json" });
+      const timer = setInterval(() => response.write(" "), 10);
+      response.on("close", () => clearInterval(timer));
+    },
+  ],
+])("an attempt %s ends at its time limit", async (_name, script) => {
+  const { read } = await serve(script, { timeoutSeconds: 0.1 });
+  const message = "POST /v1/projects/p1/usage/breakdown: no whole answer within 0.1 s";
   await expect(read({ method: "POST" })).rejects.toMatchObject({ code: "unavailable", message });
-});
-
-test("an attempt whose body comes byte by byte ends at its time limit", async () => {
-  const drip: Parameters<typeof serve>[0] = (_request, response) => {
-    response.writeHead(200, { "content-type": "application/json" });
-    const timer = setInterval(() => response.write(" "), 10);
-    response.on("close", () => clearInterval(timer));
-  };
-  const { read } = await serve(drip, { timeoutSeconds: 0.1 });
-  const startMs = performance.now();
-  await expect(read({ method: "POST" })).rejects.toMatchObject({ code: "unavailable" });
-  expect(performance.now() - startMs).toBeLessThan(30_000);
 });
 
 test("the reason of an abort is thrown as it is, during an attempt and before one", async () => {

@@ -225,7 +225,6 @@ test("a rotation that a worker does not know is left to one that does, and fails
   const [runId, projectId] = [randomUUID(), "p"];
   const planned = { runId, kind: "rotation", job: "exporter", trigger: "schedule" } as const;
   await inTransaction(db, (tx) => insertQueuedRun(tx, planned, [{ projectId, planned: 0 }]));
-  const app = { log: pino({ level: "silent" }), scrubber: { scrub: (text: string) => text } };
   const config = { exports: [], rotations: [] };
   const service = { forgetRefusals() {} };
   const context = { app, db, config, service, writer: openWriter(db) } as unknown as WorkerContext;
