@@ -252,7 +252,8 @@ export function budgetShareText(use: BudgetUse): string {
   return `${shortText(used, use)} of ${limit} (${wholePercent(percent)})${heading}`;
 }
 
-/** Rounds down, so that 100% is never shown of a budget that is not used up. */
+/** 100% is never shown of a budget that is not used up, nor of one that is used by more than that. */
 export function wholePercent(percent: string): string {
-  return `${Math.floor(Number(percent))}%`;
+  const share = Number(percent);
+  return `${share > 100 ? Math.max(101, Math.floor(share)) : Math.floor(share)}%`;
 }

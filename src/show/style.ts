@@ -55,12 +55,12 @@ p,ul{margin:0 0 .75rem}
 a{color:var(--accent);text-underline-offset:.2em}
 :focus-visible{outline:2px solid var(--accent);outline-offset:2px}
 i,small,.subtitle,.change,.as-of,.note,.empty,footer,caption,thead th,dt{color:var(--soft)}
-footer{margin-top:.5rem;padding-top:.5rem;border-top:1px solid var(--line);font-size:.8rem}
+footer{margin-top:.2rem;padding-top:.5rem;border-top:1px solid var(--line);font-size:.8rem}
 footer p,.lead p,.tip p,.as-of,.well{margin:0}
 .unseen,#usage figcaption,.two-thirds figcaption,:is(.third,.quarter) caption{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);white-space:nowrap}
 /* The frame: navigation, verdict and choices. */
 .bar,.heading,.title{display:flex;flex-wrap:wrap;align-items:baseline;gap:.25rem 1.25rem}
-.bar{column-gap:2rem;margin:0 0 .6rem;padding:0 0 .5rem;border-bottom:1px solid var(--line)}
+.bar{column-gap:2rem;margin:0 0 .5rem;padding:0 0 .5rem;border-bottom:1px solid var(--line)}
 .brand{font-weight:600;color:var(--ink);text-decoration:none}
 .as-of{font-size:.8rem}
 nav{flex:1}
@@ -70,8 +70,8 @@ nav a:hover{color:var(--accent);text-decoration:underline}
 .bar [aria-current]{color:var(--ink);font-weight:600;border-bottom:2px solid var(--accent)}
 .lead{margin:.25rem 0 .4rem}
 .sentence{font-size:1.3rem;line-height:1.35;font-weight:600;letter-spacing:-.01em;text-wrap:pretty}
-.heading{margin:.5rem 0 .4rem}
-.subtitle{margin:.35rem 0 1.5rem}
+.heading{margin:.4rem 0 .3rem}
+.subtitle{margin:.35rem 0 .75rem}
 .heading .subtitle{margin:0}
 .links{margin:0 0 0 auto;font-size:.9rem}
 .notice{margin:0 0 .5rem;padding:.35rem .9rem;border-left:3px solid var(--line);background:var(--wash)}
@@ -114,24 +114,30 @@ main>:first-child,:is(.third,.quarter,.two-thirds){padding-top:.5rem}
 .title{justify-content:space-between;margin:0 0 .35rem}
 .title h2{margin:0}
 .title a{font-size:.9rem}
+.title .choices a{min-height:0;padding-block:0}
 :is(.third,.quarter,.two-thirds) :is(.title,details){margin-block:0}
+.two-thirds .title:has(.choices){margin-bottom:.25rem}
 :is(.third,.quarter,.two-thirds) :is(.scroll,figure){margin:0}
 .note,.empty{max-width:60rem;font-size:.9rem}
 details{margin:.25rem 0 .75rem}
 summary{cursor:pointer;color:var(--accent);width:fit-content}
 .sql pre{overflow-x:auto;padding:.75rem;background:var(--wash);font-size:.8rem;white-space:pre-wrap}
 /* Figures and budgets. */
-.summary{display:grid;grid-template-columns:minmax(23rem,1fr) 3fr;gap:.75rem;margin-bottom:.4rem}
+.summary{display:grid;grid-template-columns:minmax(18.5rem,1fr) 4fr;gap:.5rem;margin-bottom:.4rem}
 .summary:not(:has(.money)){grid-template-columns:1fr}
 .figures{display:grid;grid-template-columns:repeat(auto-fill,minmax(8.5rem,1fr));gap:.75rem;margin:0 0 .5rem}
 .summary dl,.figures dd{margin:0}
+.summary .figures{grid-template-columns:repeat(auto-fit,minmax(7.4rem,1fr));gap:.5rem}
+.summary :is(dt,.change){font-size:.85rem}
+.summary .figures>div{padding-inline:.6rem}
+.summary .figures .figure{font-size:1.35rem}
 .figures.few{grid-template-columns:repeat(3,minmax(0,20rem))}
 .figures>div,.money>div{min-width:0;padding:.4rem .9rem .5rem;border:1px solid var(--line);border-radius:6px}
 .figures dt a{color:inherit;text-decoration-color:var(--line)}
 .figure{display:block;overflow-wrap:normal;font-size:1.5rem;line-height:1.3;font-weight:600;letter-spacing:-.02em}
 .figures .change{display:block;font-size:.9rem}
 .money>div{height:100%;border-color:var(--accent)}
-.money dd{margin:0;font-size:.9rem}
+.money dd{margin:0}
 .money .figure{font-size:2rem}
 .money .figure a{color:inherit;text-decoration:none}
 .budgets{margin:0;padding:0;list-style:none;font-size:.9rem}
@@ -158,6 +164,7 @@ thead [aria-current]::after{content:" ↓" / ""}
 bdi{white-space:pre-wrap}
 :is(th,td)>bdi,small>bdi{display:inline-block;vertical-align:top;max-width:22rem}
 th>small,td>small,td>details{display:block;margin:0;max-width:40rem}
+#runs td>small{display:inline}
 td summary{color:inherit;text-decoration:underline var(--soft);text-underline-offset:.2em}
 td>details>bdi{display:block;margin-top:.25rem}
 time{white-space:nowrap}
@@ -171,9 +178,10 @@ a:has(.chips){text-decoration:none}
 :is(.third,.quarter) table{width:100%}
 :is(.third,.quarter) tbody th{width:100%;max-width:0}
 :is(.third,.quarter) tbody a{display:block;color:inherit;text-decoration:none}
-:is(.third,.quarter) tbody :is(th,a)>bdi{max-width:none;display:-webkit-box;-webkit-box-orient:vertical;-webkit-line-clamp:3;overflow:hidden;line-height:1.2;padding-block:.15rem}
+:is(.third,.quarter) tbody :is(th,a)>bdi{max-width:none;display:-webkit-box;-webkit-box-orient:vertical;-webkit-line-clamp:3;overflow:hidden;line-height:1.2;padding-block:.1rem}
 :is(.third,.quarter) th:first-child{position:relative;z-index:0;padding-left:.4rem}
-:is(.third,.quarter) :is(td,tbody th){padding-block:.22rem}
+:is(.third,.quarter) :is(td,th){padding-block:.2rem;line-height:1.4}
+:is(.third,.quarter) .scroll+.note{margin-top:.4rem}
 :is(.third,.quarter) .share{position:absolute;inset:.1rem 0;height:calc(100% - .2rem);margin:0;z-index:-1}
 .third .n{padding-left:.75rem}
 .quarter thead th{font-size:.8rem}
@@ -197,7 +205,7 @@ figure{margin:0 0 1rem}
 .legend a,.tip th>span{display:flex;flex:1;align-items:baseline;min-width:0;color:inherit;text-decoration:none}
 .legend a{padding:.15rem 0}
 :is(.ranks,.legend,.third tbody,.quarter tbody) a:hover{text-decoration:underline}
-.two-thirds .legend{font-size:.8rem}
+.two-thirds .legend{font-size:.8rem;line-height:1.4}
 .two-thirds .legend a{padding-block:0}
 .swatch{flex:none;display:inline-block;width:.75rem;height:.75rem;margin-right:.4rem;border-radius:2px;background:currentColor}
 .swatch.before{height:0;border-top:2px dashed;border-radius:0;background:none;align-self:center}
@@ -207,6 +215,7 @@ figure{margin:0 0 1rem}
 .tip :is(th,td){padding:.15rem 1rem .15rem 0;border:0}
 .tip :is(th,td):last-child{padding-right:0;text-align:right;white-space:nowrap}
 @media (max-width:64rem){
+.summary{grid-template-columns:minmax(0,1fr)}
 .third,.quarter{grid-column:span 6}
 .two-thirds{grid-column:1/-1}
 nav{flex-basis:100%;order:1}
@@ -217,7 +226,10 @@ body{padding:1rem 1rem 2rem}
 caption{position:sticky;left:0;max-width:calc(100vw - 2rem)}
 .links{margin:0}
 .figures{gap:.5rem}
-.summary,.drawing{grid-template-columns:minmax(0,1fr)}
+.drawing{grid-template-columns:minmax(0,1fr)}
+.summary .figures{grid-template-columns:1fr 1fr}
+.few>div{padding-inline:.5rem}
+.few .figure{font-size:1.25rem}
 .legend{display:flex;flex-wrap:wrap;gap:0 .75rem}
 :is(th,td)>bdi,small>bdi{max-width:10rem}
 :is(th,td)>small{max-width:11rem}

@@ -15,7 +15,7 @@ const browser = await openBrowser();
 const SAID: Readonly<Record<keyof typeof WORLDS, RegExp>> = {
   cost: /^[A-Z][a-z]+: \$[\d,]+ so far, heading for \$[\d,]+ \(\$[\d,]+ to \$[\d,]+\), .* budget/,
   large: /^[A-Z][a-z]+: an estimated \$[\d,]+ so far/,
-  outage: /no new data since [A-Z][a-z]+ \d+\.$/,
+  outage: /no data after [A-Z][a-z]+ \d+\.$/,
   unreached: /there is no data/,
   empty: /^There are no numbers yet/,
 };

@@ -163,6 +163,7 @@ test.each([
   ["with a forecast", {}, /of \$1,000 .*heading for/],
   ["of which no day was read", { used: null }, /no day .*\$1,000/],
   ["nearly reached", { percent: "99.99", forecast: null }, /\(99%\)$/],
+  ["barely exceeded", { percent: "100.2", forecast: null }, /\(101%\)$/],
   ["with days that are not read", { daysMissing: 2 }, /; 2 days not read and not counted$/],
   ["with a day that is not final", { daysNotFinal: 1 }, /; 1 day may still change$/],
   [

@@ -66,7 +66,7 @@ test("without a cost it is hours, of the month or of other days", () => {
 test("what is missing comes first, and then nothing is compared", () => {
   const total = lackingOf({ incompleteDays: ["2026-03-08", PERIOD.end] });
   expect(say({ total })).toEqual([`The numbers of Mar 8 – 9, 2026 ${TOO_LOW}`, "Feb 10 – Mar 9, 2026: 1,620 hours."]);
-  const trouble = "The service fails (503): no new data since Mar 7.";
+  const trouble = "The service fails (503): no data after Mar 7.";
   expect(say({ total }, [], trouble)[0]).toBe(trouble);
 });
 

@@ -148,7 +148,9 @@ export function framePage(content: FrameContent): Page {
   const { page, view, health, readiness, sections, lead, notice, status = 200 } = content;
   const title = content.title ?? PAGES[page].title;
   const problems = problemsOf(health, readiness);
-  const choices = page === "run" ? undefined : html`${subtitle(content)}${pageLinks(page, view)}`;
+  // Before anything is read there is nothing to choose.
+  const hasChoices = page !== "run" && (sections.length > 0 || notice !== undefined);
+  const choices = hasChoices && html`${subtitle(content)}${pageLinks(page, view)}`;
   const header = html`${navigation(page, view, health)}
 ${lead}<div id="verdict">${verdictHtml(problems, content)}</div>
 <div class="heading"><h1>${title}</h1>${choices}</div>

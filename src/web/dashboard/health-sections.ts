@@ -7,25 +7,15 @@ import type { HealthState } from "../../facts/health.ts";
 import type { StoredRun } from "../../facts/jobs.ts";
 import { KEYS_PER_PAGE, type KeyStatus, type KeysData, type RotationKeys } from "../../facts/keys.ts";
 import { shortName } from "../../show/answer-chart.ts";
-import { capitalized, counted, instantText, periodText, roundedText, stretchesOf } from "../../show/format.ts";
-import {
-  folded,
-  foldedText,
-  type Html,
-  html,
-  instantHtml,
-  joinHtml,
-  nameHtml,
-  stateHtml,
-  table,
-} from "../../show/html.ts";
+import { capitalized, counted, periodText, roundedText, stretchesOf } from "../../show/format.ts";
+import { foldedText, type Html, html, instantHtml, joinHtml, nameHtml, stateHtml, table } from "../../show/html.ts";
 import { present } from "../../text.ts";
 import { dayCount, daysOf, type Window } from "../../usage/days.ts";
 import { groupingNoun } from "../../usage/dimensions.ts";
 import type { SeriesName } from "../../usage/series.ts";
 import type { View } from "../question.ts";
 import { pageHref, type Section } from "./frame.ts";
-import { jobsSection, runsSection } from "./jobs-sections.ts";
+import { jobsSection, projectTable, runsSection } from "./jobs-sections.ts";
 
 export type DataHealth = {
   readonly coverage: Coverage;
@@ -79,9 +69,6 @@ const QUALITY_WORDS: Readonly<Record<DayQuality | "not-due", string>> = {
 };
 
 const PROJECT_COLUMNS = ["Project", "Days", "Incomplete days", "Complete up to", "Last read"];
-/** Further projects are folded: in an outage all have the same row. */
-const UNFOLDED_MAX = 12;
-
 function projectsHtml({ projects, projectCount, undated }: Coverage, view: View): Html {
   const { period } = view;
   const names = projects.map(({ project }) => project);
@@ -90,22 +77,20 @@ function projectsHtml({ projects, projectCount, undated }: Coverage, view: View)
     strip(period, one),
     one.gaps.length === 0 ? "none" : gapsHtml(period, one),
     one.freshThrough ?? "never",
-    one.fetchedAt === null ? "never" : instantText(one.fetchedAt),
+    one.fetchedAt === null ? "never" : instantHtml(one.fetchedAt),
   ]);
   const hasGaps = projects.some(({ gaps }) => gaps.length > 0);
-  const caption = `${periodText(period)}${hasGaps ? ", the projects with the most incomplete days first" : ""}`;
-  const others = rows.slice(UNFOLDED_MAX);
+  const caption = `${hasGaps ? "The projects with the most incomplete days first. " : ""}Times in UTC`;
   const more = projectCount - projects.length;
-  return html`${undatedHtml(undated)}${keyHtml(period, projects)}${table(caption, PROJECT_COLUMNS, rows.slice(0, UNFOLDED_MAX))}${
-    others.length > 0 && folded(counted(others.length, "more project"), table("More projects", PROJECT_COLUMNS, others))
-  }${more > 0 && html`<p class="note">${counted(more, "project")} not shown, with fewer incomplete days. Choose one above.</p>`}`;
+  return html`${undatedHtml(undated)}${keyHtml(period, projects)}${projectTable(caption, PROJECT_COLUMNS, rows)}${more > 0 && html`<p class="note">${counted(more, "project")} not shown, with fewer incomplete days. Choose one above.</p>`}`;
 }
 
-/** Explains the colours that occur in the bars. */
-function keyHtml(period: Window, projects: readonly ProjectCoverage[]): Html {
+/** Explains the colours that occur in the bars, unless every day is complete. */
+function keyHtml(period: Window, projects: readonly ProjectCoverage[]): Html | undefined {
   const all = daysOf(period);
   const shown = new Set(projects.flatMap(({ days }) => all.map((day) => days[day] ?? "not-due")));
   const keys = [...DAY_QUALITIES, "not-due" as const].filter((quality) => shown.has(quality));
+  if (keys.length === 1 && keys[0] === "complete") return undefined;
   return html`<p class="note key">${keys.map((quality) => html`<span><span class="swatch ${quality}"></span>${QUALITY_WORDS[quality]}</span> `)}</p>\n`;
 }
 

@@ -2,8 +2,11 @@
 
 import type { HealthState } from "../../facts/health.ts";
 import type { JobHealth, RunDetails, StoredRun } from "../../facts/jobs.ts";
+import { shortName } from "../../show/answer-chart.ts";
 import { counted, durationText, exactText } from "../../show/format.ts";
 import {
+  type Column,
+  folded,
   foldedText,
   type Html,
   type HtmlValue,
@@ -40,7 +43,7 @@ export function jobsSection({ jobs, workers }: HealthState, runs: readonly Store
 /** A backfill does not count as a success of the job, because a person chose its days. */
 function lastSuccessCell({ lastSuccess, lastRun }: JobHealth): HtmlValue {
   if (lastSuccess !== null) return instantHtml(new Date(lastSuccess * 1000));
-  return lastRun ? "none yet; backfills do not count" : "none yet";
+  return lastRun?.trigger === "backfill" ? "none yet; backfills do not count" : "none yet";
 }
 
 const WEEKDAYS = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
@@ -119,6 +122,7 @@ function readingCells(counts: RunCounts): readonly string[] {
 
 /** "all 112", "110 of 112, 2 failed" */
 function readingsText({ planned, complete, suspect, failed, undated, stale }: RunCounts): string {
+  if (failed === planned && failed > 0) return `all ${numberText(failed)} failed`;
   const others = Object.entries({ "without a date": undated, failed, "in doubt": suspect, outdated: stale });
   const read =
     complete === planned ? `all ${numberText(planned)}` : `${numberText(complete)} of ${numberText(planned)}`;
@@ -131,19 +135,38 @@ function numberText(count: number): string {
 
 const PROJECT_COLUMNS = ["Project", "Outcome", "Ended", ...COUNTS];
 
-/** The page of one run. */
+/** Further projects are folded: in an outage all have the same row. */
+const UNFOLDED_MAX = 8;
+
+export function projectTable(
+  caption: string,
+  columns: readonly Column[],
+  rows: readonly (readonly HtmlValue[])[],
+): Html {
+  const others = rows.slice(UNFOLDED_MAX);
+  return html`${table(caption, columns, rows.slice(0, UNFOLDED_MAX))}${
+    others.length > 0 && folded(counted(others.length, "more project"), table("More projects", columns, others))
+  }`;
+}
+
+/** The page of one run. An error that several projects have in common is said once. */
 export function runSections({ run, found, projects }: RunDetails): readonly Section[] {
+  const names = projects.map(({ project }) => project);
+  const failed = projects.filter(({ outcome }) => outcome === "failed");
+  const [error, ...otherErrors] = new Set(failed.map((one) => one.error));
+  const common = failed.length > 1 && otherErrors.length === 0 ? (error ?? null) : null;
   const outcome = table(`Times in UTC. ${READING}`, RUN_COLUMNS, [runCells(run, instantHtml(run.startedAt))]);
   const note = html`<p class="note">In SQL: <code>select * from bi.runs where run_id = '${run.runId}'</code></p>`;
   const rows = projects.map((one): readonly HtmlValue[] => [
-    nameHtml(one.project),
-    html`${stateHtml(one.outcome === "open" ? "not done yet" : one.outcome)} ${foldedText(one.error)}`,
+    html`<bdi title="${one.project}">${nameHtml(shortName(one.project, names))}</bdi>`,
+    html`${stateHtml(one.outcome === "open" ? "not done yet" : one.outcome)} ${one.error !== common && foldedText(one.error)}`,
     one.finishedAt ? instantHtml(one.finishedAt) : "–",
     ...readingCells(one),
   ]);
   const more = found - projects.length;
-  const caption = "Failed ones first, then those that are not done yet. Times in UTC";
-  const ofProjects = html`${table(caption, PROJECT_COLUMNS, rows)}${
+  const caption = `${projects.some(({ outcome }) => outcome !== "ok") ? "Failed ones first, then those that are not done yet. " : ""}Times in UTC`;
+  const reason = common !== null && html`<p class="notice bad">Why they failed: <bdi>${common}</bdi></p>\n`;
+  const ofProjects = html`${reason}${projectTable(caption, PROJECT_COLUMNS, rows)}${
     more > 0 && html`<p class="note">${counted(more, "project")} not shown, with the same outcome or a better one.</p>`
   }`;
   return present<Section>([

@@ -18,15 +18,7 @@ import {
   quantityText,
 } from "../../show/format.ts";
 import { choiceList, type Html, html, nameHtml } from "../../show/html.ts";
-import {
-  forecastText,
-  isNew,
-  lackingSentences,
-  monthForecast,
-  namesText,
-  usedFigures,
-  whyNotCompared,
-} from "../../show/sentences.ts";
+import { isNew, lackingSentences, namesText, usedFigures, whyNotCompared } from "../../show/sentences.ts";
 import { present } from "../../text.ts";
 import { dayCount } from "../../usage/days.ts";
 import { addsUp, groupingNoun } from "../../usage/dimensions.ts";
@@ -55,7 +47,7 @@ export function overviewSections(
   const splits = data.splits.filter(({ groups }) => groups.some(({ amount }) => !isZero(amount ?? "0")));
   const others = splits.length - (hasBudgets ? 0 : 1);
   return present<Section>([
-    { id: "summary", title: "In short", body: summaryHtml(data, budgets, view), quiet: true },
+    { id: "summary", title: "In short", body: summaryHtml(data, view), quiet: true },
     chart.groups.length > 0 && chartSection(chart, mainSplits, view),
     hasBudgets && { id: "budgets", title: "Budgets", width: "third", body: budgetList(budgets) },
     // Beside the chart is the first ranking, if there are no budgets.
@@ -67,17 +59,18 @@ export function overviewSections(
 
 // The figures.
 
-function summaryHtml(data: Overview, budgets: readonly BudgetUse[], view: LinkedView): Html {
+function summaryHtml(data: Overview, view: LinkedView): Html {
   const { total, cost } = data;
   const totalFrom = total.question.grouping;
   const main = cost ?? total;
   // The figure of the month stands beside the cost, so the cost says how many days it is of.
-  const days = data.monthSoFar ? `, ${counted(dayCount(data.period), "day").replace(" ", "\u00a0")}` : "";
+  const days = data.monthSoFar ? counted(dayCount(data.period), "day") : undefined;
   const figures = usedFigures(data).map(({ measure, amount, before, isCompared }) => {
     const href = usageHref(view, { metric: measure.metric, grouping: "none" });
-    const title = `${metricName(measure.metric)}${measure.currency === null ? "" : days}`;
+    const title = metricName(measure.metric);
     const name = href === undefined ? title : html`<a href="${href}">${title}</a>`;
-    const change = isCompared && html`<span class="change">${changeText(amount, before)}</span>`;
+    const more = present([measure.currency !== null && days, isCompared && changeText(amount, before)]);
+    const change = more.length > 0 && html`<span class="change">${more.join(", ")}</span>`;
     return html`<div><dt>${name}</dt><dd><span class="figure">${amountHtml(amount, measure)}</span>
 ${change}</dd></div>\n`;
   });
@@ -87,27 +80,25 @@ ${change}</dd></div>\n`;
     ...lackingSentences(main.lacking),
     main.total?.amount != null && whyNotCompared(main),
   ]);
-  return html`<div class="summary">${monthSoFarHtml(data, budgets, view)}<dl class="figures">${figures}</dl></div>
+  return html`<div class="summary">${monthSoFarHtml(data, view)}<dl class="figures">${figures}</dl></div>
 ${notes.length > 0 && html`<p class="note">${notes.join(" ")}</p>`}`;
 }
 
-/** The figure of the current month. It is shown whatever days are chosen, because people are asked for it. */
-function monthSoFarHtml({ monthSoFar }: Overview, budgets: readonly BudgetUse[], view: LinkedView): Html | undefined {
+/** The figure of the current month. It is shown whatever days are chosen, because people are asked for it. The sentence has its forecast. */
+function monthSoFarHtml({ monthSoFar }: Overview, view: LinkedView): Html | undefined {
   const amount = monthSoFar?.answer.total?.amount;
   if (!monthSoFar || !amount) return undefined;
   const { question, total, lacking } = monthSoFar.answer;
-  const { forecast } = monthForecast(monthSoFar, budgets);
   const href = usageHref(view && { ...view, period: { ...view.period, name: "this-month" } }, question);
   const shown = amountHtml(amount, question);
   const isWholeBefore = lacking.incompleteDaysBefore.length + lacking.unreadDaysBefore.length === 0;
-  const expected = forecast !== null && html`<dd>heading for ${forecastText(forecast, question)}</dd>\n`;
   const earlier =
     isWholeBefore && total?.before && question.before
       ? html`<dd class="change">all of ${monthName(question.before.from)}: ${quantityText(total.before, question)}</dd>\n`
       : undefined;
   return html`<dl class="money"><div><dt>${metricName(question.metric)} in ${monthName(monthSoFar.period.start)} so far</dt>
 <dd class="figure">${href === undefined ? shown : html`<a href="${href}">${shown}</a>`}</dd>
-${expected}${earlier}</div></dl>\n`;
+${earlier}</div></dl>\n`;
 }
 
 // A budget is a bar: the used part, the expected part, and a mark at its limit.

@@ -150,7 +150,10 @@ export const PAGE_CONTENT: { readonly [P in PageName]: Render<P> } = {
     const id = view.pageParameters.id ?? "without an id";
     if (!details)
       throw new InvalidQuestion(`id: there is no run ${id}; runs are deleted after the days of runs.keepDays`);
-    return { title: `Run of ${details.run.job}`, sections: runSections(details) };
+    return {
+      title: `Run of ${details.run.job}, ${instantText(details.run.startedAt)}`,
+      sections: runSections(details),
+    };
   },
 };
 
@@ -168,7 +171,7 @@ function troubleOf({ total, period }: Overview, { causes }: HealthState): string
   const cause = causes.find(({ project, isBillingRefused }) => !isBillingRefused && !isOfOther(project));
   const newest = total.days.findLast(({ state }) => state === "final" || state === "settling");
   if (!cause || newest?.day === total.days.at(-1)?.day) return undefined;
-  const what = newest ? `no new data since ${dayLabel(newest.day)}` : `there is no data for ${periodText(period)}`;
+  const what = newest ? `no data after ${dayLabel(newest.day)}` : `there is no data for ${periodText(period)}`;
   return `${capitalized(causeTitle(cause))}: ${what}.`;
 }
 

@@ -42,7 +42,7 @@ test("the pages show jobs, runs, keys and days in words", () => {
   expect(text).toContain("2026-03-10 01:15 nightly export, on schedule ok 42 s 12 all 60 12,345");
   expect(text).toContain("exporter in 18 days 11111111-2222-3333-4444-555555555555 12 of 30 days 2026-03-09 1 active");
   expect(text).toContain("exporter 11111111-2222-3333-4444-555555555555 activated");
-  expect(text).toContain("production none 2026-03-09 2026-03-10 02:15 UTC");
+  expect(text).toContain("production none 2026-03-09 2026-03-10 02:15 ");
   expect(textOf(pageOf("run"))).toContain(
     "production failed the service answered 503 2026-03-10 01:15 12 10 of 12, 2 failed 0",
   );
@@ -50,6 +50,18 @@ test("the pages show jobs, runs, keys and days in words", () => {
   expect(textOf(pageOf("run", { run: counted }))).toContain(
     " 45 of 60, 1 without a date, 2 failed, 3 in doubt, 4 outdated ",
   );
+  expect(textOf(pageOf("run", { run: runLine({ complete: 0, failed: 60 }) }))).toContain(" all 60 failed ");
+});
+
+test("a run over many projects says an error that they share once, and folds all but the first", () => {
+  const one = pageData().run?.projects[0] ?? expect.fail("expected a project");
+  const projects = Array.from({ length: 9 }, (_, i) => ({ ...one, project: `project ${i}` }));
+  const text = textOf(pageOf("run", { projects }));
+  expect(text).toMatch(/Run of nightly, 2026-03-10 01:15 UTC .* Why they failed: the service answered 503 /);
+  expect(text.split("the service answered 503")).toHaveLength(2);
+  expect(text).toMatch(/project 7 .* 1 more project .* project 8 /);
+  const other = { ...one, error: "the service answered 400" };
+  expect(textOf(pageOf("run", { projects: [one, other] }))).not.toContain("Why they failed");
 });
 
 test.each([
@@ -95,8 +107,8 @@ test("the overview of a project begins with a failure of its own, and not of ano
     const causes = [{ ...refused, isBillingRefused: true, project: "production" }, refused, failing];
     return textOf(pageOf("overview", { total: { ...total, days } }, { health: { causes } }));
   };
-  expect(saidOf(null)).toContain("The service refuses the API key of staging: no new data since Mar 8.");
-  expect(saidOf("project-1")).toContain("The service fails (503): no new data since Mar 8.");
+  expect(saidOf(null)).toContain("The service refuses the API key of staging: no data after Mar 8.");
+  expect(saidOf("project-1")).toContain("The service fails (503): no data after Mar 8.");
 });
 
 test("the next rotation comes first, and a key over its maximum age is marked", () => {
@@ -175,8 +187,8 @@ test("a cost that can't be compared has no change beside hours that can, and hal
     expect(page.body).toContain('href="./usage?period=this-month&amp;grouping=none&amp;metric=billed_cost"');
     return textOf(page).split(" Requests ")[0];
   };
-  expect(figuresOf(true, [])).toMatch(/all of January: \$1,480 .* \$150\.00 \+50% Hours 1,620 \+7\.7%/);
-  expect(figuresOf(false, [])).toMatch(/ \$150\.00 Hours 1,620 \+7\.7%/);
+  expect(figuresOf(true, [])).toMatch(/all of January: \$1,480 .* \$150\.00 28 days, \+50% Hours 1,620 \+7\.7%/);
+  expect(figuresOf(false, [])).toMatch(/ \$150\.00 28 days Hours 1,620 \+7\.7%/);
   expect(figuresOf(true, [BEFORE.end])).not.toContain("all of January");
 });
 
@@ -322,6 +334,7 @@ test("before the first export, the overview says what to do", () => {
     "There are no numbers yet. Run usage-export export to read usage now, or usage-export start to read it on schedule.",
   );
   const { body } = pageOf("overview", { total }, { health: { jobs: [] } });
+  expect(body).not.toContain("<form");
   expect(body).toContain("<title>No job is configured: Overview, usage-export</title>");
 });
 
