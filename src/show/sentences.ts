@@ -109,10 +109,7 @@ export function forecastText({ forecast, low, high }: Forecast, measure: Measure
 }
 
 /** Finds the month's budget for the same usage as the amount. If it has a forecast, that one is shown everywhere, so that a page has only one. */
-export function monthForecast(
-  { answer, forecast }: NonNullable<Overview["monthSoFar"]>,
-  budgets: readonly BudgetUse[],
-) {
+function monthForecast({ answer, forecast }: NonNullable<Overview["monthSoFar"]>, budgets: readonly BudgetUse[]) {
   const { question, projectCount } = answer;
   const budget = budgets.find(
     ({ scope, period, currency, metric, projectIds, isOver }) =>
