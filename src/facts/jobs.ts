@@ -174,7 +174,7 @@ const RUNS_READ_MAX = 100;
 
 /** The newest first; enough to show how long each job took lately. */
 export async function readRuns(db: Database, max = RUNS_READ_MAX): Promise<readonly StoredRun[]> {
-  const query = sql<StoredRun>`select ${runColumns} from bi.runs order by started_at desc, run_id limit ${max}`;
+  const query = sql<StoredRun>`select ${runColumns} from bi.runs order by started_at desc, job, run_id limit ${max}`;
   return (await readSnapshot(db, (tx) => query.execute(tx), BRIEF_SNAPSHOT_SECONDS)).rows;
 }
 

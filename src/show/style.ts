@@ -110,6 +110,7 @@ section{grid-column:1/-1;min-width:0;padding-top:1rem}
 main>:first-child,:is(.third,.quarter,.two-thirds){padding-top:.5rem}
 .third{grid-column:span 4}
 .quarter{grid-column:span 3}
+.half{grid-column:span 6}
 .two-thirds{grid-column:span 8}
 .title{justify-content:space-between;margin:0 0 .35rem}
 .title h2{margin:0}
@@ -221,7 +222,7 @@ figure{margin:0 0 1rem}
 nav{flex-basis:100%;order:1}
 }
 @media (max-width:45rem){
-.third,.quarter{grid-column:1/-1}
+.third,.quarter,.half{grid-column:1/-1}
 body{padding:1rem 1rem 2rem}
 caption{position:sticky;left:0;max-width:calc(100vw - 2rem)}
 .links{margin:0}
@@ -242,7 +243,12 @@ td>details{width:16rem}
 .choices{gap:.3rem}
 .choices li a{margin:0;border-radius:4px}
 .toolbar>form{width:100%}
-.toolbar label{flex:1 1 9rem;flex-direction:column;align-items:stretch;gap:0}
+header .choices{gap:0;width:100%}
+header .choices li{flex:1 0 auto}
+header .choices li a{padding-inline:.15rem;margin-left:-1px;border-radius:0;font-size:.85rem;text-align:center}
+.toolbar label{flex:1 1 9rem;white-space:nowrap}
+.toolbar label:has(select){flex-direction:column;align-items:stretch;gap:0}
+.toolbar button{align-self:end}
 .toolbar :is(input,select){width:100%;max-width:none}
 }
 @media print{

@@ -21,8 +21,8 @@ export type Section = {
   readonly id: string;
   readonly title: string;
   readonly body: Html;
-  /** How much of the width it takes on a wide screen, beside other sections; the whole width if left out. */
-  readonly width?: "quarter" | "third" | "two-thirds" | undefined;
+  /** How much of the width it takes on a wide screen, beside other sections; the whole width if left out. A half looks like a third. */
+  readonly width?: "quarter" | "third" | "third half" | "two-thirds" | undefined;
   /** A link to more of it, beside the title. */
   readonly more?: Html;
   /** The title is not shown, because what is shown needs none; screen readers have it. */

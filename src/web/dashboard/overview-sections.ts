@@ -46,14 +46,13 @@ export function overviewSections(
   const hasBudgets = budgets.length > 0;
   const splits = data.splits.filter(({ groups }) => groups.some(({ amount }) => !isZero(amount ?? "0")));
   const others = splits.length - (hasBudgets ? 0 : 1);
+  const width = others > 3 ? "quarter" : others === 2 ? "third half" : "third";
   return present<Section>([
     { id: "summary", title: "In short", body: summaryHtml(data, view), quiet: true },
     chart.groups.length > 0 && chartSection(chart, mainSplits, view),
     hasBudgets && { id: "budgets", title: "Budgets", width: "third", body: budgetList(budgets) },
     // Beside the chart is the first ranking, if there are no budgets.
-    ...splits.map((split, i) =>
-      rankingSection(split, data, view, (i === 0 && !hasBudgets) || others <= 3 ? "third" : "quarter"),
-    ),
+    ...splits.map((split, i) => rankingSection(split, data, view, i === 0 && !hasBudgets ? "third" : width)),
   ]);
 }
 
@@ -164,7 +163,7 @@ function chartSection(answer: Answer, choices: readonly Answer[], view: LinkedVi
 
 const ROWS_MAX = 5;
 
-function rankingSection(answer: Answer, { total }: Overview, view: LinkedView, width: "quarter" | "third"): Section {
+function rankingSection(answer: Answer, { total }: Overview, view: LinkedView, width: Section["width"]): Section {
   const { question, groups, other, compared, lacking } = answer;
   const { grouping, metric } = question;
   // A ranking leaves out groups that used nothing of the metric.
