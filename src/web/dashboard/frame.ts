@@ -148,8 +148,9 @@ export function framePage(content: FrameContent): Page {
   const { page, view, health, readiness, sections, lead, notice, status = 200 } = content;
   const title = content.title ?? PAGES[page].title;
   const problems = problemsOf(health, readiness);
-  // Before anything is read there is nothing to choose.
-  const hasChoices = page !== "run" && (sections.length > 0 || notice !== undefined);
+  // Before anything is read there is nothing to choose, but a project without numbers must not keep one from the others.
+  const isEmpty = sections.length === 0 && notice === undefined && view.project === undefined;
+  const hasChoices = page !== "run" && !isEmpty;
   const choices = hasChoices && html`${subtitle(content)}${pageLinks(page, view)}`;
   const header = html`${navigation(page, view, health)}
 ${lead}<div id="verdict">${verdictHtml(problems, content)}</div>
