@@ -79,7 +79,7 @@ async function readPlanned(app: App, config: Config, db: Database, planned: Plan
       }
     });
   } catch (error) {
-    // If what is stored can't be read, the stop is still reported.
+    // If the result can't be written, the error of the stop is reported all the same.
     if (app.signal.aborted) await writeResult().catch(() => {});
     throw error;
   }

@@ -14,8 +14,8 @@ export async function runMigrate(app: App, options: { readonly json?: boolean })
   });
   writeAnswer(app, options, { applied: migrations, views }, ({ applied }) => {
     if (applied.length + views === 0) return "the database is up to date\n";
-    const replaced = views > 0 ? [`created ${views} views and functions\n`] : [];
-    return [...applied.map((name) => `applied ${name}\n`), ...replaced].join("");
+    const created = views > 0 ? [`created ${views} views and functions\n`] : [];
+    return [...applied.map((name) => `applied ${name}\n`), ...created].join("");
   });
   if (!hasReader) {
     const next =

@@ -67,7 +67,7 @@ export function parseConfig(text: string, { source, baseDir }: { source: string;
   return config;
 }
 
-/** Changes each `{ file }` at any depth in place. Not for exports: a feature may have any name. */
+/** Changes each `{ file }` at any depth in place. Must not get exports, in which a feature may be called "file". */
 function makePathsAbsolute(value: unknown, baseDir: string): void {
   if (typeof value !== "object" || value === null) return;
   if ("file" in value) value.file = path.resolve(baseDir, String(value.file));
@@ -146,8 +146,8 @@ function discoveredProjects(
       if (isBetter && !writtenIds.has(found.id) && includes(entry, found)) chosen.set(found.id, { entry, found });
     }
   }
-  // The project that has had a name longest keeps it, also after it has vanished: the views still show it, and another project that is
-  // renamed to the name must not be taken for it.
+  // If projects share a name, the one that has had it longest keeps it, even if it has vanished: the views still show it, and the other must
+  // not be mistaken for it.
   const taken = new Set(written.map(({ name }) => name));
   return [...chosen.values()]
     .sort((a, b) => Number(a.found.namedAt) - Number(b.found.namedAt) || (a.found.id < b.found.id ? -1 : 1))

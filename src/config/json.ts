@@ -11,7 +11,7 @@ export type Path = readonly (string | number)[];
 export type ConfigIssue = { readonly path: Path; readonly message: string };
 
 export type JsonDocument = {
-  /** A number that a double can't hold exactly is its text, which fields for exact numbers take, too. */
+  /** A number that a double can't hold exactly is given as text: fields for exact numbers take both. */
   readonly value: unknown;
   /** Names that occur twice in one object: JSON.parse would silently take the last. */
   readonly duplicates: readonly ConfigIssue[];

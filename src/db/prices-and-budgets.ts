@@ -36,7 +36,7 @@ async function insertPrice(tx: Tx, price: Price): Promise<void> {
   `.execute(tx);
 }
 
-/** Replaces the stored budgets by those of the configuration. Without a first day a budget begins with the period in which it is stored. */
+/** Replaces the stored budgets. One without a first day begins with the current period, and keeps that beginning while its kind of period stays. */
 export async function storeBudgets(db: Database, budgets: readonly Budget[]): Promise<boolean> {
   return storeConfigured(db, "budgets", JSON.stringify(budgets), async (tx) => {
     const names = budgets.map(({ name }) => name);
@@ -66,7 +66,7 @@ async function writeBudget(tx: Tx, budget: Budget): Promise<void> {
 
 /** A period is watched for this long after its end, and again after each reading of its days: a late reading may reach a threshold. */
 const WATCHED_DAYS = 3;
-/** Nobody is notified of a period that ended longer ago: the record of what was sent about it may be deleted by then. */
+/** A period that ended longer ago is never watched: the record of its notifications may be deleted, and they could be sent again. */
 export const WATCHED_DAYS_MAX = 365;
 
 const lastRead = new WeakMap<Database, { readonly version: string; readonly budgets: readonly BudgetUse[] }>();
@@ -105,7 +105,7 @@ async function budgetsVersion(tx: Tx): Promise<string | null> {
 /** The current periods, earlier ones whose days are still read again, and those with a day that was read lately. */
 async function readWatched(tx: Tx): Promise<readonly BudgetUse[]> {
   const watchedFrom = sql`(now() - make_interval(days => ${WATCHED_DAYS}))`;
-  // Use is computed only for the condition after the last `and`: those before it are cheap, and leave most periods out.
+  // The condition after the last `and` needs the use, which is slow to compute. Those before it are cheap, and leave most periods out.
   const { rows } = await sql<BudgetUse>`
     select ${useColumns}
     from usage_export.budget_period p
@@ -134,7 +134,7 @@ export async function budgetsIn(tx: Tx, { start, end }: Window): Promise<readonl
   return rows;
 }
 
-/** Whether usage or cost by the dimension was read, but none with the value. The display of a set of tags is a JSON array of its values. */
+/** Whether something was read by the dimension, but nothing with the value. Sets of tags are JSON arrays; a key may be named by its rotation. */
 function isNeverSeen(scope: RawBuilder<string>, value: RawBuilder<string | null>) {
   const groupsOfScope = sql`
     select from usage_export.group_value g

@@ -46,7 +46,7 @@ export type ChangePart = ChangeAmounts & {
   readonly groups: number;
 };
 
-/** What every question about a change asks, whatever the question of the page has here. */
+/** Fields that are the same in every question about a change, whatever the caller passes. */
 const LARGEST_CHANGES = { filter: undefined, group: undefined, sort: "change" } as const;
 
 /** Throws InvalidQuestion if there is no such project. */
@@ -117,9 +117,9 @@ where ${projectConditions(scope)[0] ?? "true"} group by project_id order by 1`);
   const found: Change[] = [];
   if (billed.length > 0) found.push(await changes(query, { ...question, metric: "billed_cost", projects: billed }));
   const isExplained = found.some(({ answer }) => answer.total?.change != null);
-  const projects = isExplained ? others : question.projects;
-  if (projects?.length !== 0)
+  const estimated = isExplained ? others : question.projects;
+  if (estimated?.length !== 0)
     for (const currency of scope.available.currencies)
-      found.push(await changes(query, { ...question, metric: "estimated_cost", currency, projects }));
+      found.push(await changes(query, { ...question, metric: "estimated_cost", currency, projects: estimated }));
   return found.filter(isKnown);
 }

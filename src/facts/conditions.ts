@@ -23,7 +23,7 @@ import type { ProjectHealth, SliceCounts } from "./coverage.ts";
 import type { JobHealth } from "./jobs.ts";
 import type { RotationHealth } from "./keys.ts";
 
-/** What the conditions are computed from. A rotation of many projects is one for each of them here. */
+/** What the conditions are computed from. Of a rotation for many projects, `rotations` has one for each project. */
 export type HealthFacts = {
   /** The moment of reading, by the database's clock. */
   readonly readAt: Date;
@@ -41,7 +41,7 @@ export type HealthFacts = {
   readonly rotations: readonly RotationHealth[];
   /** The lists of projects that the configuration discovers projects by. */
   readonly lists: readonly StoredList[];
-  /** Budgets in the periods that somebody should watch. */
+  /** Budgets in their current periods, and in earlier ones that may still change or have just changed. */
   readonly budgets: readonly BudgetUse[];
   /** One for each project and filter with unusual days; empty if `anomalies` is off. */
   readonly anomalies: readonly OpenAnomaly[];
@@ -105,7 +105,7 @@ function condition(name: ConditionName, subject: string, text: string, more: Par
   return { name, subject, severity, isWrong: !isReminder, text, since: null, section, isQuiet, ...more };
 }
 
-/** Quotes a name with a space or a quote: otherwise a subject could begin with the name of something else. */
+/** Quotes a name with a space or a quote: otherwise two names, each with other words after it, could make the same subject. */
 function nameWord(name: string): string {
   return /^[^\s"]+$/.test(name) ? name : JSON.stringify(name);
 }
@@ -113,7 +113,7 @@ function nameWord(name: string): string {
 export function conditionsOf(facts: HealthFacts): readonly Condition[] {
   const worker = workerCondition(facts);
   const rotations = facts.rotations.flatMap(rotationConditions);
-  // Their failed runs need no condition of their own.
+  // The failed attempts of these rotations explain their failed runs, too.
   const failingRotations = new Set(
     rotations.flatMap(({ name, subject }) => (name === "key attempts" || name === "key attention" ? subject : [])),
   );
@@ -134,16 +134,16 @@ export function conditionsOf(facts: HealthFacts): readonly Condition[] {
   return mergeFound(found, facts);
 }
 
-/** Merges the same condition in many projects of a rotation, and keeps the earliest beginning. */
+/** Makes the same condition in many projects of a rotation one, with the earliest beginning. The other conditions stay as they are. */
 function mergeFound(found: readonly Found[], { jobs, rotations }: HealthFacts): readonly Condition[] {
   const alike = Map.groupBy(found, (one) => (one.project == null ? one : `${one.name} ${one.subject}`));
   return [...alike.values()].map((members) => {
     const { project, ...first } = members.reduce((a, b) => (Number(b.since) < Number(a.since) ? b : a));
     if (project == null) return first;
     const job = jobs.find((one) => one.kind === "rotation" && one.job === first.subject);
-    const known = rotations.filter(({ rotation }) => rotation === first.subject);
+    const storedCount = rotations.filter(({ rotation }) => rotation === first.subject).length;
     const names = members.map((one) => one.project ?? "");
-    return { ...first, text: `${first.text}; in ${projectsText(names, Math.max(job?.projects ?? 0, known.length))}` };
+    return { ...first, text: `${first.text}; in ${projectsText(names, Math.max(job?.projects ?? 0, storedCount))}` };
   });
 }
 

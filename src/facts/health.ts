@@ -18,7 +18,7 @@ import { jobHealth } from "./jobs.ts";
 import { mergeRotations, type RotationHealth, rotationHealth } from "./keys.ts";
 
 export type HealthState = Omit<HealthFacts, "rotations"> & {
-  /** Rotations that have run at least once. */
+  /** Each rotation that has run is one here, even if it is for many projects. */
   readonly rotations: readonly RotationHealth[];
   readonly conditions: readonly Condition[];
 };

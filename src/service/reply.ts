@@ -60,8 +60,8 @@ const ERROR_TEXT_LENGTH_MAX = 300;
 /** `scope` is the missing scope if the text quotes one, such as `Check that your account has the 'keys:write' scope`. */
 export function readErrorBody({ headers, body }: Reply, redact: Redact) {
   const read = textOfBody(headers, body);
-  const hidden = "(its words are not shown, as they may hold a new key)";
-  const text = sanitizeLine(read.text, redact, ERROR_TEXT_LENGTH_MAX) || hidden;
+  const textIfRedacted = "(its words are not shown, as they may hold a new key)";
+  const text = sanitizeLine(read.text, redact, ERROR_TEXT_LENGTH_MAX) || textIfRedacted;
   const requestId = sanitizeLine(String(headers["dg-request-id"] ?? read.requestId ?? ""), redact) || undefined;
   return { text, requestId, scope: /'([\w-]+(?::[\w-]+)+)'/.exec(text)?.[1] };
 }

@@ -64,7 +64,7 @@ export type ServiceAnswer = {
 export type Service = Pick<ServiceSettings, "baseUrl" | "dialect"> & {
   /** Throws an AppError for anything but a 2xx, with `sent: "no"` if certainly nothing was sent. Throws the reason of an aborted signal as it is. */
   readonly call: (call: ServiceCall, key: Secret, signal: AbortSignal) => Promise<ServiceAnswer>;
-  /** Forgets the refusals of one key, or of all: the key may have got the missing scope, or more servers may know a new key by now. */
+  /** Forgets the refusals of one key, or of all, so that it is sent again: it may have got the scope, or more servers may know a new key. */
   readonly forgetRefusals: (key?: Secret) => void;
   /**
    * The Date of the newest answer plus the time since then; undefined before the first. Never ahead of the service's clock, but behind it

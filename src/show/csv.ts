@@ -19,7 +19,7 @@ const BYTE_ORDER_MARK = "\uFEFF";
 const SIGN = /[=+\-@＝＋－＠]/;
 /** Spaces, quotes and invisible characters before the sign do not prevent a formula. */
 const BEGINS_FORMULA = new RegExp(`^(?:[\\t\\r\\n]|[\\s"\\p{Cc}\\p{Cf}]*${SIGN.source})`, "u");
-/** The same characters, and ";", which begins a new cell in a spreadsheet that does not separate cells by the comma. */
+/** What may stand before the sign of a formula, and ";", which begins a new cell in a spreadsheet that separates cells by it. */
 const GAPS = /[\s;"\p{Cc}\p{Cf}]+/gu;
 const NEW_CELL = /[;\t\r\n]/;
 
@@ -41,12 +41,12 @@ function quoted(text: string): string {
   return `"${text.replaceAll('"', '""')}"`;
 }
 
-/** A spreadsheet takes a cell that begins with an apostrophe for text. The time is linear in the length of the text. */
+/** Puts an apostrophe before each formula, which makes it text, also where a spreadsheet may begin a new cell. The time is linear. */
 export function withoutFormula(text: string): string {
-  const parted = text.replaceAll(GAPS, (gap: string, at: number) =>
+  const escaped = text.replaceAll(GAPS, (gap: string, at: number) =>
     NEW_CELL.test(gap) && SIGN.test(text.charAt(at + gap.length)) ? `${gap}'` : gap,
   );
-  return BEGINS_FORMULA.test(text) ? `'${parted}` : parted;
+  return BEGINS_FORMULA.test(text) ? `'${escaped}` : escaped;
 }
 
 type CsvRow = readonly (string | null)[];

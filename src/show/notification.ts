@@ -14,7 +14,7 @@ export type Notification = {
   readonly covers?: readonly string[];
 };
 
-/** `name` is that of the condition. */
+/** `name` is that of the condition, or the first word of it if the condition is over. */
 type NamedNotification = Notification & { readonly name: string };
 
 /**
@@ -38,8 +38,8 @@ export function notificationsOf(
     // Thresholds of budgets, notifications about many conditions, and reports are sent once, and never end.
     const isEndless = ["budget", "many", "report"].includes(name);
     const isUnknown = name === "anomaly" && isAnomalyUnread;
-    const needsAttention = current.has(subject.replace(/^key attempts /, "key attention "));
-    if (phase === "well" || current.has(subject) || isEndless || isUnknown || needsAttention) return [];
+    const hasWorsened = current.has(subject.replace(/^key attempts /, "key attention "));
+    if (phase === "well" || current.has(subject) || isEndless || isUnknown || hasWorsened) return [];
     return [{ name, subject, state: "well", text: `Over: ${subject}.` }];
   });
   return [...Map.groupBy([...begun, ...ended], ({ name, state }) => `${state} ${name}`).values()]
@@ -52,7 +52,7 @@ function subjectOf({ name, subject }: Condition): string {
   return subject === "" ? name : `${name} ${subject}`;
 }
 
-/** More conditions of one name than this that change at once, as after an outage, are one notification. */
+/** If more conditions of one name change at once, as after an outage, one notification covers them all. */
 const SINGLE_MAX = 5;
 
 function digestOf(changes: readonly NamedNotification[]): readonly NamedNotification[] {

@@ -108,7 +108,7 @@ export function forecastText({ forecast, low, high }: Forecast, measure: Measure
   return `${estimateText(forecast, measure)}${from === to ? "" : ` (${from} to ${to})`}`;
 }
 
-/** Finds the month's budget for the same usage as the amount. If it has a forecast, that one is shown everywhere, so that a page has only one. */
+/** Finds the month's budget for the same usage as the amount. The budget's forecast, if there is one, replaces the other: a page shows only one. */
 function monthForecast({ answer, forecast }: NonNullable<Overview["monthSoFar"]>, budgets: readonly BudgetUse[]) {
   const { question, projectCount } = answer;
   const budget = budgets.find(

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import type { ExportJob } from "../../src/usage/plan.ts";
 import { messageFor, parseText } from "./sample-config.ts";
 
-function configOf(count: number, exported = (name: string) => name): string {
+function configOf(count: number, nameInExport = (name: string) => name): string {
   const names = Array.from({ length: count }, (_, i) => `customer-${String(i).padStart(4, "0")}`);
   const job = {
     ...{ name: "nightly", schedule: "15 2 * * *", timezone: "UTC", window: { days: 7 } },
@@ -13,7 +13,7 @@ function configOf(count: number, exported = (name: string) => name): string {
   const config = {
     service: { baseUrl: "https://speech.example.com" },
     projects: names.map((name, i) => ({ id: `p${i}`, name, key: { env: "KEY" } })),
-    exports: [{ ...job, projects: names.map(exported) }],
+    exports: [{ ...job, projects: names.map(nameInExport) }],
     budgets: [{ name: "all", metric: "hours", amount: 1000 }],
   };
   return JSON.stringify(config, null, 1);

@@ -46,8 +46,8 @@ test("reading the same amount again moves the time of the last reading and adds 
 test("another amount, unit or purchase order is another row", async () => {
   const project = newProject();
   await storeBalances(db, project, [balance("5")]);
-  const eur = { units: "eur", purchaseOrderId: null };
-  for (const part of [{}, { units: "eur" }, eur, eur]) await storeBalances(db, project, [balance("4", part)]);
+  const noOrder = { units: "eur", purchaseOrderId: null };
+  for (const part of [{}, { units: "eur" }, noOrder, noOrder]) await storeBalances(db, project, [balance("4", part)]);
   expect(await shown(project)).toEqual(["prepaid 5", "prepaid 4", "prepaid 4", "prepaid 4 now"]);
 });
 

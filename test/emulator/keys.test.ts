@@ -42,7 +42,7 @@ test.each([
   const response = await ask(emulator, "keys", { method: "POST", body });
   expect(response.status).toBe(400);
   expect(await response.json()).toMatchObject({ category: "BAD_REQUEST", details: expect.any(String) });
-  expect(emulator.keys()).toHaveLength(1);
+  expect(emulator.keys()).toMatchObject([{ comment: "made in the console" }]);
 });
 
 test("a key with a time to live works until it expires, and gets 401 after that", async () => {

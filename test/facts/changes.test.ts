@@ -38,7 +38,7 @@ const partsOf = ({ splits }: Change) =>
     ...parts.map(({ part, group, change }) => `${part === "group" ? group : part} ${change}`),
   ]);
 
-test("a split lists the groups that changed the most, then all others as one part, then usage without a group", async () => {
+test("a split lists the groups that changed the most, then all others as one part, then what is in no group", async () => {
   const [one, other] = [newProject(), newProject()];
   const before = { a: "1", b: "10", c: "5", d: "0.5" };
   const now = { a: "4", b: "3", c: "5", e: "0.25" };

@@ -61,7 +61,7 @@ const anEntry = fc.record({
 const aQuestion = fc.record(
   {
     period: fc.constantFrom("7d", "this-month", "last-month"),
-    /** The period if it has no name: its length less a day, and how many days ago it ends. */
+    /** If the period has no name: how many days before its end it begins, and how many days ago it ends. */
     days: fc.tuple(fc.integer({ min: 1, max: 6 }), fc.integer({ min: 0, max: 5 })),
     compare: fc.constantFrom("before", "before", "before", "none"),
     project: fc.constantFrom(undefined, "name", "id"),
@@ -190,9 +190,9 @@ function expectSums(answer: Answer, projects: readonly Project[], stored: Stored
   const sumIn = (window: { from: Day; to: Day } | null, of: typeof entries) =>
     window && sum(of.filter(({ day }) => day >= window.from && day <= window.to).map(({ amount }) => amount));
   const dueDays = daysOf({ start: back(DAYS), end: back(1) });
-  const readBy = (id: string) =>
+  const daysReadOf = (id: string) =>
     new Set(isWhole ? dueDays : (stored.get(keyOf(id, grouping, filter)) ?? []).map(({ day }) => day));
-  const readDays = projects.filter(isAsked).map(({ id }) => readBy(id));
+  const readDays = projects.filter(isAsked).map(({ id }) => daysReadOf(id));
   const wanted = before ? [...daysOf({ start: from, end: to }), ...daysOf({ start: before.from, end: before.to })] : [];
   const isCompared = before !== null && wanted.every((day) => readDays.every((read) => read.has(day)));
   expect(answer.compared).toBe(isCompared);

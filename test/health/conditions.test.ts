@@ -32,10 +32,10 @@ test.each<[string, Part]>([
   ["the refusal of a worker that is gone", { workers: [{ ...SILENT, refusal: { reason: "no", at: NOW } }, worker()] }],
   ["a list that was read", { lists: [LIST] }],
   ["a list that was read again", { lists: [{ ...LIST, failingSince: NOW, waitingSince: NOW }] }],
-  ["a list whose failure and lack have no time yet", { lists: [{ ...LIST, error: "no", waiting: 6 }] }],
+  ["a list that fails and lacks projects, without times", { lists: [{ ...LIST, error: "no", waiting: 6 }] }],
   ["a key two days over its maximum age", { rotations: [rotationLine({ ageDays: 32 })] }],
   ["no key yet", { rotations: [rotationLine({ ageDays: null })] }],
-  ["a rotation of before", { rotations: [rotationLine({ configured: undefined, keys: { orphan: 1 } })] }],
+  ["a rotation no longer configured", { rotations: [rotationLine({ configured: undefined, keys: { orphan: 1 } })] }],
   ["a budget far from its thresholds", { budgets: [makeBudgetUse({ reached: [], forecastPercent: "100" })] }],
 ])("%s: no condition", (_, part) => {
   expect(conditionsOf(part)).toEqual([]);
@@ -53,12 +53,12 @@ test.each<[string, Part]>([
   ["a list that fails", { lists: [{ ...LIST, error: "no", failingSince: MONDAY }] }],
   ["a list that lacks projects", { lists: [{ ...LIST, waiting: 6, waitingSince: MONDAY }] }],
   ["a failed run", { jobs: [jobLine({ failedRun: { ...FAILED_RUN, startedAt: MONDAY } })] }],
-  ["a key that is replaced in several projects, of which the first counts", { rotations: REPLACED }],
-])("%s has the time since when", (_, part) => {
+  ["refused keys of several projects, with the first of their times", { rotations: REPLACED }],
+])("%s: the condition has the time of its beginning", (_, part) => {
   expect(conditionsOf(part).map(({ since }) => since)).toEqual([MONDAY]);
 });
 
-test("of a rotation's projects all are counted, also those without a key yet", () => {
+test("a condition says how many projects the rotation has, also if some have no key yet", () => {
   const jobs = [jobLine({ job: "fleet" }), jobLine({ kind: "rotation", job: "keys", projects: 7 })];
   const fleet = jobLine({ kind: "rotation", job: "fleet", projects: 300 });
   const rotations = ["a", "b"].map((project) => rotationLine({ rotation: "fleet", project, keys: { orphan: 1 } }));
@@ -95,13 +95,13 @@ const OLD_KEY = [rotationLine({ ageDays: 33 })];
 
 test.each<[string, Part, readonly string[]]>([
   ["five failed attempts explain a failed rotation", { jobs: [OF_ROTATION], rotations: failing(5) }, ["key attention"]],
-  ["an old key does not", { jobs: [OF_ROTATION], rotations: OLD_KEY }, ["rotation", "key age"]],
+  ["an old key explains no failed rotation", { jobs: [OF_ROTATION], rotations: OLD_KEY }, ["rotation", "key age"]],
   [
-    "nor do attempts explain an export of the same name",
+    "attempts of a rotation do not explain a failed export of the same name",
     { jobs: [OF_EXPORT], rotations: failing(1) },
     ["export", "key attempts"],
   ],
-  ["one job for a worker is enough", { jobs: [jobLine({ needsWorker: false }), jobLine()], workers: [] }, ["worker"]],
+  ["one job needs the missing worker", { jobs: [jobLine({ needsWorker: false }), jobLine()], workers: [] }, ["worker"]],
 ])("%s", (_, part, names) => {
   expect(conditionsOf(part).map(({ name }) => name)).toEqual(names);
 });
@@ -179,7 +179,7 @@ const CASES: readonly [name: string, text: string | RegExp, part: Part][] = [
     /^rotation exporter failed in its run of /,
     { jobs: [OF_ROTATION], rotations: [rotationLine()] },
   ],
-  // Its attempts say why the run failed.
+  // The attempts say why the run failed, so that it has no condition of its own.
   [
     "keys: key attempts exporter",
     "rotation exporter: 4 failed attempts, the last: the vault is closed",

@@ -69,12 +69,12 @@ test.each(["CREATE TABLE", "CREATE VIEW", "GRANT"])(
     await db.connection().execute(async (holder) => {
       await sql`select pg_advisory_lock(1)`.execute(holder);
       await using migrating = migrateProcess(empty.url);
-      await expect.poll(() => migrators(empty.url)).toEqual(["Lock"]);
+      await expect.poll(() => waitsOfMigrations(empty.url)).toEqual(["Lock"]);
       migrating.kill("SIGKILL");
       await migrating.ended;
       await sql`select pg_advisory_unlock(1)`.execute(holder);
     });
-    await expect.poll(() => migrators(empty.url)).toEqual([]);
+    await expect.poll(() => waitsOfMigrations(empty.url)).toEqual([]);
     expect(await schemasOf(empty.url)).toEqual([]);
 
     const { status, stdout } = await migrateProcess(empty.url).ended;
@@ -83,8 +83,8 @@ test.each(["CREATE TABLE", "CREATE VIEW", "GRANT"])(
   },
 );
 
-/** What each migrating session waits for. */
-async function migrators(url: string): Promise<readonly unknown[]> {
+/** What each session with an open transaction waits for. */
+async function waitsOfMigrations(url: string): Promise<readonly unknown[]> {
   const rows = await runStatement(
     url,
     `select wait_event_type from pg_stat_activity
@@ -157,7 +157,7 @@ test("the error names the migration that failed, and no migration is applied", a
   expect(await schemasOf(empty.url)).toEqual([]);
 });
 
-const SHADOWING = ["text", "name", "oid", "integer"].map(
+const FALSE_EQUALS = ["text", "name", "oid", "integer"].map(
   (type) => `
     create function other.never(${type}, ${type}) returns boolean language sql as 'select false';
     create operator other.= (leftarg = ${type}, rightarg = ${type}, function = other.never);`,
@@ -167,7 +167,7 @@ test.each([
   ["standard_conforming_strings = off", ""],
   [
     "search_path = other, pg_catalog",
-    `create schema other; create table other.pg_namespace (); create table other.pg_class (); ${SHADOWING.join("")}`,
+    `create schema other; create table other.pg_namespace (); create table other.pg_class (); ${FALSE_EQUALS.join("")}`,
   ],
 ])("a database with %s is migrated", async (setting, prepare) => {
   await using empty = await emptyDatabase();
