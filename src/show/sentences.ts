@@ -215,9 +215,9 @@ export function reasonSentences({ answer, splits }: Change): readonly string[] {
 }
 
 function notSplitSentence({ grouping, lacking }: ChangeSplit): string | undefined {
-  const unread = lacking.unreadDays.length + lacking.unreadDaysBefore.length;
-  const incomplete = lacking.incompleteDays.length + lacking.incompleteDaysBefore.length;
-  if (unread + incomplete === 0) return undefined;
+  const unread = [...lacking.unreadDays, ...lacking.unreadDaysBefore];
+  const incomplete = [...lacking.incompleteDays, ...lacking.incompleteDaysBefore];
+  if (unread.length + incomplete.length === 0) return undefined;
   return `By ${groupingNoun(grouping)} it can't be split: ${lackTexts(unread, incomplete).join(" and ")} by it.`;
 }
 
@@ -286,16 +286,15 @@ export function whyNotCompared(answer: Pick<Answer, "lacking" | "question">): st
 }
 
 function lackText(period: string, incomplete: readonly Day[], unread: readonly Day[]): string | undefined {
-  const named = [unread, incomplete].filter((days) => days.length > 0).map((days) => ` (${daysText(days)})`);
-  const reasons = lackTexts(unread.length, incomplete.length).map((text, i) => `${text}${named[i]}`);
+  const reasons = lackTexts(unread, incomplete, (days) => ` (${daysText(days)})`);
   return reasons.length === 0 ? undefined : `in ${period} ${reasons.join(" and ")}`;
 }
 
 /** A day that was read may lack an amount: it is not complete, and must not be called unread. */
-function lackTexts(unread: number, incomplete: number): readonly string[] {
+function lackTexts(unread: readonly Day[], incomplete: readonly Day[], named = (_: readonly Day[]) => "") {
   return present([
-    unread > 0 && `${counted(unread, "day was", "days were")} not read`,
-    incomplete > 0 && `${counted(incomplete, "day is", "days are")} not complete`,
+    unread.length > 0 && `${counted(unread.length, "day was", "days were")} not read${named(unread)}`,
+    incomplete.length > 0 && `${counted(incomplete.length, "day is", "days are")} not complete${named(incomplete)}`,
   ]);
 }
 
