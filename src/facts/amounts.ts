@@ -63,34 +63,41 @@ function usageSql(question: Question, scope: Scope, isCompared: boolean): string
     ...(sort === "change" && isCompared ? ["abs(coalesce(amount, 0) - coalesce(amount_before, 0)) desc"] : []),
     ...["amount desc nulls last", "amount_before desc nulls last", '"group" collate "C" nulls last'],
   ];
-  const upTo = (max: number) => `case when coalesce(rank, 0) <= ${max} then coalesce(rank, 0) end`;
+  const drawnMax = Math.min(DRAWN_MAX, limit);
+  // A row of usage by key has a key of its own: to add up each key's rows of a day would take longer than all else.
+  const isRow = question.grouping === "accessor" || isOneRowADay(question);
   return `with day_amount as materialized (
-${dayAmountSql(question, scope)}
+${dayAmountSql(question, scope, isRow)}
 ), ranked as (
-  select "group", row_number() over (order by ${order.join(", ")}) as rank, count(*) over () as groups
+  select *, row_number() over (order by ${order.join(", ")}) as rank, count(*) over () as groups
   from (select "group", ${sums} from day_amount group by "group" having bool_or(amount <> 0)) group_amount
-), placed as (
-  -- The rank is 0 if all amounts are 0 or NULL, and NULL for the others. In arrays NULL equals NULL.
-  select usage_date, ${upTo(limit)} as listed, ${upTo(Math.min(DRAWN_MAX, limit))} as drawn,
-    max(day_amount."group") as "group", sum(amount) as amount, max(groups) as groups
-  from day_amount left join ranked on array[ranked."group"] = array[day_amount."group"]
-  group by usage_date, listed, drawn
+), drawn as (
+  -- Not a join, because NULL is a group, too.
+  select usage_date, array_position(
+      (select array_agg("group" order by rank) from ranked where rank <= ${drawnMax}), "group"
+    )::bigint as rank, sum(amount) as amount
+  from day_amount group by 1, 2
 )
-select case when grouping(listed) = 0 then 'group' when grouping(drawn) = 0 then 'group of day'
-    when grouping(usage_date) = 0 then 'day' else 'total' end as part,
-  coalesce(listed, drawn) as rank, max("group") as "group", usage_date, ${sums}, max(groups) as groups
-from placed
-group by grouping sets ((listed), (drawn, usage_date), (usage_date), ())
+select 'group' as part, case when rank <= ${limit} then rank end as rank, case when rank <= ${limit} then "group" end as "group",
+  null as usage_date, sum(amount) as amount, sum(amount_before) as amount_before, max(groups) as groups
+from ranked group by 2, 3
+union all
+select case when grouping(rank) = 0 then 'group of day' when grouping(usage_date) = 0 then 'day' else 'total' end,
+  rank, null, usage_date, ${sums}, null
+from drawn group by grouping sets ((rank, usage_date), (usage_date), ())
 order by part, rank`;
 }
 
+/** A project has one row a day. */
+function isOneRowADay({ grouping, metric }: Question): boolean {
+  return grouping === "project" && metric !== "estimated_cost";
+}
+
 /** Selects the amounts of every group by day. The answer has their sums. People copy this statement. */
-function dayAmountSql(question: Question, scope: Scope): string {
+function dayAmountSql(question: Question, scope: Scope, isRow = isOneRowADay(question)): string {
   const { view, column, conditions } = sourceOf(question, scope);
   // Two periods with a gap between them are read one by one: with "or" Postgres would read all days of a series.
   const { period, before } = question;
-  // A project has one row a day. To add it up by itself takes as long as all else.
-  const isRow = question.grouping === "project" && question.metric !== "estimated_cost";
   const [amount, groupBy] = isRow
     ? [amountColumn(question), ""]
     : [`sum(${amountColumn(question)})`, "\ngroup by 1, 2"];
@@ -185,7 +192,7 @@ function labelsSql(grouping: Split, ids: string): string | undefined {
     case "project":
       return `
 select project_id as id, (array_agg(project order by active desc, project))[1] as label from bi.series
-where project_id in (${ids}) group by project_id`;
+where source in ('usage', 'billing') and project_id in (${ids}) group by project_id`;
     case "accessor":
       return `
 with key as (

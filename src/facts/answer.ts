@@ -122,8 +122,8 @@ export function comparedWindow(answer: Answer): Window | undefined {
 }
 
 /**
- * A row of usageSql: the sums of a group, of a group on a day, of a day, or of all. A group with the rank 0 is not shown, as its amounts are all
- * 0 or not known. Without a rank the sums are those of all other groups.
+ * A row of usageSql: the sums of a group, of a group on a day, of a day, or of all. Without a rank the sums are those of all other groups. A
+ * group whose amounts are all 0 or not known is only in those of days.
  */
 export type UsageRow = {
   readonly part: "group" | "group of day" | "day" | "total";
@@ -222,7 +222,7 @@ export function answerOf(known: Known): Answer {
           ...(sumsUp ? amountsOf(other) : { amount: null, before: null, change: null }),
         }
       : null,
-    otherByDay: sumsUp && drawn.has(null) ? amountsByDay(drawn.get(null), days) : null,
+    otherByDay: sumsUp && (other || groups.length > DRAWN_MAX) ? amountsByDay(drawn.get(null), days) : null,
     total: sumsUp && total ? amountsOf(total) : null,
     beforeByDay: daysBefore && sumsUp ? beforeByDay(rowsOf("day"), daysBefore) : null,
     sql,
