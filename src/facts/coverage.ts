@@ -90,7 +90,7 @@ export async function coverage(
 ): Promise<Coverage> {
   const ofProjects = projectConditions({ projectIds: names && (await findProjects(query, names)) });
   const condition = [within(period), "status <> 'undated'", ...ofProjects].join(" and ");
-  const worst = await worstCovered(query, ofProjects, condition);
+  const worst = await worstCovered(query, ofProjects, condition, await lackingProjects(query, ofProjects));
   const projects = worst.length > 0 ? await projectCoverage(query, worst, condition) : [];
   return { projects, projectCount: worst[0]?.count ?? 0, undated: await undatedSeries(query, ofProjects) };
 }
@@ -109,14 +109,30 @@ const QUALITY = `case when status in ('complete', 'suspect') then status when fe
 
 type ProjectRow = { readonly projectId: string; readonly count: number };
 
+/** With more of them it takes as long to look at the days of all. */
+const LACKING_MAX = 1_000;
+
+/** The condition that a project may lack a day. In most nights no project does, so that no days are looked at one by one. */
+async function lackingProjects(query: Query, ofProjects: readonly string[]): Promise<readonly string[]> {
+  const found = await query<Pick<ProjectRow, "projectId">>(`
+select distinct project_id as "projectId" from usage_export.series_days
+where ${["is_whole is not true", ...ofProjects].join(" and ")} limit ${LACKING_MAX + 1}`);
+  return found.length > LACKING_MAX ? [] : projectConditions({ projectIds: found.map(({ projectId }) => projectId) });
+}
+
 /** The configured projects, those that lack the most days first; `count` is how many there are. */
-function worstCovered(query: Query, ofProjects: readonly string[], condition: string): Promise<readonly ProjectRow[]> {
+function worstCovered(
+  query: Query,
+  ofProjects: readonly string[],
+  condition: string,
+  areLacking: readonly string[],
+): Promise<readonly ProjectRow[]> {
   return query<ProjectRow>(`
 select project_id as "projectId", (count(*) over ())::integer as count
 from (select project_id, max(project) as project from bi.series where ${["active", ...ofProjects].join(" and ")} group by project_id) known
 left join (
   select project_id, count(*) filter (where ${QUALITY} = 'missing') as missing, count(*) as lacking
-  from bi.coverage where ${condition} and status <> 'complete' group by project_id
+  from bi.coverage where ${[condition, "status <> 'complete'", ...areLacking].join(" and ")} group by project_id
 ) bad using (project_id)
 -- "region 2" comes before "region 10".
 order by missing desc nulls last, lacking desc nulls last, regexp_replace(project, '\\d+', '', 'g') collate "C", length(project),
@@ -124,10 +140,14 @@ order by missing desc nulls last, lacking desc nulls last, regexp_replace(projec
 limit ${PROJECTS_MAX}`);
 }
 
-/** bi.coverage_gaps can't be used: it has no suspect days, and its gaps reach beyond the period. */
+/**
+ * bi.coverage_gaps can't be used: it has no suspect days, and its gaps reach beyond the period. Nor can bi.freshness, whose view reads the slices
+ * of every project.
+ */
 function projectCoverage(query: Query, shown: readonly ProjectRow[], condition: string) {
   const ids = shown.map(({ projectId }) => literal(projectId)).join(", ");
-  const ofShown = `project_id in (${ids})`;
+  // The index of the series begins with the source.
+  const ofShown = `source in ('usage', 'billing') and project_id in (${ids})`;
   const qualities = `array[${DAY_QUALITIES.map(literal).join(", ")}]`;
   return query<ProjectCoverage>(`
 with covered as materialized (
@@ -151,10 +171,23 @@ select shown.project_id as "projectId", named.project, fresh."freshThrough", fre
   coalesce((select json_object_agg(usage_date, worst) from day where project_id = shown.project_id), '{}') as days,
   coalesce((select json_agg(gap order by nth) from gap where project_id = shown.project_id and nth <= ${GAPS_MAX}), '[]') as gaps
 from unnest(array[${ids}]) with ordinality as shown (project_id, position)
-join (select project_id, max(project) as project from bi.series where active group by project_id) named using (project_id)
+join (select project_id, max(project) as project from bi.series where active and ${ofShown} group by project_id) named using (project_id)
 left join (
   select project_id, case when bool_and(fresh_through >= due_from) then min(fresh_through) end as "freshThrough", max(fetched_at) as "fetchedAt"
-  from bi.freshness where ${ofShown} group by project_id
+  from (
+    select s.source, s.project_id, due_from, read.fetched_at,
+      least(due_until, read.first_unread - 1, (select min(from_date) - 1 from usage_export.unread_stretch u where u.series_id = s.series_id)) as fresh_through
+    from usage_export.due_series s
+    cross join lateral (
+      select max(sl.fetched_at) as fetched_at, min(sl.usage_date) filter (
+          where sl.usage_date between s.due_from and s.due_until and (sl.fetched_at is null or sl.status = 'complete' and sl.closed_at is null)
+        ) as first_unread
+      from usage_export.slice sl where sl.series_id = s.series_id
+    ) read
+    union all
+    select source, project_id, null, fetched_at, null from bi.coverage where usage_date is null
+  ) series
+  where ${ofShown} group by project_id
 ) fresh using (project_id)
 order by position`);
 }
