@@ -1,7 +1,16 @@
 // What the overview and the report file show: what usage costs, how much was used, of what and by whom, and a forecast of the current month.
 
 import { addDays, type Day, monthBefore, type Window } from "../usage/days.ts";
-import { amountColumn, amounts, type DaySums, type Figure, figures, readDaySums, readTotalSplit } from "./amounts.ts";
+import {
+  amountColumn,
+  amounts,
+  type DaySums,
+  type Figure,
+  figures,
+  readDaySums,
+  readEstimates,
+  readTotalSplit,
+} from "./amounts.ts";
 import type { Answer, Basis } from "./answer.ts";
 import { type AskedMetric, isCost, type Question, splitsOf } from "./question.ts";
 import { type Query, readBasis, readCurrencies } from "./scope.ts";
@@ -41,7 +50,12 @@ export async function overview(query: Query, asked: OverviewQuestion, today: Day
   const metric = mainMetric(sent);
   const total = await amounts(query, { ...question, metric, grouping: totalSplit }, basis, { sums: usage });
   const asCost = await costQuestion(query, question, total.projectCount, since);
-  const costByDay = asCost && (await readDaySums(query, asCost.question, asCost.basis.scope, days));
+  const estimates =
+    asCost?.question.metric === "estimated_cost"
+      ? await readEstimates(query, asCost.question, asCost.basis.scope, days)
+      : undefined;
+  const costByDay =
+    estimates?.sums ?? (asCost && (await readDaySums(query, asCost.question, asCost.basis.scope, days)));
   const cost = asCost && (await amounts(query, asCost.question, asCost.basis, { sums: costByDay }));
   const splits: Answer[] = [];
   for (const grouping of OVERVIEW_SPLITS) {
@@ -55,7 +69,8 @@ export async function overview(query: Query, asked: OverviewQuestion, today: Day
     // These are read from the series of the total, the states of whose days are known.
     const isOfTotal = grouping === "project" || split.metric === "estimated_cost";
     const splitBasis = await readBasis(query, split, isOfTotal ? since : undefined);
-    splits.push(await amounts(query, split, splitBasis, { countsUnpriced: false }));
+    const rows = splitsCost ? estimates?.rowsBy(grouping) : undefined;
+    splits.push(await amounts(query, split, splitBasis, { countsUnpriced: false, rows }));
   }
   const main = asCost?.question ?? { ...question, metric, grouping: totalSplit };
   const monthSoFar =
