@@ -9,6 +9,7 @@ import { writeAnswer } from "./output.ts";
 export async function runMigrate(app: App, options: { readonly json?: boolean }): Promise<number> {
   const { migrations, views, hasReader } = await withDatabaseOfAnyVersion(app, async (db) => {
     const migrated = await migrateToLatest(db, { onWait: (text) => app.log.warn(text), signal: app.signal });
+    // In a restored copy the sequences may be behind the rows.
     await raiseSequences(db, app.log);
     return migrated;
   });

@@ -69,14 +69,14 @@ test("a condition says how many projects the rotation has, also if some have no 
 test("a rotation of many projects has the sum of their keys, the oldest age, the most failures and the newest refusal", () => {
   const ages = [3, 40, null].map((days) => ({ ageDays: days, ageSeconds: days === null ? null : days * DAY_SECONDS }));
   const failures = [1, 4, 2].map((failedAttempts) => ({ failedAttempts, lastError: `error ${failedAttempts}` }));
-  const refusals = [MONDAY, TUESDAY, null].map((fallbackAt) => ({
+  const refusals = [null, MONDAY, TUESDAY].map((fallbackAt) => ({
     fallbackAt,
     fallback: fallbackAt && `${fallbackAt}`,
   }));
   const rotations = [0, 1, 2].map((i) =>
     rotationLine({
       ...{ rotation: "fleet", project: `p${i}`, keys: { orphan: i } },
-      ...{ ...ages[i], ...failures[i], ...refusals[(i + 2) % 3] },
+      ...{ ...ages[i], ...failures[i], ...refusals[i] },
     }),
   );
   expect(healthState({ rotations }).rotations).toMatchObject([

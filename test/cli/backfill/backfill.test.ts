@@ -144,6 +144,7 @@ test("a backfill of old days leaves the missing days as they are", async ({ cont
   await serveSeries(context);
   await context.run(["export", "--grouping", "none"]);
   await ageStoredData(db, 2);
+  // The two days of the window are older now, and the two newest days are missing.
   expect(await coverage(db)).toEqual({ complete: 2, missing: 2 });
   const longAgo = { start: addDays(today, -60), end: addDays(today, -58) };
 

@@ -178,7 +178,7 @@ test.each([
 });
 
 test.for(["no rights", "nosuperuser", "superuser"])(
-  "a user with %s can migrate a database that it owns, and the error for any other names the right",
+  "a user with %s can migrate a database that it owns, and any other is told which right it needs, but never to take a superuser's role",
   async (kind, { empty }) => {
     const role = `${empty.name}_role`;
     const connect = (username: string) =>
