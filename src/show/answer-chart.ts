@@ -74,12 +74,18 @@ const COMMON_START_MIN = 20;
  * the text for a set of tags.
  */
 export function shortName(name: string, names: readonly string[]): string {
+  const start = commonStart(names);
+  return start !== "" && name.startsWith(start) ? `…${name.slice(start.length)}` : name;
+}
+
+/** The words that "…" is short for; empty if the names are not shortened. */
+export function commonStart(names: readonly string[]): string {
   const [first = ""] = names;
   let length = 0;
   while (length < first.length && names.every((one) => one[length] === first[length])) length++;
   const common = first.slice(0, length);
   const end = common.lastIndexOf(common.includes(" (") ? " (" : " ");
-  return names.length > 1 && end >= COMMON_START_MIN && name.startsWith(common) ? `…${name.slice(end)}` : name;
+  return names.length > 1 && end >= COMMON_START_MIN ? common.slice(0, end) : "";
 }
 
 // The chart.

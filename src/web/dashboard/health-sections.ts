@@ -82,7 +82,7 @@ function projectsHtml({ projects, projectCount, undated }: Coverage, view: View)
   const hasGaps = projects.some(({ gaps }) => gaps.length > 0);
   const caption = `${hasGaps ? "The projects with the most incomplete days first. " : ""}Times in UTC`;
   const more = projectCount - projects.length;
-  return html`${undatedHtml(undated)}${keyHtml(period, projects)}${projectTable(caption, PROJECT_COLUMNS, rows)}${more > 0 && html`<p class="note">${counted(more, "project")} not shown, with fewer incomplete days. Choose one above.</p>`}`;
+  return html`${undatedHtml(undated)}${keyHtml(period, projects)}${projectTable(caption, names, PROJECT_COLUMNS, rows)}${more > 0 && html`<p class="note">${counted(more, "project")} not shown, with fewer incomplete days. Choose one above.</p>`}`;
 }
 
 /** Explains the colours that occur in the bars, unless every day is complete. */

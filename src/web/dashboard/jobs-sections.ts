@@ -2,7 +2,7 @@
 
 import type { HealthState } from "../../facts/health.ts";
 import type { JobHealth, RunDetails, StoredRun } from "../../facts/jobs.ts";
-import { shortName } from "../../show/answer-chart.ts";
+import { commonStart, shortName } from "../../show/answer-chart.ts";
 import { counted, durationText, exactText } from "../../show/format.ts";
 import {
   type Column,
@@ -15,6 +15,7 @@ import {
   nameHtml,
   stateHtml,
   table,
+  truncatedName,
 } from "../../show/html.ts";
 import { present } from "../../text.ts";
 import type { RunCounts } from "../../usage/counts.ts";
@@ -137,12 +138,17 @@ const PROJECT_COLUMNS = ["Project", "Outcome", "Ended", ...COUNTS];
 
 /** Further projects are folded: in an outage all have the same row. */
 const UNFOLDED_MAX = 8;
+const NAME_CHARACTERS_MAX = 100;
 
+/** `names` are those of the projects, of which the rows have the short ones. */
 export function projectTable(
-  caption: string,
+  title: string,
+  names: readonly string[],
   columns: readonly Column[],
   rows: readonly (readonly HtmlValue[])[],
 ): Html {
+  const start = truncatedName(commonStart(names), NAME_CHARACTERS_MAX);
+  const caption = `${title}${start === "" ? "" : `. “…” is short for ${start}`}`;
   const others = rows.slice(UNFOLDED_MAX);
   return html`${table(caption, columns, rows.slice(0, UNFOLDED_MAX))}${
     others.length > 0 && folded(counted(others.length, "more project"), table("More projects", columns, others))
@@ -166,7 +172,7 @@ export function runSections({ run, found, projects }: RunDetails): readonly Sect
   const more = found - projects.length;
   const caption = `${projects.some(({ outcome }) => outcome !== "ok") ? "Failed ones first, then those that are not done yet. " : ""}Times in UTC`;
   const reason = common !== null && html`<p class="notice bad">Why they failed: <bdi>${common}</bdi></p>\n`;
-  const ofProjects = html`${reason}${projectTable(caption, PROJECT_COLUMNS, rows)}${
+  const ofProjects = html`${reason}${projectTable(caption, names, PROJECT_COLUMNS, rows)}${
     more > 0 && html`<p class="note">${counted(more, "project")} not shown, with the same outcome or a better one.</p>`
   }`;
   return present<Section>([
