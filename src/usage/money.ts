@@ -137,7 +137,7 @@ export type BudgetUse = {
   readonly isBeforeStored: boolean;
 };
 
-/** Those to show beside the usage of a project alone: one of more projects would say what the others used. */
+/** The budgets to show beside the usage of a project alone: a budget of several projects would say what the others used. */
 export function budgetsOf(budgets: readonly BudgetUse[], projectId: string | null): readonly BudgetUse[] {
   return projectId === null ? budgets : budgets.filter(({ projectIds }) => projectIds.every((id) => id === projectId));
 }
