@@ -8,6 +8,7 @@ import type { Database } from "../../src/db/connection/database.ts";
 import { heartbeatWorker, markWorkerStopped } from "../../src/db/jobs/jobs.ts";
 import { finishRun, startRun } from "../../src/db/jobs/runs.ts";
 import { recordEvent } from "../../src/db/keys/ledger.ts";
+import { recordListFailure } from "../../src/db/projects.ts";
 import { health } from "../../src/facts/health.ts";
 import type { RunTrigger } from "../../src/usage/counts.ts";
 import { testMetrics } from "../health/test-metrics.ts";
@@ -93,6 +94,14 @@ export function testHealth(db: Database): void {
     expect(await liveCount()).toBe(2);
     await sql`delete from usage_export.worker`.execute(db);
     expect(await liveCount()).toBe(0);
+  });
+
+  test("a list of projects is shown while an entry of the configuration has it", async () => {
+    for (const list of ["env KEY", "env REMOVED"]) await recordListFailure(db, list, "no");
+    const projects = [{ discover: true, key: { env: "KEY" } }];
+    const text = JSON.stringify({ service: { baseUrl: "http://127.0.0.1:1" }, projects });
+    const { lists } = await health(db, parseConfig(text, { source: "jobs.config.json", baseDir: "/srv" }));
+    expect(lists.map(({ list }) => list)).toEqual(["env KEY"]);
   });
 
   // The health state and bi.coverage are computed by different queries. The data has series whose due_from is after due_through, as after a

@@ -83,15 +83,14 @@ test("a project that no worker knows is started again after an hour, not at once
 
 test("a scheduled run waits for the end of a run that was late", async () => {
   const app = silentApp();
-  const config = parse(smallConfig("https://api.example.com", { exports: [{ schedule: farSchedule() }] }));
+  const job = { schedule: farSchedule(), window: { days: 3 }, groupings: ["none", "model"] };
+  const config = parse(smallConfig("https://api.example.com", { exports: [job] }));
   const ids = await registerSeries(db, configuredSeries(config.exports));
   const context = { app, db, config, ids, queue: await openQueue(db, app.log) } as unknown as WorkerContext;
-  const runs = async () => {
-    const { rows } = await sql<{ trigger: string }>`select trigger from bi.runs where job = 'nightly'`.execute(db);
-    return rows.map(({ trigger }) => trigger);
-  };
+  const runs = async () =>
+    (await sql`select trigger, slices_planned from bi.runs where job = 'nightly'`.execute(db)).rows;
   expect(await tick(context)).toBe(true);
-  expect(await runs()).toEqual(["catchup"]);
+  expect(await runs()).toEqual([{ trigger: "catchup", slices_planned: 6 }]);
   // As if that run were of the day before, and its time came again.
   await sql`update usage_export.run set scheduled_for = scheduled_for - interval '1 day'`.execute(db);
   await sql`update usage_export.job set scheduled_through = scheduled_through - interval '1 day'`.execute(db);

@@ -73,7 +73,8 @@ test("a value that no filter can have is not read, and is no value left out beca
   context,
 }) => {
   const unusable = ["key  d", "e".repeat(257)].map((accessor) => ({ accessor, model: ["nova-3"], requests: 9 }));
-  await context.setUp({ exports: [EACH] }, { usage: () => [...USAGE, ...unusable] });
+  const exports = [{ ...EACH, filters: [{ name: "all" }, { each: "accessor", atMost: 3 }] }];
+  await context.setUp({ exports }, { usage: () => [...USAGE, ...unusable] });
 
   await context.run(["export"]);
   const { status, stderr } = await context.run(["export"]);

@@ -52,6 +52,13 @@ test("a group of usage is new, vanished, changed or the same", async () => {
   });
 });
 
+test("the total is that of a series that is still read, also if another one was read on more days", async () => {
+  const project = newProject();
+  await storeSeries(db, [{ project, grouping: "none", usage: hours("5", "6") }]);
+  await storeSeries(db, [{ project, grouping: "model", usage: hours("6") }]);
+  expect(new Set(inShort(await change("usage_change"), "total_from"))).toEqual(new Set(["model"]));
+});
+
 test("a charge is new, vanished or changed, a credit is below zero, and the keys of a rotation are one group", async () => {
   const project = newProject();
   const { rotation, keys } = await usedKeys(db, project);
