@@ -90,9 +90,14 @@ const SILENT = { info() {}, warn() {}, error() {}, debug() {} };
  * The database decides what is due, so a timer may fire late, twice or never. Returns a function that stops the timers.
  */
 export function setTimers(schedules: readonly Schedule[], intervalMs: number, fire: () => void): () => void {
-  const tasks = schedules.map(({ schedule: expression, timezone }) =>
-    schedule(expression, fire, { timezone, logger: SILENT, suppressMissedWarning: true }),
-  );
+  const tasks = schedules.flatMap(({ schedule: expression, timezone }) => {
+    try {
+      return schedule(expression, fire, { timezone, logger: SILENT, suppressMissedWarning: true });
+    } catch {
+      // All its times are skipped by daylight saving time, such as `30 2 * 3 0L` in Vienna.
+      return [];
+    }
+  });
   const interval = setInterval(fire, intervalMs);
   return () => {
     clearInterval(interval);

@@ -97,7 +97,7 @@ async function firings(intervalMs: number, ...schedules: readonly string[]): Pro
 }
 
 test.each([
-  ["the times of a schedule", 60_000, ["* * * * * *"], 2],
+  ["the times of a schedule, even if those of another are all skipped", 60_000, ["30 2 * 3 0L", "* * * * * *"], 2],
   ["every interval", 500, ["0 0 1 1 *"], 4],
 ])("timers fire at %s, and no more once they are stopped", async (_, intervalMs, schedules, count) => {
   expect(await firings(intervalMs, ...schedules)).toEqual([count, 0]);
