@@ -13,6 +13,7 @@ import { openKeyRing } from "../jobs/key-ring.ts";
 import { databaseUnreachable } from "../open-database.ts";
 import type { ProcessMetrics } from "../show/prometheus.ts";
 import type { Liveness } from "./liveness.ts";
+import { requireSecrets } from "./monitor-secrets.ts";
 
 /** `app.signal` aborts the claimed jobs. A worker that is told to stop aborts it only if they take longer than `drainSeconds`. */
 export type WorkerContext = ExportContext & { readonly queue: Queue };
@@ -50,9 +51,11 @@ export async function retryUntilReached<T>(app: App, liveness: Liveness, open: (
   }
 }
 
-/** Throws for whatever `openWorkerContext` would throw for, and writes nothing. */
+/** Throws for whatever a worker that starts with this configuration would throw for, and writes nothing. */
 export async function requireStartable(app: App, config: Config, db: Database): Promise<void> {
   await requireCurrentSchema(db);
+  // A rotation needs a master key even if no project is known for it yet.
+  await requireSecrets(app, config);
   await openKeyRing(app, config, db);
 }
 

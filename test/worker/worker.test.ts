@@ -21,7 +21,7 @@ import { openLiveness } from "../../src/worker/liveness.ts";
 import { watchProjects } from "../../src/worker/project-watch.ts";
 import { tick } from "../../src/worker/tick.ts";
 import { newWorker, runWorker } from "../../src/worker/worker.ts";
-import { retryUntilReached, type WorkerContext } from "../../src/worker/worker-context.ts";
+import { requireStartable, retryUntilReached, type WorkerContext } from "../../src/worker/worker-context.ts";
 import { rotationTest } from "../cli/rotation/rotation-context.ts";
 import { farSchedule, PROJECT_ID, smallConfig } from "../cli/small-config.ts";
 import { parse } from "../config/sample-config.ts";
@@ -272,6 +272,15 @@ async function attemptsAfter(code: string): Promise<number> {
     return attempts;
   });
 }
+
+test("a rotation of discovered projects needs a master key even before there are any", async () => {
+  const projects = [{ discover: true, key: { env: "ACCOUNT_KEY" } }];
+  const common = { schedule: farSchedule(), projects: ["*"] };
+  const written = smallConfig("https://api.example.com", { projects, exports: [common] });
+  const rotations = [{ ...common, name: "keys", comment: "c", scopes: ["keys:write"] }];
+  const startable = requireStartable(app, parse({ ...written, rotations }), db);
+  await expect(startable).rejects.toThrow("USAGE_EXPORT_MASTER_KEY is not set");
+});
 
 test("if the database can't be reached while the worker starts, the worker tries again", async () => {
   expect(await attemptsAfter("ECONNREFUSED")).toBe(2);
