@@ -61,6 +61,7 @@ const STORED_LENGTH_MAX = 1_000;
 /** Cuts a text that may quote the service, and removes what Postgres refuses: NUL, and half of a surrogate pair. */
 export function storableText(text: string): string {
   return text
+    .toWellFormed()
     .replaceAll("\0", "")
     .slice(0, STORED_LENGTH_MAX)
     .replace(/[\ud800-\udbff]$/, "");

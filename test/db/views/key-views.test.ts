@@ -54,7 +54,7 @@ test("the keys of a rotation have one lineage, and the numbers of a day are thos
 test("a key that is deleted keeps its comment and tags until it is listed again", async () => {
   const project = newProject();
   await use(project, { [DAY]: { k1: "3" } });
-  await storeListedKeys(db, project.id, [listed("k1"), listed("k2")]);
+  await storeListedKeys(db, project.id, [listed("k1"), listed("k2", { comment: "half \ud83d of a character" })]);
   await storeListedKeys(db, project.id, [listed("k2")]);
   expect(await view(db, "usage_by_key", project)).toMatchObject([
     { accessor: "k1", key_comment: "comment of k1", key_tags: '["a","b"]' },
