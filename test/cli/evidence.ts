@@ -59,13 +59,13 @@ export async function rowsAsWritten(db: Database): Promise<readonly Readonly<Rec
 
 type SliceStatus = { readonly status: string; readonly error: string | null };
 
-/** The status of each filter, grouping or project, for tests in which all days of a window have the same status. */
+/** The status of each filter, grouping or project: complete if all of its days are. */
 export async function lastCoverage(
   db: Database,
   by: "filter" | "grouping" | "project" = "filter",
 ): Promise<Readonly<Record<string, SliceStatus>>> {
   const { rows } = await sql<SliceStatus & { readonly name: string }>`
-    select distinct ${sql.ref(by)} as name, status, error from bi.coverage
+    select distinct ${sql.ref(by)} as name, status, error from bi.coverage order by status
   `.execute(db);
   return Object.fromEntries(rows.map(({ name, ...status }) => [name, status]));
 }

@@ -183,19 +183,21 @@ async function errorsOf(month: Window, final: ReadonlyMap<Day, number>) {
 
 const median = (values: readonly number[]) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)];
 
+// With a dozen months another seed may give a median twice as large.
 test.each([
-  ["flat", 0.03],
-  ["growth", 0.04],
-  ["weekday pattern", 0.03],
-  ["spiky", 0.12],
-  ["emulator", 0.03],
+  ["flat", 200, 0.03],
+  ["growth", 200, 0.04],
+  ["weekday pattern", 200, 0.03],
+  ["spiky", 200, 0.12],
+  ["emulator", 12, 0.03],
 ] as const)(
-  "the forecast at mid-month of usage that is %s is off by less than %f in most months",
-  async (shape, most) => {
+  "the forecast at mid-month of usage that is %s, in %i months, is off by less than %f in most of them",
+  async (shape, count, most) => {
     const errors: Awaited<ReturnType<typeof errorsOf>>[] = [];
-    for (const [n, month] of [...MONTHS, ...MONTHS, ...MONTHS].entries()) {
+    for (let n = 0; n < count; n++) {
+      const month = MONTHS[n % MONTHS.length] as Window;
       const window = { start: addDays(month.start, -120), end: month.end };
-      const final = shape === "emulator" ? emulatorDays(7001 + n, window) : madeUpDays(shape, 200 + n, window);
+      const final = shape === "emulator" ? emulatorDays(7001 + n, window) : madeUpDays(shape, n, window);
       errors.push(await errorsOf(month, final));
     }
     const forecast = median(errors.map((error) => error.forecast));
