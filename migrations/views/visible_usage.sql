@@ -6,7 +6,7 @@ select s.project_id, s.project, r.usage_date, s."grouping", s.filter, s.filter_k
   r.revision, r.first_seen_at, r.last_changed_at, g.group_key
 from usage_export.snapshot_row r
 join usage_export.series s using (series_id)
--- Each row has a slice. The outer join lets the planner leave the slice out if nobody asks for the finality.
+-- Each row has a slice and a group. The outer joins let the planner leave them out if nobody asks for the finality or the group's value.
 left join usage_export.slice sl using (series_id, usage_date)
-join usage_export.group_value g using (group_id)
+left join usage_export.group_value g using (group_id)
 where not r.gone and s.superseded_at is null and s.source = 'usage';

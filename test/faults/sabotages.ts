@@ -78,7 +78,7 @@ export const SABOTAGES: readonly Sabotage[] = [
   {
     name: "a view leaves out groups without a value",
     file: "migrations/views/visible_usage.sql",
-    replace: "join usage_export.group_value g using (group_id)\nwhere not r.gone",
+    replace: "left join usage_export.group_value g using (group_id)\nwhere not r.gone",
     by: "join usage_export.group_value g on g.group_id = r.group_id and g.display <> ''\nwhere not r.gone",
     noticedBy: ["test/db/behaviour.test.ts", "any value of a group comes back as it was sent"],
   },
