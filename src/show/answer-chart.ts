@@ -5,7 +5,17 @@ import { type Answer, comparedWindow } from "../facts/answer.ts";
 import { addDays, type Day, startOfDay } from "../usage/days.ts";
 import { addsUp, groupingNoun } from "../usage/dimensions.ts";
 import { capitalized, counted, dayLabel, exactText, metricName, metricUnit, periodText } from "./format.ts";
-import { folded, groupHtml, groupText, type Html, type HtmlValue, html, table, trustedHtml } from "./html.ts";
+import {
+  folded,
+  groupHtml,
+  groupText,
+  type Html,
+  type HtmlValue,
+  html,
+  table,
+  truncatedName,
+  trustedHtml,
+} from "./html.ts";
 
 /** Describes a chart: the server writes this on the page, and the script draws it. */
 export type ChartDescription = {
@@ -78,8 +88,16 @@ export function shortName(name: string, names: readonly string[]): string {
   return start !== "" && name.startsWith(start) ? `…${name.slice(start.length)}` : name;
 }
 
-/** The words that "…" is short for; empty if the names are not shortened. */
-export function commonStart(names: readonly string[]): string {
+const NOTE_CHARACTERS_MAX = 100;
+
+/** Says what "…" is short for; undefined if the names are not shortened. */
+export function shortNameNote(names: readonly string[]): string | undefined {
+  const start = truncatedName(commonStart(names), NOTE_CHARACTERS_MAX);
+  return start === "" ? undefined : `“…” is short for ${start}.`;
+}
+
+/** The words that every name begins with, if they are long enough to be left out. */
+function commonStart(names: readonly string[]): string {
   const [first = ""] = names;
   let length = 0;
   while (length < first.length && names.every((one) => one[length] === first[length])) length++;
@@ -231,6 +249,7 @@ type GroupTable = {
 /** The largest groups, each with a bar of its share. */
 export function groupTable(answer: Answer, { caption, groups, hrefOf, titles, cells, totals }: GroupTable): Html {
   const { grouping } = answer.question;
+  const shortened = answer.groups.flatMap(({ projectInLabel, label, group }) => projectInLabel ?? label ?? group ?? []);
   const largest = Math.max(...groups.map(({ amount }) => Number(amount ?? "0")));
   const rows = groups.map((one) => {
     const href = hrefOf(one.group);
@@ -248,5 +267,8 @@ export function groupTable(answer: Answer, { caption, groups, hrefOf, titles, ce
     ];
   });
   const noun = grouping === "none" ? "" : capitalized(groupingNoun(grouping));
-  return table(caption, [noun, ...titles.map((numbers) => ({ numbers }))], rows, totals);
+  // The text for a set of tags is never shortened.
+  const note = addsUp(grouping) ? shortNameNote(shortened) : undefined;
+  const columns = [noun, ...titles.map((numbers) => ({ numbers }))];
+  return table(note === undefined ? caption : `${caption}. ${note}`, columns, rows, totals);
 }

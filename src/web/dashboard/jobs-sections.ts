@@ -2,7 +2,7 @@
 
 import type { HealthState } from "../../facts/health.ts";
 import type { JobHealth, RunDetails, StoredRun } from "../../facts/jobs.ts";
-import { commonStart, shortName } from "../../show/answer-chart.ts";
+import { shortName, shortNameNote } from "../../show/answer-chart.ts";
 import { counted, durationText, exactText } from "../../show/format.ts";
 import {
   type Column,
@@ -15,7 +15,6 @@ import {
   nameHtml,
   stateHtml,
   table,
-  truncatedName,
 } from "../../show/html.ts";
 import { present } from "../../text.ts";
 import type { RunCounts } from "../../usage/counts.ts";
@@ -138,7 +137,6 @@ const PROJECT_COLUMNS = ["Project", "Outcome", "Ended", ...COUNTS];
 
 /** Further projects are folded: in an outage all have the same row. */
 const UNFOLDED_MAX = 8;
-const NAME_CHARACTERS_MAX = 100;
 
 /** `names` are those of the projects, of which the rows have the short ones. */
 export function projectTable(
@@ -147,8 +145,7 @@ export function projectTable(
   columns: readonly Column[],
   rows: readonly (readonly HtmlValue[])[],
 ): Html {
-  const start = truncatedName(commonStart(names), NAME_CHARACTERS_MAX);
-  const caption = `${title}${start === "" ? "" : `. “…” is short for ${start}`}`;
+  const caption = present([title, shortNameNote(names)]).join(". ");
   const others = rows.slice(UNFOLDED_MAX);
   return html`${table(caption, columns, rows.slice(0, UNFOLDED_MAX))}${
     others.length > 0 && folded(counted(others.length, "more project"), table("More projects", columns, others))

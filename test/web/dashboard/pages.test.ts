@@ -61,7 +61,7 @@ test("a run over many projects says an error that they share once, and folds all
   expect(text.split("the service answered 503")).toHaveLength(2);
   expect(text).toMatch(/project 7 .* 1 more project .* project 8 /);
   const long = projects.map(({ project }) => ({ ...one, project: `Customer Experience Analytics (${project})` }));
-  expect(textOf(pageOf("run", { projects: long }))).toContain("“…” is short for Customer Experience Analytics ");
+  expect(textOf(pageOf("run", { projects: long }))).toContain("“…” is short for Customer Experience Analytics.");
   const other = { ...one, error: "the service answered 400" };
   expect(textOf(pageOf("run", { projects: [one, other] }))).not.toContain("Why they failed");
 });

@@ -178,7 +178,9 @@ test("API keys are shown by their comments, also in the chart, while links, SQL 
 });
 
 test("API keys with one comment are told apart by their projects, whose long names are shortened", async () => {
-  const names = async () => rowsOf(await open(`${DAYS}&grouping=accessor&compare=none`)).map(([name]) => name);
+  const shortened = "“…” is short for Customer Experience Analytics.";
+  const pageOfKeys = () => open(`${DAYS}&grouping=accessor&compare=none`);
+  const names = async () => rowsOf(await pageOfKeys()).map(([name]) => name);
   for (const [name, shown] of [
     ["(production", "(production"],
     ["Customer Experience Analytics (region", "… (region"],
@@ -191,6 +193,7 @@ test("API keys with one comment are told apart by their projects, whose long nam
       await storeListedKeys(db, project.id, [{ apiKeyId: `key-${n}`, comment: "batch", scopes: [] }]);
     }
     expect(await names()).toEqual([`batch (${shown} 1))`, `batch (${shown} 2))`, "Total"]);
+    expect((await pageOfKeys()).includes(shortened)).toBe(shown === "… (region");
   }
 
   await forgetAll(db);
