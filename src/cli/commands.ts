@@ -137,7 +137,7 @@ function withSelection(command: Command): Command {
   return command
     .option("--job <name...>", "only these jobs")
     .option("--project <name...>", "only these projects")
-    .option("--grouping <name...>", "only these groupings; one by several dimensions as line_item,tags", parseGroupings)
+    .option("--grouping <name...>", "only these groupings, as model, or for billing line_item,tags", parseGroupings)
     .option("--filter <name...>", "only these filters");
 }
 
@@ -246,7 +246,7 @@ function defineTools(program: Command, run: Run): void {
   schema.action(run(async () => (await import("./schema.ts")).runSchema));
 
   const emulator = "serves an emulator of the service on this machine, for trials";
-  const dialect = "whose parameter and field names: the published interface's, or those of the public service in 2026";
+  const dialect = "parameter and field names as published (grouping=model), or as in use in 2026 (grouping=models)";
   add(program, "emulator", emulator, "emulator --port 8080 --project trial", "emulator --project berlin paris rome")
     .option("--port <number>", "the port; 0 takes a free one", wholeNumber(0, 65_535), 0)
     .addOption(choice("--dialect <name>", dialect, DIALECTS, "interface"))
