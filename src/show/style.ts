@@ -128,9 +128,9 @@ summary{cursor:pointer;color:var(--accent);width:fit-content}
 .summary:not(:has(.money)){grid-template-columns:1fr}
 .figures{display:grid;grid-template-columns:repeat(auto-fill,minmax(8.5rem,1fr));gap:.75rem;margin:0 0 .5rem}
 .summary dl,.figures dd{margin:0}
-.summary .figures{grid-template-columns:repeat(auto-fit,minmax(7.4rem,1fr));gap:.5rem}
+.summary .figures{display:flex;flex-wrap:wrap;gap:.5rem}
 .summary :is(dt,.change){font-size:.85rem}
-.summary .figures>div{padding-inline:.6rem}
+.summary .figures>div{flex:1 1 6.25rem;min-width:max-content;padding-inline:.5rem}
 .summary .figures .figure{font-size:1.35rem}
 .figures.few{grid-template-columns:repeat(3,minmax(0,20rem))}
 .figures>div,.money>div{min-width:0;padding:.4rem .9rem .5rem;border:1px solid var(--line);border-radius:6px}
@@ -182,7 +182,7 @@ a:has(.chips){text-decoration:none}
 :is(.third,.quarter) tbody :is(th,a)>bdi{max-width:none;display:-webkit-box;-webkit-box-orient:vertical;-webkit-line-clamp:3;overflow:hidden;line-height:1.2;padding-block:.1rem}
 :is(.third,.quarter) th:first-child{position:relative;z-index:0;padding-left:.4rem}
 :is(.third,.quarter) :is(td,th){padding-block:.2rem;line-height:1.4}
-:is(.third,.quarter) .scroll+.note{margin-top:.4rem}
+:is(.third,.quarter) .scroll+.note{margin:.3rem 0 0}
 :is(.third,.quarter) .share{position:absolute;inset:.1rem 0;height:calc(100% - .2rem);margin:0;z-index:-1}
 .third .n{padding-left:.75rem}
 .quarter thead th{font-size:.8rem}
@@ -228,7 +228,8 @@ caption{position:sticky;left:0;max-width:calc(100vw - 2rem)}
 .links{margin:0}
 .figures{gap:.5rem}
 .drawing{grid-template-columns:minmax(0,1fr)}
-.summary .figures{grid-template-columns:1fr 1fr}
+.summary .figures{display:grid;grid-template-columns:1fr 1fr}
+.summary .figures>div{min-width:0}
 .few>div{padding-inline:.5rem}
 .few .figure{font-size:1.25rem}
 .legend{display:flex;flex-wrap:wrap;gap:0 .75rem}
