@@ -309,7 +309,9 @@ function contributors(measure: Measure, { grouping, parts }: ChangeSplit): strin
     const name = nameText(shortGroupName(groupName(grouping, part, parts), part, parts));
     return `${name} ${signedText(change, measure)}${status === "new" || status === "vanished" ? ` (${status})` : ""}`;
   });
-  return `By ${groupingNoun(grouping)}: ${named.join(", ")}.`;
+  // A set of tags has commas of its own.
+  const separator = named.some((one) => one.includes(", ")) ? "; " : ", ";
+  return `By ${groupingNoun(grouping)}: ${named.join(separator)}.`;
 }
 
 /** The name of a group in plain text. Groups with one label are told apart. */

@@ -73,7 +73,7 @@ test("the three largest parts of a change are named, without those that did not 
   const [, ...reasons] = changeSentences({ answer: makeAnswer(), splits });
   expect(reasons).toEqual([
     "By model: Anna +9 hours (new), (no value) -5 hours (vanished), b +2 hours.",
-    "By tags: batch, night +3 hours, no tags +2 hours.",
+    "By tags: batch, night +3 hours; no tags +2 hours.",
     "By tags it can't be split: 1 day was not read by it.",
   ]);
   expect(parts.slice(1, 3).map(partText)).toEqual(["group", "3 others"]);
