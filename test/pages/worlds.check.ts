@@ -39,6 +39,9 @@ test.each(Object.entries(WORLDS))(
       await page.waitForLoadState("networkidle");
       expect(await axeFindings(page)).toEqual([]);
       expect(complaints).toEqual([]);
+      // With all data in, the overview is one screen.
+      if (path === "" && name !== "outage")
+        expect(await page.evaluate("document.documentElement.scrollHeight")).toBe(viewport.height);
       await takePictures(page, `${name}-${path || "overview"}`);
       if (path !== "" || isEarly) continue;
       const said = await page.locator(".sentence, .notice.none").first().textContent();
