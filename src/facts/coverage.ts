@@ -140,10 +140,7 @@ order by missing desc nulls last, lacking desc nulls last, regexp_replace(projec
 limit ${PROJECTS_MAX}`);
 }
 
-/**
- * bi.coverage_gaps can't be used: it has no suspect days, and its gaps reach beyond the period. Nor can bi.freshness, whose view reads the slices
- * of every project.
- */
+/** bi.coverage_gaps can't be used: it has no suspect days, and its gaps reach beyond the period. */
 function projectCoverage(query: Query, shown: readonly ProjectRow[], condition: string) {
   const ids = shown.map(({ projectId }) => literal(projectId)).join(", ");
   // The index of the series begins with the source.
@@ -174,20 +171,7 @@ from unnest(array[${ids}]) with ordinality as shown (project_id, position)
 join (select project_id, max(project) as project from bi.series where active and ${ofShown} group by project_id) named using (project_id)
 left join (
   select project_id, case when bool_and(fresh_through >= due_from) then min(fresh_through) end as "freshThrough", max(fetched_at) as "fetchedAt"
-  from (
-    select s.source, s.project_id, due_from, read.fetched_at,
-      least(due_until, read.first_unread - 1, (select min(from_date) - 1 from usage_export.unread_stretch u where u.series_id = s.series_id)) as fresh_through
-    from usage_export.due_series s
-    cross join lateral (
-      select max(sl.fetched_at) as fetched_at, min(sl.usage_date) filter (
-          where sl.usage_date between s.due_from and s.due_until and (sl.fetched_at is null or sl.status = 'complete' and sl.closed_at is null)
-        ) as first_unread
-      from usage_export.slice sl where sl.series_id = s.series_id
-    ) read
-    union all
-    select source, project_id, null, fetched_at, null from bi.coverage where usage_date is null
-  ) series
-  where ${ofShown} group by project_id
+  from bi.freshness where ${ofShown} group by project_id
 ) fresh using (project_id)
 order by position`);
 }
