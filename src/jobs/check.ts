@@ -15,7 +15,7 @@ import { type ExportJob, REQUEST_DAYS_MAX, seriesOf, type UsageRequest } from ".
 import { ALL_USAGE, filterKey, NO_CONDITIONS, type Project, type Series } from "../usage/series.ts";
 import type { ServiceContext } from "./context.ts";
 import { readBreakdown } from "./export.ts";
-import { FilterCheck, type Strictness } from "./filter-check.ts";
+import { FilterCheck } from "./filter-check.ts";
 import { mayRead } from "./key-checks.ts";
 
 export type Finding = {
@@ -27,7 +27,12 @@ export type Finding = {
 
 export type SubjectFindings = { readonly subject: string; readonly findings: readonly Finding[] };
 
-type Probe = ServiceContext & { readonly filterCheck: FilterCheck; readonly project: Project; readonly today: Day };
+type Probe = ServiceContext & {
+  /** With "checkFeatures": "off", `check` warns all the same. */
+  readonly filterChecks: Readonly<Record<"error" | "warn", FilterCheck>>;
+  readonly project: Project;
+  readonly today: Day;
+};
 
 type CheckResult = Omit<Finding, "what">;
 
@@ -41,7 +46,8 @@ type Check = (what: string, find: () => Promise<CheckResult>) => Promise<CheckRe
 /** Makes all checks of a project. If its key does not work, the others are left out: the service would refuse them for the same reason. */
 export async function checkProject(context: ServiceContext, project: Project): Promise<Finding[]> {
   const { app, config, service, keys } = context;
-  const probe = { ...context, filterCheck: new FilterCheck(context), project, today: dayOf(new Date()) };
+  const filterChecks = { error: new FilterCheck(context, "error"), warn: new FilterCheck(context, "warn") };
+  const probe = { ...context, filterChecks, project, today: dayOf(new Date()) };
   const jobs = config.exports.filter(({ projects }) => projects.some(({ id }) => id === project.id));
   const sources = SOURCES.filter((source) => jobs.some((job) => job.source === source));
   const findings: Finding[] = [];
@@ -68,16 +74,17 @@ export async function checkProject(context: ServiceContext, project: Project): P
   return findings;
 }
 
-type CheckedSeries = { readonly series: Series; readonly windowed: boolean; readonly strictness: Strictness };
+type CheckedSeries = { readonly series: Series; readonly windowed: boolean; readonly filterCheck: FilterCheck };
 
 /** `jobs` are the exports of the source. Each grouping and each filter is checked once, even if several exports have it. Fan-outs are left out. */
 async function checkSource(probe: Probe, check: Check, source: Source, jobs: readonly ExportJob[]): Promise<void> {
   const prefix = source === "billing" ? "billing " : "";
-  const all = jobs.flatMap((job) =>
-    seriesOf({ ...job, seen: new Map() }, { projects: [probe.project.name] }).map(
-      (series): CheckedSeries => ({ series, windowed: job.window !== undefined, strictness: job.checkFeatures }),
-    ),
-  );
+  const all = jobs.flatMap((job) => {
+    const filterCheck = probe.filterChecks[job.checkFeatures === "error" ? "error" : "warn"];
+    return seriesOf({ ...job, seen: new Map() }, { projects: [probe.project.name] }).map(
+      (series): CheckedSeries => ({ series, windowed: job.window !== undefined, filterCheck }),
+    );
+  });
   const dependent = all.find(({ series }) => dependsOnDialect(series));
   if (dependent && source === "usage" && probe.service.dialect === "auto") {
     await check("dialect", () => checkDialect(probe, dependent.windowed));
@@ -142,11 +149,10 @@ async function checkGrouping(probe: Probe, series: Series, windowed: boolean): P
 /** The numbers of several days are compared, because a feature may not be used every day. */
 const RECENT_DAYS = 7;
 
-async function checkFilter(probe: Probe, { series, windowed, strictness }: CheckedSeries): Promise<CheckResult> {
-  const { filterCheck } = probe;
+async function checkFilter(probe: Probe, { series, windowed, filterCheck }: CheckedSeries): Promise<CheckResult> {
   const window = windowed ? lastDays(probe.today, RECENT_DAYS) : undefined;
   const request = { series: { ...series, grouping: "none" }, window } as const;
-  const { slices, doubt } = await read(probe, request, strictness === "off" ? "warn" : strictness);
+  const { slices, doubt } = await read(probe, request, filterCheck);
   const effect = await filterCheck.effectOf(request, slices);
   if (effect === "no usage") {
     const [unknown] = await filterCheck.unknownNames(request.series);
@@ -158,8 +164,7 @@ async function checkFilter(probe: Probe, { series, windowed, strictness }: Check
 }
 
 /** Reads like the first run of an export, when nothing is stored. */
-function read(probe: Probe, request: UsageRequest, checkFeatures: Strictness = "off") {
-  const { filterCheck: check, today: runDay } = probe;
+function read(probe: Probe, request: UsageRequest, check = probe.filterChecks.error) {
   const stored = async () => ({ oldest: undefined, hasRows: false, isNewestEmpty: false });
-  return readBreakdown(probe, { check, job: { checkFeatures, undated: "snapshot" }, runDay, stored }, request);
+  return readBreakdown(probe, { check, job: { undated: "snapshot" }, runDay: probe.today, stored }, request);
 }

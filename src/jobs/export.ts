@@ -126,7 +126,7 @@ export async function exportProject(
 ): Promise<ExportResult & { readonly allowed: Source | undefined }> {
   const { signal } = context.app;
   const { requests, stopStarting, onCounted } = project;
-  const shared = { ...project, check: new FilterCheck(context), fetchNo: await context.fetchNumbers() };
+  const shared = { ...project, check: new FilterCheck(context, project.job.checkFeatures), fetchNo: await context.fetchNumbers() };
   const failures: ExportResult["failures"][number][] = [];
   const doubts: RequestReason[] = [];
   let counts: RunCounts = { ...NO_COUNTS, planned: totalSliceCount(requests) };
@@ -207,7 +207,7 @@ export async function makeRequest(
 
 type Reading = {
   readonly check: FilterCheck;
-  readonly job: Pick<ExportJob, "checkFeatures" | "undated">;
+  readonly job: Pick<ExportJob, "undated">;
   readonly runDay: Day;
   /** What is stored of the series. */
   readonly stored: () => Promise<StoredDays>;
@@ -221,7 +221,7 @@ type CheckedAnswer = NormalisedAnswer & { readonly doubt: FilterDoubt | undefine
 /** Makes the call in the service's dialect, reads the answer, and checks whether its numbers can be believed. Throws `bad_answer`. */
 export async function readBreakdown(
   { app, service, keys, dialects }: Pick<ServiceContext, "app" | "service" | "keys" | "dialects">,
-  { check, job: { checkFeatures, undated }, runDay, stored, onPermit }: Reading,
+  { check, job: { undated }, runDay, stored, onPermit }: Reading,
   request: UsageRequest,
 ): Promise<CheckedAnswer> {
   const { series } = request;
@@ -239,7 +239,7 @@ export async function readBreakdown(
     const readOn = undated === "snapshot" ? runDay : dayOf(service.serviceTime() ?? new Date());
     const askedAs = groupingName(series.grouping, dialect);
     const { slices, period } = normalise(request, answer, dayOfUndated(readOn, undated), askedAs);
-    const doubt = await check.doubtOf(request, slices, { dialect, strictness: checkFeatures, stored });
+    const doubt = await check.doubtOf(request, slices, { dialect, stored });
     // The other dialect may give numbers without a doubt.
     const other = doubt && (await otherDialect());
     if (other) return read(other, false);
@@ -248,7 +248,7 @@ export async function readBreakdown(
     return { slices, period, doubt };
   };
 
-  await check.prefetchTotal(request, checkFeatures);
+  await check.prefetchTotal(request);
   const reading = read(await dialects.forRequest(request), true);
   check.offerTotal(request, async () => (await reading).slices);
   return reading;

@@ -36,8 +36,6 @@ import {
 import type { FilterDoubt } from "../usage/slice-decision.ts";
 import type { ServiceContext } from "./context.ts";
 
-export type Strictness = ExportJob["checkFeatures"];
-
 type Deps = Pick<ServiceContext, "app" | "service" | "keys" | "dialects">;
 
 /** One condition of a filter. */
@@ -61,7 +59,6 @@ type UnknownName = {
 /** How the answer was asked for, and what earlier answers of its series brought. */
 type Judged = {
   readonly dialect: Dialect;
-  readonly strictness: Strictness;
   readonly stored: () => Promise<StoredDays>;
 };
 
@@ -71,13 +68,15 @@ type Judged = {
  */
 export class FilterCheck {
   readonly #deps: Deps;
+  readonly #checkFeatures: ExportJob["checkFeatures"];
   readonly #fields = memoizeAsync<ListedFields | undefined>();
   readonly #billed = memoizeAsync<BilledFields | undefined>();
   readonly #totals = memoizeAsync<DayTotals>();
   readonly #groups = memoizeAsync<boolean>();
 
-  constructor(deps: Deps) {
+  constructor(deps: Deps, checkFeatures: ExportJob["checkFeatures"]) {
     this.#deps = deps;
+    this.#checkFeatures = checkFeatures;
   }
 
   /** The names in the filter that the service does not list for the project. */
@@ -170,8 +169,8 @@ export class FilterCheck {
   }
 
   /** Reads the total that the answer to a filtered request is compared with. Finishes before the request is made: the total must be the older. */
-  async prefetchTotal({ series, window }: UsageRequest, strictness: Strictness): Promise<void> {
-    if (isCompared(series.filter, strictness)) await this.#totalOf(series, window);
+  async prefetchTotal({ series, window }: UsageRequest): Promise<void> {
+    if (this.#isCompared(series.filter)) await this.#totalOf(series, window);
   }
 
   /** What the answer to a filtered request shows of its filter. */
@@ -182,25 +181,24 @@ export class FilterCheck {
   /** Why the numbers of an answer may not be those of the filter; undefined if there is no doubt. */
   async doubtOf(request: UsageRequest, slices: readonly NormalisedSlice[], judged: Judged) {
     const { project, filter } = request.series;
-    const { strictness, stored } = judged;
     // An answer that names no day can't be compared with the total of a day.
-    if (!isCompared(filter, strictness) || slices.some(({ undated }) => undated)) return undefined;
+    if (!this.#isCompared(filter) || slices.some(({ undated }) => undated)) return undefined;
     const effect = await this.effectOf(request, slices);
     const unknown = await this.unknownNames(request.series);
     // Only a filter that the service applies makes the numbers smaller. Of several conditions, the service may still ignore some.
     const isProved = effect === "narrower" && conditionsOf(filter).length === 1;
     for (const { condition, isKindListed, text } of unknown) {
-      if (isProved && isKindListed && strictness === "error") continue;
+      if (isProved && isKindListed && this.#checkFeatures === "error") continue;
       this.#deps.app.log.warn({ project: project.name, filter: filter.name, [condition.kind]: condition.name }, text);
     }
     if (isProved || effect === "no usage") return undefined;
     if (effect === "empty") return this.#doubtOfEmpty(request, unknown[0], judged);
     const doubt = await this.#doubtOfNumbers(request, effect, unknown[0], judged);
-    return doubt?.isConfirmable && (await stored()).hasRows ? undefined : doubt;
+    return doubt?.isConfirmable && (await judged.stored()).hasRows ? undefined : doubt;
   }
 
   /** The doubt about an answer without usage on days that have some. */
-  async #doubtOfEmpty(request: UsageRequest, unknown: UnknownName | undefined, { strictness, stored }: Judged) {
+  async #doubtOfEmpty(request: UsageRequest, unknown: UnknownName | undefined, { stored }: Judged) {
     const { series, window } = request;
     const { source, filter } = series;
     // A seen value may have no usage on these days, unless this dialect lacks the filter.
@@ -210,7 +208,7 @@ export class FilterCheck {
     const days = (await this.#totalOf(series, window)).size;
     // On a single day it is plausible that nothing fits a filter by known names.
     if (!unproved && days === 1) return undefined;
-    const isConfirmable = strictness === "warn" || !unproved?.isKindListed;
+    const isConfirmable = this.#checkFeatures === "warn" || !unproved?.isKindListed;
     // An earlier run may have confirmed already that the days before have no usage.
     if (isNewestEmpty && isConfirmable) return undefined;
     const what = source === "billing" ? "amount" : "usage";
@@ -223,15 +221,20 @@ export class FilterCheck {
     request: UsageRequest,
     effect: "same" | "narrower",
     unknown: UnknownName | undefined,
-    { dialect, strictness }: Judged,
+    { dialect }: Judged,
   ) {
     const { source, filter } = request.series;
     const misnamed = conditionsOf(filter).find(hasOtherDialectName);
     const suspected = unknown?.condition ?? (effect === "same" ? misnamed : undefined);
     if (!suspected || (!unknown && (await this.#deps.dialects.isProved(request, dialect)))) return undefined;
     const ignored = `the service seems to ignore the ${suspected.text}${unknown ? "" : SAME_NUMBERS}`;
-    const isConfirmable = strictness === "warn" || (unknown ? !unknown.isKindListed : source === "billing");
+    const mayBeConfirmed = unknown ? !unknown.isKindListed : source === "billing";
+    const isConfirmable = this.#checkFeatures === "warn" || mayBeConfirmed;
     return filterDoubt("filter-ignored", ignored, unknown, isConfirmable);
+  }
+
+  #isCompared(filter: Filter): boolean {
+    return this.#checkFeatures !== "off" && filterKey(filter) !== NO_CONDITIONS;
   }
 
   #totalOf({ project, source }: Series, window: Window | undefined): Promise<DayTotals> {
@@ -258,10 +261,6 @@ function knownNames(listed: readonly string[] | undefined, documented: readonly 
 
 function totalKey({ series: { project, source }, window }: UsageRequest): string {
   return JSON.stringify([project.id, source, window]);
-}
-
-function isCompared(filter: Filter, strictness: Strictness): boolean {
-  return strictness !== "off" && filterKey(filter) !== NO_CONDITIONS;
 }
 
 function filterDoubt(

@@ -40,7 +40,7 @@ function read(
   undated: AnswerRules["undated"] = "snapshot",
 ) {
   const stored = async () => ({ oldest: undefined, hasRows: false, isNewestEmpty: false });
-  const how = { check: new FilterCheck(context), job: sampleJob({ undated }), runDay: RUN_DAY, stored };
+  const how = { check: new FilterCheck(context, "error"), job: sampleJob({ undated }), runDay: RUN_DAY, stored };
   return readBreakdown(context, how, request);
 }
 
@@ -118,7 +118,7 @@ async function make(
   const run = { runId: randomUUID(), job: sampleJob(), runDay: RUN_DAY, log, fetchNo: await nextFetchNo(db) };
   await meanwhile(stored);
   const window = { start: DAY, end: DAY };
-  const outcome = await makeRequest(context, { ...run, check: new FilterCheck(context) }, { series, window });
+  const outcome = await makeRequest(context, { ...run, check: new FilterCheck(context, "error") }, { series, window });
   return { outcome, coverage: await coverageOf(db, project), lines: lines.map((line) => JSON.parse(line)) };
 }
 
