@@ -126,7 +126,11 @@ export async function exportProject(
 ): Promise<ExportResult & { readonly allowed: Source | undefined }> {
   const { signal } = context.app;
   const { requests, stopStarting, onCounted } = project;
-  const shared = { ...project, check: new FilterCheck(context, project.job.checkFeatures), fetchNo: await context.fetchNumbers() };
+  const shared = {
+    ...project,
+    check: new FilterCheck(context, project.job.checkFeatures),
+    fetchNo: await context.fetchNumbers(),
+  };
   const failures: ExportResult["failures"][number][] = [];
   const doubts: RequestReason[] = [];
   let counts: RunCounts = { ...NO_COUNTS, planned: totalSliceCount(requests) };

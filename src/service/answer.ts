@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import { AppError } from "../errors.ts";
-import type { Failure } from "./errors.ts";
+import { callName, type Failure } from "./errors.ts";
 import { parseExact } from "./json.ts";
 import { isHtml, isUncompressed, type Redact, type Reply, type ResponseHeaders, sanitizeLine } from "./reply.ts";
 import type { ServiceAnswer, ServiceCall } from "./service.ts";
@@ -15,15 +15,15 @@ export function isReadable(status: number, headers: ResponseHeaders): boolean {
 }
 
 /** A 204 to a DELETE is an answer without a value. */
-export function readAnswer(what: string, reply: Reply, method: ServiceCall["method"], redact: Redact): Outcome {
+export function readAnswer(call: ServiceCall, reply: Reply, redact: Redact): Outcome {
   const { status } = reply;
-  if (status === 204 && method === "DELETE") return { status, value: undefined };
+  if (status === 204 && call.method === "DELETE") return { status, value: undefined };
   try {
     return { status, value: bodyValue(reply, redact) };
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
-    const message = `${what}: the service answered ${status} with a body that is no answer: ${error.message}`;
-    return { kind: "bad_answer", error: new AppError("bad_answer", message, { details: { status } }) };
+    const message = `${callName(call)}: the service answered ${status} with a body that is no answer: ${error.message}`;
+    return { error: new AppError("bad_answer", message, { details: { status } }) };
   }
 }
 

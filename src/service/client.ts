@@ -1,14 +1,14 @@
 // Opens the service: one connection pool, one rate limiter and one memory of refusals for all calls.
 
 import type { Dispatcher } from "undici";
-import { sleep as sleepFor } from "../async.ts";
+import { sleep } from "../async.ts";
 import { AppError } from "../errors.ts";
 import { openAgent } from "../proxy-agent.ts";
 import type { Secret } from "../secret.ts";
 import { isIdentifier, isReadable, type Outcome, readAnswer } from "./answer.ts";
-import { connectionFailure, statusFailure } from "./errors.ts";
+import { connectionError, statusFailure } from "./errors.ts";
 import { httpDateMs, REDACT_ALL, type Reply, redactorFor } from "./reply.ts";
-import { openAttempts, Refusals } from "./retry.ts";
+import { Caller } from "./retry.ts";
 import type { AuthScheme, Service, ServiceAnswer, ServiceCall, ServiceDeps, ServiceSettings } from "./service.ts";
 
 const WAIT_MS_MAX = 5 * 60_000;
@@ -28,66 +28,48 @@ const CONNECTION_OPTIONS = {
 } as const;
 
 export function openService(settings: ServiceSettings, deps: ServiceDeps): Service {
-  const { rate, now = () => performance.now(), random = Math.random, sleep = sleepFor } = deps;
-  const { waitMsMax = WAIT_MS_MAX, log, onAttempt, scrub } = deps;
+  const { now = () => performance.now() } = deps;
   const base = new URL(settings.baseUrl);
   const shared = openAgent({ ...CONNECTION_OPTIONS, connections: settings.maxConcurrent }, deps.proxy);
   // A new connection for each POST: the service may close a kept connection just as a request is sent, and then nobody knows whether the
   // request arrived.
   const unshared = openAgent({ ...CONNECTION_OPTIONS, pipelining: 0 }, deps.proxy);
-  const refusals = new Refusals();
-  const callInAttempts = openAttempts({ rate, waitMsMax, now, random, sleep, log, onAttempt });
+  const caller = new Caller({ waitMsMax: WAIT_MS_MAX, random: Math.random, sleep, ...deps, now });
   /** The service's Unix time less that of `now`. */
   let serviceOffsetMs: number | undefined;
 
   async function callService(call: ServiceCall, key: Secret, signal: AbortSignal): Promise<ServiceAnswer> {
     const options = requestOptions(base, settings.authScheme, call, key);
-    const what = `${call.method} /${call.path.join("/")}`;
     const isSentOnce = call.method === "POST";
     const agent = isSentOnce ? unshared : shared;
     const stop = isSentOnce ? undefined : signal;
-    const redact = isSentOnce ? REDACT_ALL : redactorFor(key, scrub);
+    const redact = isSentOnce ? REDACT_ALL : redactorFor(key, deps.scrub);
     async function send(): Promise<Outcome> {
       let reply: Reply;
       try {
         reply = await exchange(agent, options, settings.timeoutSeconds, stop);
       } catch (error) {
         stop?.throwIfAborted();
-        return connectionFailure(what, error);
+        return { error: connectionError(call, error) };
       }
       const timeMs = httpDateMs(reply.headers.date);
       if (timeMs !== undefined) serviceOffsetMs = timeMs - now();
       stop?.throwIfAborted();
-      if (reply.status >= 300) return statusFailure({ what, scopes: call.scopes }, reply, redact, Date.now());
-      return readAnswer(what, reply, call.method, redact);
+      return reply.status >= 300 ? statusFailure(call, reply, redact, Date.now()) : readAnswer(call, reply, redact);
     }
-    const prepare = async () => {
-      await call.beforeAttempt?.();
-      refusals.check(key, what);
-    };
-    // Checked here too, so that a refused key does not wait for a permit.
-    refusals.check(key, what);
-    // The path begins with v1, projects and the project's id.
-    const project = call.path.slice(0, 3).join("/");
-    const attempt = { operation: call.operation, key: key.name, project, prepare, send };
-    try {
-      return await callInAttempts(attempt, !isSentOnce, signal);
-    } catch (error) {
-      refusals.remember(key, what, error);
-      throw error;
-    }
+    return caller.call(call, key, signal, send);
   }
 
   return {
     baseUrl: settings.baseUrl,
     dialect: settings.dialect,
     call: callService,
-    forgetRefusals: (key) => refusals.forget(key),
+    forgetRefusals: (key) => caller.forgetRefusals(key),
     serviceTime: () => (serviceOffsetMs === undefined ? undefined : new Date(serviceOffsetMs + now())),
     async [Symbol.asyncDispose]() {
       // Destroyed, not closed: close() would also wait for a connection that is never made.
       await Promise.all([shared.destroy(), unshared.destroy()]);
-      await rate.rest();
+      await deps.rate.rest();
     },
   };
 }

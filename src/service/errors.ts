@@ -1,29 +1,24 @@
-// What went wrong with a call to the service: the error for a person, and whether another attempt makes sense. Pure.
+// What went wrong with a call to the service: the error for a person, and the pause that the service asked for. Pure.
 
 import { AppError, type ErrorCode, systemCode } from "../errors.ts";
 import { tunnelError } from "../proxy.ts";
 import { DAY_MS, HOUR_MS } from "../usage/days.ts";
 import { httpDateMs, type Redact, type Reply, type ResponseHeaders, readErrorBody, sanitizeLine } from "./reply.ts";
-
-/**
- * - `transient`: no answer, or one that says "later"
- * - `bad_answer`: a success that can't be read; it may come from a gateway before the service
- * - `final`: another attempt would fail the same way
- */
-export type FailureKind = "transient" | "bad_answer" | "final";
+import type { ServiceCall } from "./service.ts";
 
 export type Failure = {
-  readonly kind: FailureKind;
   readonly error: AppError;
   /** The pause that the service asked for, an hour at most. */
   readonly requestedWaitMs?: number | undefined;
 };
 
-/** `what` is such as "GET /v1/projects/p1/keys". The key needs one of `scopes`. */
-type FailedCall = { readonly what: string; readonly scopes?: readonly string[] | undefined };
+/** Such as "GET /v1/projects/p1/keys". */
+export function callName({ method, path }: ServiceCall): string {
+  return `${method} /${path.join("/")}`;
+}
 
 /** The failure of an answer whose status is not 2xx. `nowMs` is the time of day, for an answer without a Date header. */
-export function statusFailure(call: FailedCall, reply: Reply, redact: Redact, nowMs: number): Failure {
+export function statusFailure(call: ServiceCall, reply: Reply, redact: Redact, nowMs: number): Failure {
   const { status, headers } = reply;
   const { text, requestId, scope } = readErrorBody(reply, redact);
   // A relative address has no host.
@@ -33,22 +28,16 @@ export function statusFailure(call: FailedCall, reply: Reply, redact: Redact, no
       ? `, a redirect to ${redirectedTo || "another path"}, which is never followed; check service.baseUrl`
       : explanation(call, status, text, scope);
   const request = requestId === undefined ? "" : ` (request id ${requestId})`;
-  const message = `${call.what}: the service answered ${status}${reason}${request}`;
+  const message = `${callName(call)}: the service answered ${status}${reason}${request}`;
   const code = errorCodeOf(status);
   const error = new AppError(code, message, { details: { status, ...(scope && { scope }) } });
-  if (code === "unauthorized" || code === "rejected") return { kind: "final", error };
-  return { kind: "transient", error, requestedWaitMs: requestedWaitMs(headers, nowMs) };
+  const isRefusal = code === "unauthorized" || code === "rejected";
+  return { error, requestedWaitMs: isRefusal ? undefined : requestedWaitMs(headers, nowMs) };
 }
 
 /** Whether the service refused the key itself. A 401 that names a scope is about that scope: 401 and 403 are not used consistently. */
 export function isKeyRejected(error: AppError): boolean {
   return error.details.status === 401 && error.details.scope === undefined;
-}
-
-/** The error for a wait that is longer than `waitMsMax`. Waiting for a shorter time instead would break what the service asked for. */
-export function waitTooLong(who: string, ms: number, waitMsMax: number, details: AppError["details"]): AppError {
-  const message = `${who} asks to be called again in ${Math.ceil(ms / 1000)} s, and this program waits at most ${waitMsMax / 1000} s`;
-  return new AppError("rate_limited", message, { details });
 }
 
 function errorCodeOf(status: number): ErrorCode {
@@ -58,7 +47,7 @@ function errorCodeOf(status: number): ErrorCode {
   return status >= 500 || [408, 425, 499].includes(status) ? "unavailable" : "rejected";
 }
 
-function explanation({ scopes: needed = [] }: FailedCall, status: number, text: string, scope?: string): string {
+function explanation({ scopes: needed = [] }: ServiceCall, status: number, text: string, scope?: string): string {
   if (status === 401 && scope === undefined) {
     return `, it does not accept the key: ${text}; check the key and service.authScheme`;
   }
@@ -89,21 +78,18 @@ const CERTIFICATE_CODE =
   /^(?:CERT_|ERR_TLS_CERT_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|INVALID_(?:CA|PURPOSE)|HOSTNAME_MISMATCH|PATH_LENGTH_)/;
 
 /** An AppError, such as the one for the time limit, keeps its code and message. */
-export function connectionFailure(what: string, thrown: unknown): Failure {
+export function connectionError(call: ServiceCall, thrown: unknown): AppError {
   const error = tunnelError(thrown) ?? thrown;
-  if (error instanceof AppError) {
-    const { code, message, details } = error;
-    const kind = code === "unavailable" ? "transient" : "final";
-    return { kind, error: new AppError(code, `${what}: ${message}`, { details }) };
-  }
+  const what = callName(call);
+  if (error instanceof AppError)
+    return new AppError(error.code, `${what}: ${error.message}`, { details: error.details });
   const code = systemCode(error) || (error instanceof Error ? error.name : "unknown");
   if (CERTIFICATE_CODE.test(code)) {
     const message = `${what}: the certificate of the service is not trusted (${code}); check service.baseUrl, and if your proxy intercepts TLS, add its certificate authority with NODE_EXTRA_CA_CERTS`;
-    return { kind: "final", error: new AppError("rejected", message, { cause: error, details: { sent: "no" } }) };
+    return new AppError("rejected", message, { cause: error, details: { sent: "no" } });
   }
   const details = isBeforeSending(error) ? { sent: "no" } : {};
-  const message = `${what}: no answer, the connection failed (${code})`;
-  return { kind: "transient", error: new AppError("unavailable", message, { cause: error, details }) };
+  return new AppError("unavailable", `${what}: no answer, the connection failed (${code})`, { cause: error, details });
 }
 
 /** Whether the connection was certainly never made. A lost connection may have carried the request. */

@@ -2,7 +2,7 @@
 // for. The process has some of the slots of `maxConcurrent`, and with them the same part of `requestsPerSecond`.
 
 import type { Sleep } from "../async.ts";
-import { waitTooLong } from "./errors.ts";
+import { AppError } from "../errors.ts";
 
 /** The caps of all processes together. */
 export type RateCaps = { readonly requestsPerSecond: number; readonly maxConcurrent: number };
@@ -159,4 +159,10 @@ function nextWaiter(waiting: ReadonlySet<Waiter>, inFlight: readonly string[]): 
     if (calls === 0) break;
   }
   return next;
+}
+
+/** The error for a wait that is longer than `waitMsMax`. Waiting for a shorter time instead would break what the service asked for. */
+export function waitTooLong(who: string, ms: number, waitMsMax: number, details: AppError["details"]): AppError {
+  const message = `${who} asks to be called again in ${Math.ceil(ms / 1000)} s, and this program waits at most ${waitMsMax / 1000} s`;
+  return new AppError("rate_limited", message, { details });
 }

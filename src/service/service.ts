@@ -83,6 +83,4 @@ export type AttemptReport = {
   readonly result: "ok" | ErrorCode | "internal";
   /** The time for the connection and the whole answer, without the wait for a permit. */
   readonly seconds: number;
-  /** The number of the attempt within its call, from 1. */
-  readonly number: number;
 };

@@ -1,15 +1,12 @@
 // The behaviour of the attempt loop for several calls together.
 
 import type { ServerResponse } from "node:http";
-import { pino } from "pino";
 import { expect, test } from "vitest";
 import { AppError } from "../../src/errors.ts";
 import { Secret } from "../../src/secret.ts";
-import type { Outcome } from "../../src/service/answer.ts";
-import { Limiter } from "../../src/service/limiter.ts";
-import { openAttempts } from "../../src/service/retry.ts";
+import { Limiter, type Rate } from "../../src/service/limiter.ts";
 import type { AttemptReport } from "../../src/service/service.ts";
-import { answer, answering, answerJson } from "../support/scripted-server.ts";
+import { answer, answering, answeringJson, answerJson } from "../support/scripted-server.ts";
 import { KEY, limit, READ, serve } from "./open-test-service.ts";
 
 test("after a 429 with Retry-After the next attempt starts exactly when the wait ends", async () => {
@@ -28,36 +25,26 @@ test("after a 429 with Retry-After the next attempt starts exactly when the wait
   expect(times).toEqual([0, 31_000]);
 });
 
-const CALLER = { operation: "breakdown", key: "env KEY", project: "p1" };
-
-/** Opens the attempt loop with a rate limiter whose first `invalid` permits are not valid, and which records each release in `events`. */
-function recordedAttempts(events: string[], invalid = 0) {
-  let permits = 0;
-  return openAttempts({
-    rate: {
-      async acquire() {
-        const number = ++permits;
-        return { isValid: () => number > invalid, release: () => void events.push("release") };
-      },
-      pause: () => {},
-    },
-    waitMsMax: 1_000,
-    now: () => 0,
-    random: () => 0,
-    sleep: async () => {},
-    log: pino({ enabled: false }),
-  });
-}
-
-test("a call whose permit became invalid during `prepare` is prepared again with another one", async () => {
+test("a call whose permit became invalid before it was sent is prepared again with another one", async () => {
   const events: string[] = [];
-  const call = recordedAttempts(events, 2);
-  const prepare = async () => void events.push("prepare");
-  const send = async (): Promise<Outcome> => {
-    events.push("send");
-    return { status: 200, value: {} };
+  const rate: Rate = {
+    async acquire() {
+      const isValid = events.includes("release") && events.lastIndexOf("release") !== events.indexOf("release");
+      return { isValid: () => isValid, release: () => void events.push("release") };
+    },
+    pause: () => {},
+    pausedMs: () => 0,
+    rest: async () => {},
   };
-  await call({ ...CALLER, prepare, send }, true, limit());
+  const { read } = await serve(
+    (_request, response) => {
+      events.push("send");
+      answerJson(response, 200, {});
+    },
+    {},
+    { rate },
+  );
+  await read({ beforeAttempt: async () => void events.push("prepare") });
   expect(events.join(" ")).toBe("prepare release prepare release prepare send release");
 });
 
@@ -165,16 +152,11 @@ test.each<[string, AppError]>([
   ["a refusal that is known already", new AppError("unauthorized", "not called again after a refusal")],
   ["a database that gives no fetch number", new AppError("database", "gone")],
 ])("%s does not show that a service is up again that was down", async (_, error) => {
-  let sent = 0;
-  const call = recordedAttempts([]);
-  const send = async (): Promise<Outcome> => {
-    sent++;
-    return { kind: "transient", error: new AppError("unavailable", "no answer") };
-  };
-  const attemptsOf = async (prepare: () => Promise<void>) => {
-    sent = 0;
-    await call({ ...CALLER, prepare, send }, true, limit()).catch(() => {});
-    return sent;
+  const { server, read } = await serve(answeringJson(500));
+  const attemptsOf = async (beforeAttempt: () => Promise<void>) => {
+    const before = server.requests.length;
+    await read({ beforeAttempt }).catch(() => {});
+    return server.requests.length - before;
   };
   const numbers = [];
   for (let i = 0; i < 4; i++) numbers.push(await attemptsOf(async () => {}));
@@ -224,10 +206,10 @@ test("every attempt of a call is reported, with its outcome", async () => {
     { onAttempt: (report) => void reports.push(report) },
   );
   await read();
-  expect(reports.map(({ operation, result, number }) => [operation, result, number])).toEqual([
-    ["breakdown", "unavailable", 1],
-    ["breakdown", "rate_limited", 2],
-    ["breakdown", "ok", 3],
+  expect(reports.map(({ operation, result }) => [operation, result])).toEqual([
+    ["breakdown", "unavailable"],
+    ["breakdown", "rate_limited"],
+    ["breakdown", "ok"],
   ]);
 });
 
@@ -237,5 +219,5 @@ test("an attempt that the caller aborts is reported as stopped, not as a failure
   const onAttempt = (report: AttemptReport) => void reports.push(report);
   const { service } = await serve(() => controller.abort(new Error("enough")), {}, { onAttempt });
   await expect(service.call(READ, KEY, controller.signal)).rejects.toThrow("enough");
-  expect(reports).toMatchObject([{ operation: "breakdown", result: "stopped", number: 1 }]);
+  expect(reports).toMatchObject([{ operation: "breakdown", result: "stopped" }]);
 });
