@@ -44,11 +44,12 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
     const agent = isSentOnce ? unshared : shared;
     const stop = isSentOnce ? undefined : signal;
     const redact = isSentOnce ? REDACT_ALL : redactorFor(key, deps.scrub);
-    async function send(): Promise<Outcome> {
+    async function send(mayBegin: () => boolean): Promise<Outcome | undefined> {
       let reply: Reply;
       try {
-        reply = await exchange(agent, options, settings.timeoutSeconds, stop);
+        reply = await exchange(agent, options, settings.timeoutSeconds, mayBegin, stop);
       } catch (error) {
+        if (error === NOT_BEGUN) return undefined;
         stop?.throwIfAborted();
         return { error: connectionError(call, error) };
       }
@@ -107,15 +108,19 @@ function unsent(message: string): AppError {
   return new AppError("config", message, { details: { sent: "no" } });
 }
 
+/** The process may have been suspended while it connected, and another one may have its slot. */
+const NOT_BEGUN = new Error("not begun");
+
 /**
  * Sends a request once and reads the whole answer, by undici's events: a stream for each body would cost more than the rest of a call. Rejects
  * if there is no whole answer within `seconds`, if it is too long, or if the signal is aborted. But if the body would only serve an error message,
- * the answer then resolves without it.
+ * the answer then resolves without it. If `mayBegin` is false once it is connected, nothing is sent, and it rejects with NOT_BEGUN.
  */
 async function exchange(
   agent: Dispatcher,
   options: Dispatcher.RequestOptions,
   seconds: number,
+  mayBegin: () => boolean,
   signal: AbortSignal | undefined,
 ): Promise<Reply> {
   signal?.throwIfAborted();
@@ -148,6 +153,7 @@ async function exchange(
       controller = started;
       // The exchange may have ended while undici was connecting: then nothing is sent.
       if (failure) started.abort(failure);
+      else if (!mayBegin()) fail(NOT_BEGUN);
     },
     onResponseStart(_controller, status, headers) {
       // An informational answer precedes the answer itself.

@@ -18,6 +18,9 @@ const UNANSWERED_CALLS_MAX = 3;
 
 type CallerDeps = ServiceDeps & Required<Pick<ServiceDeps, "waitMsMax" | "now" | "random" | "sleep">>;
 
+/** Makes an attempt. Throws if aborted. Undefined: nothing was sent, as `mayBegin` was false when the connection was there. */
+type Send = (mayBegin: () => boolean) => Promise<Outcome | undefined>;
+
 export class Caller {
   readonly #deps: CallerDeps;
   #unanswered = 0;
@@ -27,13 +30,8 @@ export class Caller {
     this.#deps = deps;
   }
 
-  /** Makes attempts until one is answered or another would not help; of a POST only one. `send` makes an attempt, and throws if aborted. */
-  async call(
-    call: ServiceCall,
-    key: Secret,
-    signal: AbortSignal,
-    send: () => Promise<Outcome>,
-  ): Promise<ServiceAnswer> {
+  /** Makes attempts until one is answered or another would not help; of a POST only one. */
+  async call(call: ServiceCall, key: Secret, signal: AbortSignal, send: Send): Promise<ServiceAnswer> {
     const { waitMsMax, random, sleep, log } = this.#deps;
     // Checked here too, so that a refused key does not wait for a permit.
     this.#requireNotRefused(call, key);
@@ -67,7 +65,7 @@ export class Caller {
     }
   }
 
-  async #attempt(call: ServiceCall, key: Secret, signal: AbortSignal, send: () => Promise<Outcome>) {
+  async #attempt(call: ServiceCall, key: Secret, signal: AbortSignal, send: Send): Promise<Outcome> {
     const { rate, waitMsMax } = this.#deps;
     // The path begins with v1, projects and the project's id.
     const caller = { key: key.name, project: call.path.slice(0, 3).join("/"), waitMsMax };
@@ -78,7 +76,8 @@ export class Caller {
         this.#requireNotRefused(call, key);
         // Meanwhile the process may have been suspended, or the service may have asked another call for a pause.
         if (!permit.isValid()) continue;
-        const outcome = await this.#sendAndReport(call, signal, send);
+        const outcome = await this.#sendAndReport(call, signal, () => send(permit.isValid));
+        if (!outcome) continue;
         // Paused before the slot is released, so that the next holder sees the pause.
         if ("error" in outcome && outcome.requestedWaitMs !== undefined) {
           // Only a 429 says something about the key.
@@ -91,19 +90,19 @@ export class Caller {
     }
   }
 
-  async #sendAndReport({ operation }: ServiceCall, signal: AbortSignal, send: () => Promise<Outcome>) {
+  async #sendAndReport({ operation }: ServiceCall, signal: AbortSignal, send: () => ReturnType<Send>) {
     const { now, onAttempt } = this.#deps;
     const startedMs = now();
-    let result: AttemptReport["result"] = "ok";
+    let result: AttemptReport["result"] | undefined;
     try {
       const outcome = await send();
-      if ("error" in outcome) result = outcome.error.code;
+      if (outcome) result = "error" in outcome ? outcome.error.code : "ok";
       return outcome;
     } catch (error) {
       result = signal.aborted ? "stopped" : errorCode(error);
       throw error;
     } finally {
-      onAttempt?.({ operation, result, seconds: (now() - startedMs) / 1000 });
+      if (result) onAttempt?.({ operation, result, seconds: (now() - startedMs) / 1000 });
     }
   }
 

@@ -48,6 +48,37 @@ test("a call whose permit became invalid before it was sent is prepared again wi
   expect(events.join(" ")).toBe("prepare release prepare release prepare send release");
 });
 
+test.each(["GET", "POST"] as const)(
+  "a %s whose permit became invalid while it was connecting is sent with another one, once",
+  async (method) => {
+    const held: number[] = [];
+    let permits = 0;
+    const acquire = async () => {
+      const number = ++permits;
+      let asked = 0;
+      held.push(number);
+      // Of the first permit only the check before connecting succeeds.
+      return { isValid: () => number > 1 || ++asked === 1, release: () => void held.splice(held.indexOf(number), 1) };
+    };
+    const heldAtRequests: number[][] = [];
+    const reports: AttemptReport[] = [];
+    const { read } = await serve(
+      (_request, response) => {
+        heldAtRequests.push([...held]);
+        answerJson(response, 200, {});
+      },
+      {},
+      {
+        rate: { acquire, pause() {}, pausedMs: () => 0, rest: async () => {} },
+        onAttempt: (report) => void reports.push(report),
+      },
+    );
+    await read({ method });
+    expect({ heldAtRequests, held }).toEqual({ heldAtRequests: [[2]], held: [] });
+    expect(reports).toMatchObject([{ result: "ok" }]);
+  },
+);
+
 test("no wait for the rate is negative, although time passes while it is computed", async () => {
   const waits: number[] = [];
   for (let requestsPerSecond = 10; requestsPerSecond <= 500; requestsPerSecond++) {
