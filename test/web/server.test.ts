@@ -116,7 +116,7 @@ test("an answer that is in progress when the monitor closes is finished", async 
     },
   });
   const scrape = monitor.ask("/metrics");
-  await asked;
+  await Promise.race([asked, scrape]);
   const closed = monitor[Symbol.asyncDispose]();
   resolve({ contentType: "text/plain", text: "last 1\n" });
   expect((await scrape).text).toBe("last 1\n");
