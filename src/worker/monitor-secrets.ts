@@ -54,13 +54,7 @@ async function readAccess(app: App, access: Config["monitor"]["access"]): Promis
   return { scheme: "Basic", credentials: app.scrubber.add(new Secret(`${username}:${password.reveal()}`)) };
 }
 
-export function areSameSecrets(a: MonitorSecrets, b: MonitorSecrets): boolean {
-  const others = secretsIn(b);
-  const isSame = (one: Secret | undefined, other: Secret | undefined) =>
-    one === undefined || other === undefined ? one === other : one.equals(other);
-  return a.access?.scheme === b.access?.scheme && secretsIn(a).every((one, i) => isSame(one, others[i]));
-}
-
-function secretsIn({ receivers: { webhook, deadMan }, access }: MonitorSecrets) {
-  return [webhook?.address, deadMan?.address, access?.credentials];
+/** For comparisons only. */
+export function revealed({ receivers: { webhook, deadMan }, access }: MonitorSecrets): readonly unknown[] {
+  return [access?.scheme, ...[webhook?.address, deadMan?.address, access?.credentials].map((one) => one?.reveal())];
 }

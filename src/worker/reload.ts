@@ -8,7 +8,7 @@ import { type Config, loadConfig } from "../config/config.ts";
 import { isTransient } from "../db/connection/errors.ts";
 import type { ConfigRefusal } from "../db/jobs/jobs.ts";
 import { AppError, errorText } from "../errors.ts";
-import { areSameSecrets, type MonitorSecrets, readMonitorSecrets } from "./monitor-secrets.ts";
+import { type MonitorSecrets, readMonitorSecrets, revealed } from "./monitor-secrets.ts";
 
 /** A valid configuration with the secrets that the monitor needs. */
 export type Loaded = MonitorSecrets & { readonly config: Config };
@@ -42,7 +42,7 @@ export function openReloader(
 
   async function takeUp(): Promise<void> {
     const next = await load();
-    const isSame = isDeepStrictEqual(inForce.config, next.config) && areSameSecrets(inForce, next);
+    const isSame = isDeepStrictEqual([inForce.config, revealed(inForce)], [next.config, revealed(next)]);
     if (!isSame) {
       requireSameAddress(inForce.config, next.config);
       await requireStartable(next.config);
@@ -79,7 +79,7 @@ export function openReloader(
     current: () => ({ ...inForce, superseded: superseded.signal }),
     /** Why the newest configuration is not in force; undefined if it is. */
     refusal: () => refusal,
-    /** Reads the configuration now. */
+    /** Reads the configuration now, as the file or its projects may have changed. */
     request: checks.request,
     async [Symbol.asyncDispose]() {
       clearInterval(timer);
