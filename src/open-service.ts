@@ -21,8 +21,8 @@ export async function openServiceFor(
 ): Promise<Service> {
   const { openService } = await import("./service/client.ts");
   const rate = sharedRate(db, config.service, app.log);
-  const scrub = (text: string) => app.scrubber.scrub(text);
-  return openService(config.service, { ...deps, rate, proxy: proxyOf(app.env), log: app.log, scrub });
+  const { log, scrubber } = app;
+  return openService(config.service, { ...deps, rate, proxy: proxyOf(app.env), log, scrub: scrubber.scrub });
 }
 
 const RENEW_MS = 2_000;

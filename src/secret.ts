@@ -104,7 +104,7 @@ export class Scrubber {
   }
 
   /** Overlapping secrets are replaced together, so that no part of either is left. */
-  scrub(text: string): string {
+  readonly scrub = (text: string): string => {
     const lowerCase = toLowerCaseSameLength(text);
     let scrubbed = "";
     let copiedTo = 0;
@@ -116,7 +116,7 @@ export class Scrubber {
       copiedTo = Math.max(copiedTo, end);
     }
     return scrubbed + text.slice(copiedTo);
-  }
+  };
 
   /** Where the longest secret ends that begins at this position; undefined if none begins here. */
   #endOfSecret(lowerCase: string, at: number): number | undefined {

@@ -71,14 +71,13 @@ async function work(app: App, first: Loaded, db: Database, liveness: Liveness): 
     worker,
     liveness,
     metrics: monitoring.metrics,
-    refusal: opened.refusal,
-    onProjectsChanged: opened.request,
+    reloader: opened,
     async onReady(config: Config) {
       writeToTerminal((await listJobs(db, config)).map(renderJob).join(""));
       writeToTerminal("one line for each run follows; Ctrl-C stops the worker when its claimed jobs are finished\n");
     },
   };
-  while (!app.signal.aborted) await runWorker(workerApp, opened.current(), db, deps);
+  while (!app.signal.aborted) await runWorker(workerApp, db, deps);
 }
 
 /** SIGHUP has the configuration read again, unless it comes because the worker's terminal was closed: then the worker stops. */

@@ -38,7 +38,7 @@ export async function openMonitoring(
   let api: ReturnType<typeof openApi> | undefined;
   const monitor = await openMonitor(current().config.monitor, {
     log: app.log,
-    scrub: (text) => app.scrubber.scrub(text),
+    scrub: app.scrubber.scrub,
     access: () => current().access,
     readiness,
     metrics: openScrape(app.log, metrics, () => health(db, current().config, BRIEF_SNAPSHOT_SECONDS)),

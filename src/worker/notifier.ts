@@ -2,7 +2,7 @@
 // is well.
 
 import os from "node:os";
-import type { Logger } from "pino";
+import type { App } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import type { Database } from "../db/connection/database.ts";
 import { isConnectionError } from "../db/connection/errors.ts";
@@ -14,13 +14,12 @@ import { type Notification, notificationsOf, sanitizeText, senderSuffix } from "
 import { reportText } from "../show/sentences.ts";
 import { DAY_MS, dayOf, lastDays } from "../usage/days.ts";
 import { readReportData } from "./dashboard-reads.ts";
-import { ping, postText, type Receiver, type Receivers } from "./webhook.ts";
+import { callReceiver, type Receiver, type Receivers } from "./webhook.ts";
 
 export type NotifierContext = {
+  readonly app: Pick<App, "log" | "scrubber">;
   readonly db: Database;
   readonly config: Config;
-  readonly log: Logger;
-  readonly scrub: (text: string) => string;
   readonly receivers: Receivers;
   /** Aborts the calls to the receivers. */
   readonly stop: AbortSignal;
@@ -57,8 +56,8 @@ export class Notifier {
   }
 
   async #sendDue(): Promise<void> {
-    const { db, config, scrub, receivers, stop, timeoutMs } = this.#context;
-    const { webhook, deadMan } = receivers;
+    const { app, db, config, stop, timeoutMs } = this.#context;
+    const { webhook, deadMan } = this.#context.receivers;
     const minute = Math.floor(Date.now() / MINUTE_MS);
     // At most one ping a minute, however often a tick comes.
     const isPingDue = deadMan !== undefined && minute !== this.#pingedMinute;
@@ -70,7 +69,7 @@ export class Notifier {
     if (webhook && lastSent) {
       const sentStates = new Map([...lastSent].map(([subject, sent]) => [subject, sent.state]));
       const untilMs = performance.now() + SENDING_MS_MAX;
-      for (const notification of notificationsOf(state.conditions, sentStates, scrub)) {
+      for (const notification of notificationsOf(state.conditions, sentStates, app.scrubber.scrub)) {
         if (stop.aborted || performance.now() > untilMs) break;
         await this.#send(webhook, notification, lastSent.get(notification.subject));
       }
@@ -79,25 +78,26 @@ export class Notifier {
     }
     if (isPingDue && !stop.aborted && isWell(state)) {
       this.#pingedMinute = minute;
-      await this.#attempt("dead_man", () => ping(deadMan, stop, timeoutMs));
+      await this.#attempt("dead_man", () => callReceiver(deadMan, undefined, stop, timeoutMs));
     }
   }
 
   async #send(to: Receiver, notification: Notification, lastSent: LastSent | undefined): Promise<void> {
-    const { db, config, log, stop, timeoutMs } = this.#context;
+    const { app, db, config, stop, timeoutMs } = this.#context;
     const { subject, state, text } = notification;
     const claim = await claimNotification(db, subject, lastSent);
     if (claim === undefined) return;
     const textWithSender = `${text}${senderSuffix(config.monitor.publicUrl, os.hostname())}`;
-    if (await this.#attempt("webhook", () => postText(to, textWithSender, stop, timeoutMs))) {
+    if (await this.#attempt("webhook", () => callReceiver(to, textWithSender, stop, timeoutMs))) {
       await markSent(db, notification, claim);
-      log.info({ subject, state }, "notification sent");
+      app.log.info({ subject, state }, "notification sent");
     } else await releaseNotification(db, subject, claim);
   }
 
   /** Returns whether the work succeeded. Logs a problem when it begins, and not again while it lasts. */
   async #attempt(problem: keyof typeof PROBLEMS, work: () => Promise<void>): Promise<boolean> {
-    const { log, stop } = this.#context;
+    const { stop, app } = this.#context;
+    const { log } = app;
     try {
       await work();
     } catch (error) {
@@ -115,7 +115,7 @@ export class Notifier {
 
 /** The report of the last 7 complete days, if its time has come and no replica has sent it. If that time is more than a day ago, it is left out. */
 async function dueReport(
-  { db, config, scrub }: NotifierContext,
+  { app, db, config }: NotifierContext,
   lastSent: ReadonlyMap<string, LastSent>,
   now: Date,
 ): Promise<Notification | undefined> {
@@ -125,5 +125,6 @@ async function dueReport(
   const subject = `report ${due.toISOString()}`;
   if (lastSent.get(subject)?.state === REPORTED) return undefined;
   const { overview, budgets } = await readReportData(db, { period: lastDays(dayOf(now), 7) }, now);
-  return { subject, state: REPORTED, text: sanitizeText(reportText(overview, budgets), scrub, REPORT_LENGTH_MAX) };
+  const text = sanitizeText(reportText(overview, budgets), app.scrubber.scrub, REPORT_LENGTH_MAX);
+  return { subject, state: REPORTED, text };
 }

@@ -2,7 +2,6 @@
 // configuration field. Redirects are not followed, and the body of the answer is ignored.
 
 import { addAbortListener } from "node:events";
-import type { Dispatcher } from "undici";
 import { AppError, systemCode } from "../errors.ts";
 import { type HttpProxy, tunnelError } from "../proxy.ts";
 import { openAgent } from "../proxy-agent.ts";
@@ -22,27 +21,20 @@ const BODY_BYTES_MAX = 64 * 1024;
 
 /**
  * Posts `{ "text": … }` and nothing else: all chats accept that, and some, like Google's, refuse a message with a field they don't know.
- * Throws `unavailable`.
+ * Without a text the call is a GET. Throws `unavailable`.
  */
-export async function postText(to: Receiver, text: string, signal: AbortSignal, timeoutMs?: number): Promise<void> {
-  const body = JSON.stringify({ text });
-  await call(to, { method: "POST", headers: { "content-type": "application/json" }, body }, signal, timeoutMs);
-}
-
-/** Tells the dead man's switch that all is well. Throws `unavailable`. */
-export async function ping(to: Receiver, signal: AbortSignal, timeoutMs?: number): Promise<void> {
-  await call(to, { method: "GET" }, signal, timeoutMs);
-}
-
-/** The agent is closed after the call: with one a minute, keeping a connection open gains nothing. */
-async function call(
+export async function callReceiver(
   { path, address, proxy }: Receiver,
-  options: Pick<Dispatcher.RequestOptions, "method" | "body" | "headers">,
+  text: string | undefined,
   signal: AbortSignal,
   timeoutMs = TIMEOUT_MS,
 ): Promise<void> {
   const { origin, pathname, search } = new URL(address.reveal());
+  const headers = { "content-type": "application/json" };
+  const post = { method: "POST", headers, body: JSON.stringify({ text }) } as const;
+  const options = text === undefined ? ({ method: "GET" } as const) : post;
   const ended = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
+  // Closed after the call: with one a minute, keeping a connection open gains nothing.
   const agent = openAgent({ allowH2: false }, proxy);
   // undici ignores the signal while it connects.
   using _ = addAbortListener(ended, () => void agent.destroy());

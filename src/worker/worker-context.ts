@@ -6,7 +6,7 @@ import type { Config } from "../config/config.ts";
 import type { Database } from "../db/connection/database.ts";
 import { isTransient } from "../db/connection/errors.ts";
 import { requireCurrentSchema } from "../db/connection/migrate.ts";
-import type { ConfigRefusal, NewWorker } from "../db/jobs/jobs.ts";
+import type { NewWorker } from "../db/jobs/jobs.ts";
 import { openQueue, type Queue } from "../db/jobs/queue.ts";
 import { type ExportContext, openExportContext } from "../jobs/context.ts";
 import { openKeyRing } from "../jobs/key-ring.ts";
@@ -14,6 +14,7 @@ import { databaseUnreachable } from "../open-database.ts";
 import type { ProcessMetrics } from "../show/prometheus.ts";
 import type { Liveness } from "./liveness.ts";
 import { requireSecrets } from "./monitor-secrets.ts";
+import type { Reloader } from "./reload.ts";
 
 /** `app.signal` aborts the claimed jobs. A worker that is told to stop aborts it only if they take longer than `drainSeconds`. */
 export type WorkerContext = ExportContext & { readonly queue: Queue };
@@ -23,9 +24,7 @@ export type WorkerDeps = {
   readonly worker: NewWorker;
   readonly liveness: Liveness;
   readonly metrics: ProcessMetrics;
-  readonly refusal: () => ConfigRefusal | undefined;
-  /** Called when the projects of the loaded configuration may be out of date. */
-  readonly onProjectsChanged: () => void;
+  readonly reloader: Pick<Reloader, "current" | "refusal" | "request">;
   /** Called when the database is reached, before the first tick. */
   readonly onReady: (config: Config) => Promise<void>;
 };

@@ -20,7 +20,6 @@ import { DAY_MS } from "../usage/days.ts";
 import { handleProject, type ProjectDeps } from "./handle-project.ts";
 import { Notifier } from "./notifier.ts";
 import { watchProjects } from "./project-watch.ts";
-import type { Reloader } from "./reload.ts";
 import { tick, withCurrentValues } from "./tick.ts";
 import { openWorkerContext, retryUntilReached, type WorkerContext, type WorkerDeps } from "./worker-context.ts";
 
@@ -47,19 +46,15 @@ export async function newWorker(): Promise<NewWorker> {
  * Works until the signal of the app aborts or the configuration is superseded. Then claims no more jobs, and completes the requests in flight
  * within `drainSeconds`. Requests that are not completed by then are aborted, and their jobs go back to the queue.
  */
-export async function runWorker(
-  app: App,
-  { config, receivers, superseded }: ReturnType<Reloader["current"]>,
-  db: Database,
-  deps: WorkerDeps,
-): Promise<void> {
-  const { worker, liveness, refusal, onProjectsChanged, onReady } = deps;
+export async function runWorker(app: App, db: Database, deps: WorkerDeps): Promise<void> {
+  const { worker, liveness, reloader, onReady } = deps;
+  const { config, receivers, superseded } = reloader.current();
   const hardStop = new AbortController();
   const stop = AbortSignal.any([app.signal, superseded]);
   const opened = await retryUntilReached(app, liveness, () =>
     openWorkerContext({ ...app, signal: hardStop.signal }, config, db, deps),
   );
-  const heartbeat = () => heartbeatWorker(db, worker, refusal());
+  const heartbeat = () => heartbeatWorker(db, worker, reloader.refusal());
   // Retried apart from the opening: if the database is lost now, the context must not be opened a second time.
   await retryUntilReached(app, liveness, async () => {
     await retryRefusals(db);
@@ -67,12 +62,11 @@ export async function runWorker(
     await onReady(config);
   });
   app.log.info({ jobs: config.exports.length, rotations: config.rotations.length }, "worker started");
-  const scrub = (text: string) => app.scrubber.scrub(text);
-  const notifier = new Notifier({ db, config, log: app.log, scrub, receivers, stop });
+  const notifier = new Notifier({ app, db, config, receivers, stop });
   const notifications = serialTask(() => notifier.evaluate());
   const notify = atMostEvery(NOTIFY_MS, async () => notifications.request());
   const ticks = startTicks(opened, heartbeat, deps, notify);
-  await claimJobs(ticks.current, { stopping: stop, onUnknownProject: onProjectsChanged, knownRuns: new Set() });
+  await claimJobs(ticks.current, { stopping: stop, onUnknownProject: reloader.request, knownRuns: new Set() });
   try {
     if (!stop.aborted) await once(stop, "abort");
     app.log.info(
@@ -137,13 +131,13 @@ async function handleJob(
 function startTicks(
   opened: WorkerContext,
   heartbeat: () => Promise<void>,
-  { liveness, onProjectsChanged }: WorkerDeps,
+  { liveness, reloader }: WorkerDeps,
   onFinished: () => Promise<void>,
 ) {
   const { app, config, db } = opened;
   let context = opened;
   const onRead = () => ticks.request();
-  const shouldPlan = watchProjects({ app, config, db, onChange: onProjectsChanged, onRead });
+  const shouldPlan = watchProjects({ app, config, db, onChange: reloader.request, onRead });
   const judge = atMostEvery(JUDGE_MS, () => judgeDays(opened));
   const cleanUp = atMostEvery(DAY_MS, async () => {
     const deleted = await deleteOldRuns(db, config.runs.keepDays);

@@ -75,16 +75,13 @@ export async function openNotifierFixture(
       const lines: string[] = [];
       const scrubber = new Scrubber();
       scrubber.add(new Secret(SECRET));
-      const context = {
-        ...{ db, config, log: pino({}, { write: (line: string) => void lines.push(line) }) },
-        scrub: (text: string) => scrubber.scrub(text),
-      };
+      const app = { log: pino({}, { write: (line: string) => void lines.push(line) }), scrubber };
       const receivers: Receivers = {
         webhook: undefined,
         deadMan: undefined,
         [receiver]: { path: `notify.${receiver}`, address: new Secret(`${server.origin}/${receiver}`) },
       };
-      const notifier = new Notifier({ ...context, receivers, stop, timeoutMs: 30_000 });
+      const notifier = new Notifier({ app, db, config, receivers, stop, timeoutMs: 30_000 });
       return { tick: () => notifier.evaluate(), lines };
     },
     async tickAll(workers = [fixture.notifier(), fixture.notifier()]) {

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { errorText } from "../../src/errors.ts";
 import { proxyOf } from "../../src/proxy.ts";
 import { Secret } from "../../src/secret.ts";
-import { ping, postText, type Receiver } from "../../src/worker/webhook.ts";
+import { callReceiver, type Receiver } from "../../src/worker/webhook.ts";
 import { AUTHORITY, connectProxy, tlsFront } from "../support/connect-proxy.ts";
 import { answering, rawServer, type Script, scriptedServer } from "../support/scripted-server.ts";
 
@@ -20,7 +20,7 @@ function webhookAt(origin: string): Receiver {
 /** Posts to a server with this script. Returns the requests that the server got, and the error; "" if there was none. */
 async function postTo(script: Script, timeoutMs = TIMEOUT_MS) {
   await using server = await scriptedServer(script);
-  const error = await failureOf(postText(webhookAt(server.origin), "hello", NEVER, timeoutMs));
+  const error = await failureOf(callReceiver(webhookAt(server.origin), "hello", NEVER, timeoutMs));
   return { error, requests: server.requests };
 }
 
@@ -46,7 +46,7 @@ test.each([
 });
 
 test("the error about a receiver that can't be reached has only its configuration path and the reason", async () => {
-  const error = await failureOf(postText(webhookAt("http://127.0.0.1:1"), "hello", NEVER, TIMEOUT_MS));
+  const error = await failureOf(callReceiver(webhookAt("http://127.0.0.1:1"), "hello", NEVER, TIMEOUT_MS));
   expect(error).toBe("notify.webhook can't be reached: ECONNREFUSED");
 });
 
@@ -55,7 +55,7 @@ test("a TLS handshake without an answer ends with the time limit", async () => {
   await using server = await rawServer(() => {});
   const address = new Secret(server.origin.replace("http:", "https:"));
 
-  expect(await failureOf(ping({ path: "notify.deadMan", address }, NEVER, 100))).toBe(
+  expect(await failureOf(callReceiver({ path: "notify.deadMan", address }, undefined, NEVER, 100))).toBe(
     "notify.deadMan did not answer within 0.1 s",
   );
 });
@@ -69,8 +69,8 @@ test("calls go through the proxy, which learns only the host of the address", as
     ...webhookAt(`https://127.0.0.1:${front.port}`),
     proxy: proxyOf({ HTTPS_PROXY: `http://me:password@127.0.0.1:${proxy.port}` }),
   };
-  await postText(to, "hello", NEVER, TIMEOUT_MS);
-  await ping(to, NEVER, TIMEOUT_MS);
+  await callReceiver(to, "hello", NEVER, TIMEOUT_MS);
+  await callReceiver(to, undefined, NEVER, TIMEOUT_MS);
   expect(server.requests).toMatchObject([{ body: '{"text":"hello"}' }, { method: "GET", target: PATH }]);
   expect(proxy.tunnels).toHaveLength(2);
   expect(proxy.requests).toEqual([]);
@@ -81,7 +81,7 @@ test("the error about a proxy that refuses the credentials names the proxy witho
   await using proxy = await connectProxy({ credentials: "someone:else" });
   const env = { HTTPS_PROXY: `http://me:password@127.0.0.1:${proxy.port}` };
   const to = { ...webhookAt("https://127.0.0.1:1"), proxy: proxyOf(env) };
-  expect(await failureOf(postText(to, "x", NEVER, TIMEOUT_MS))).toBe(
+  expect(await failureOf(callReceiver(to, "x", NEVER, TIMEOUT_MS))).toBe(
     "notify.webhook can't be reached: the proxy (HTTPS_PROXY) makes no connection, it answered 407: it needs a user name and password, or refuses the ones it got",
   );
 });
@@ -101,6 +101,6 @@ test("an abort of the signal ends the call", async () => {
   const stop = new AbortController();
   await using server = await scriptedServer(() => stop.abort(new Error("the worker stops")));
 
-  const posting = postText(webhookAt(server.origin), "hello", stop.signal, TIMEOUT_MS);
+  const posting = callReceiver(webhookAt(server.origin), "hello", stop.signal, TIMEOUT_MS);
   await expect(posting).rejects.toThrow("the worker stops");
 });

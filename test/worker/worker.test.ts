@@ -152,10 +152,10 @@ test("a worker that has read another list of projects has its configuration take
   await sql`delete from usage_export_queue.job`.execute(db);
   const receivers = { webhook: undefined, deadMan: undefined };
   const first = { config, receivers, access: undefined, superseded: new AbortController().signal };
-  const working = runWorker(stoppable, first, db, {
-    ...{ worker: await newWorker(), liveness: openLiveness(app.log, () => 0), refusal: () => undefined },
+  const working = runWorker(stoppable, db, {
+    ...{ worker: await newWorker(), liveness: openLiveness(app.log, () => 0) },
     metrics: { attemptEnded() {} },
-    onProjectsChanged: () => changes++,
+    reloader: { current: () => first, refusal: () => undefined, request: () => changes++ },
     onReady: async () => {},
   });
   // A tick may have begun before the answer, and the next one is the first that must see it.
