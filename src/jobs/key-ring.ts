@@ -1,7 +1,7 @@
 // The API keys that projects are called with: from the environment, a file, a command, or the ledger of the rotation that renews them.
 
 import type { App } from "../app.ts";
-import { batched } from "../async.ts";
+import { batched, memoizeAsync } from "../async.ts";
 import { runCommand } from "../command.ts";
 import type { Config } from "../config/config.ts";
 import { type CommandReference, type KeyReference, keyName, type StaticKeyReference } from "../config/projects.ts";
@@ -25,9 +25,8 @@ type KeyRingDeps = {
   /** Undefined without a database, and if no key is rotated. */
   readonly masterKeys: MasterKeys | undefined;
   readonly staticKeys: ReturnType<typeof openStaticKeys>;
-  /** When each fallback was reported last, by its reason. */
-  readonly reportedMs: Map<string, number>;
-  readonly now: () => number;
+  /** Reports a fallback, by its reason, once a day: an alert that is not renewed counts as resolved. */
+  readonly reportDaily: (reason: string, report: () => Promise<void>) => Promise<void>;
 };
 
 /**
@@ -46,7 +45,8 @@ export async function openKeyRing(
   const projectKeys = new Map(projects.map(({ id, key }) => [id, key]));
   const masterKeys = db && rotations.length > 0 ? await openMasterKeys(app, db) : undefined;
   const staticKeys = openStaticKeys(app);
-  const deps: KeyRingDeps = { app, db, masterKeys, staticKeys, reportedMs: new Map(), now };
+  const reportDaily = memoizeAsync<void>(() => DAY_MS, now);
+  const deps: KeyRingDeps = { app, db, masterKeys, staticKeys, reportDaily };
   return {
     /**
      * Calls with the project's key. If the service refuses the key itself (401), calls again with its replacement, if the key file or the
@@ -79,7 +79,8 @@ async function callWithKey<T>(
     try {
       const answer = await call(key.named(keyName(reference)));
       if (trouble !== undefined && "rotation" in reference) {
-        await reportFallback(deps, project, reference.rotation, `${trouble}; ${id} was used in its place`);
+        const reason = `${trouble}; ${id} was used in its place`;
+        await deps.reportDaily(reason, () => reportFallback(deps, project, reference.rotation, reason));
       }
       return answer;
     } catch (error) {
@@ -123,16 +124,7 @@ async function findKey(
   return { key, id: isRotated ? "the first key" : "the key", trouble };
 }
 
-async function reportFallback(
-  { app, db, reportedMs, now }: KeyRingDeps,
-  project: Project,
-  rotation: string,
-  reason: string,
-): Promise<void> {
-  // Reported again after a day: an alert that is not renewed counts as resolved.
-  const nowMs = now();
-  if (nowMs - (reportedMs.get(reason) ?? Number.NEGATIVE_INFINITY) < DAY_MS) return;
-  reportedMs.set(reason, nowMs);
+async function reportFallback({ app, db }: KeyRingDeps, project: Project, rotation: string, reason: string) {
   app.log.error({ project: project.name, rotation, reason }, "fell back to the previous key");
   if (db) await recordEvent(db, { rotation, intentId: undefined, event: "fallback", actor: app.actor, reason });
 }
