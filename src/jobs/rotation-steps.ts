@@ -38,8 +38,12 @@ export function keyNameOf({ apiKeyId, intentId }: LedgerKey): string {
   return apiKeyId ?? intentId;
 }
 
-/** Checks that the active key works, and that the delivered files still hold it. */
-export async function inspectKey({ context, job, ledger }: RotationRun, key: LedgerKey): Promise<Inspection> {
+/** Checks that the active key works, and that the delivered files still hold it, unless another key is replacing it already. */
+export async function inspectActive({ context, job, ledger }: RotationRun): Promise<Inspection> {
+  const { ledger: stored } = await ledger.read();
+  const key = activeKey(stored);
+  const isReplacing = stored.keys.some(({ state }) => state === "pending") || stored.rollbackTo !== null;
+  if (!key || isReplacing) return {};
   try {
     const opened = await ledger.openKey(key.intentId);
     const refusal = await refusalReason(context, job, opened, key.scopesGranted);

@@ -12,19 +12,11 @@ import { LEASE_SECONDS, type Lease, releaseLease, renewLease, takeLease } from "
 import { openKeyLedger } from "../db/keys/ledger.ts";
 import { openMasterKeys } from "../db/keys/sealed-keys.ts";
 import { AppError, errorText } from "../errors.ts";
-import {
-  activeKey,
-  type CleanupStep,
-  cleanupSteps,
-  type Inspection,
-  planRotation,
-  type RotationRequest,
-  type RotationStep,
-} from "../keys/plan.ts";
+import { type CleanupStep, cleanupSteps, planRotation, type RotationRequest, type RotationStep } from "../keys/plan.ts";
 import { NO_COUNTS } from "../usage/counts.ts";
 import type { RotationContext } from "./context.ts";
 import { readClocks } from "./key-checks.ts";
-import { inspectKey, keyNameOf, type RotationRun, takeCleanupStep, takeStep } from "./rotation-steps.ts";
+import { inspectActive, keyNameOf, type RotationRun, takeCleanupStep, takeStep } from "./rotation-steps.ts";
 
 export type RotationResult = Readonly<Record<"did" | "kept" | "errors", readonly string[]>> & {
   readonly status: "ok" | "failed";
@@ -146,14 +138,6 @@ async function takeSteps(rotation: RotationRun, request: RotationRequest | undef
     return undefined;
   }
   throw new Error(`rotation ${job.name} does not come to an end; its last step was ${did.at(-1)}`);
-}
-
-/** Inspects the active key, unless another key is replacing it already. */
-async function inspectActive(rotation: RotationRun): Promise<Inspection | undefined> {
-  const { ledger: stored } = await rotation.ledger.read();
-  const active = activeKey(stored);
-  const isReplacing = stored.keys.some(({ state }) => state === "pending") || stored.rollbackTo !== null;
-  return !active || isReplacing ? undefined : inspectKey(rotation, active);
 }
 
 /** Runs even if a step towards an active key failed. If the cleanup of one key fails, the others are still cleaned up. */
