@@ -9,10 +9,10 @@ import { requireStaticKeys } from "../config/secrets.ts";
 import type { Database } from "../db/connection/database.ts";
 import { readLedger } from "../db/keys/ledger.ts";
 import { raiseSequences } from "../db/usage/fetch-numbers.ts";
-import { AppError, errorText } from "../errors.ts";
-import { openServiceContext, type RotationContext } from "../jobs/context.ts";
+import { AppError } from "../errors.ts";
+import { openServiceContext } from "../jobs/context.ts";
 import { discoverProjects, withKnownProjects } from "../jobs/discovery.ts";
-import { type RotationResult, rotateAsRun, rotateByHand, stepText } from "../jobs/rotation.ts";
+import { type RotationResult, rotateByHand, stepText } from "../jobs/rotation.ts";
 import { cleanupSteps, planRotation, type RotationRequest } from "../keys/plan.ts";
 import { readMasterKeys } from "../keys/seal.ts";
 import { withDatabase } from "../open-database.ts";
@@ -87,33 +87,19 @@ async function rotateAll(
   if (!dryRun) await raiseSequences(db, app.log);
   await using context = dryRun ? undefined : await openServiceContext(app, config, db);
   const answers: RotationAnswer[] = [];
-  const rotate = async (rotation: RotationConfig) => {
-    const result = context ? await rotateOne(context, rotation, wants) : await resultOfPlan(db, rotation, wants);
+  const report = (rotation: RotationConfig, result: RotationResult) => {
     const project = rotation.jobName === undefined ? {} : { project: rotation.project.name };
     const answer = { rotation: jobNameOf(rotation), ...project, ...result };
     answers.push(answer);
     // A person sees each of many keys as soon as it is done.
     if (!json) app.write(renderAnswer(answer));
-    return result;
   };
   for (const [job, members] of Map.groupBy(rotations, jobNameOf)) {
-    if (context) await rotateAsRun(context, job, members, rotate);
-    else for (const rotation of members) await rotate(rotation);
+    if (context) await rotateByHand(context, job, members, wants, report);
+    else for (const rotation of members) report(rotation, await resultOfPlan(db, rotation, wants));
   }
   if (json) app.write(`${JSON.stringify(answers)}\n`);
   return answers.every(({ status }) => status === "ok") ? 0 : 1;
-}
-
-/** A rotation that fails does not keep the others from being rotated. */
-async function rotateOne(context: RotationContext, rotation: RotationConfig, wants: Wants): Promise<RotationResult> {
-  try {
-    return await rotateByHand(context, rotation, wants);
-  } catch (error) {
-    if (context.app.signal.aborted || !(error instanceof AppError)) throw error;
-    // A rotation for many projects goes on if one of them has no key.
-    if (error.code === "config" && rotation.jobName === undefined) throw error;
-    return { status: "failed", did: [], kept: [], idle: undefined, errors: [errorText(error)] };
-  }
 }
 
 /** Plans from the ledger alone: the service is not called. */

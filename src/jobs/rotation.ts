@@ -64,35 +64,46 @@ export async function rotateKey(
   return { status: errors.length === 0 ? "ok" : "failed", did, kept, idle, errors };
 }
 
+/** Rotates the keys of the job's rotations, one after the other, and records that as one manual run of their projects. */
 export async function rotateByHand(
-  context: RotationContext,
-  job: RotationConfig,
-  wants?: RotationRequest["wants"],
-): Promise<RotationResult> {
-  // The time before the wait for the lease: what another process does meanwhile fulfils the request.
-  const request = wants && { wants, at: await databaseNow(context.db) };
-  return withRotationLease(context, job, (lease) => rotateKey(context, job, lease, request));
-}
-
-/** Calls `rotate` for each rotation of the job, one after the other, and records it as one manual run of their projects. */
-export async function rotateAsRun(
   context: RotationContext,
   job: string,
   rotations: readonly RotationConfig[],
-  rotate: (rotation: RotationConfig) => Promise<RotationResult>,
+  wants: RotationRequest["wants"] | undefined,
+  onResult: (rotation: RotationConfig, result: RotationResult) => void,
 ): Promise<void> {
   const run = { runId: randomUUID(), kind: "rotation", job, trigger: "manual" } as const;
   const projects = rotations.map(({ project }) => ({ projectId: project.id, planned: 0 }));
   await recordedRun(context, run, projects, async () => {
     let firstError: string | undefined;
     for (const rotation of rotations) {
-      const [error] = (await rotate(rotation)).errors;
+      const result = await rotateOne(context, rotation, wants);
+      onResult(rotation, result);
+      const [error] = result.errors;
       firstError ??= error;
       const end = { runId: run.runId, projectId: rotation.project.id, counts: NO_COUNTS };
       await endProjects(context.db, [{ ...end, error: error && context.app.scrubber.scrub(error) }]);
     }
     return { status: firstError === undefined ? "ok" : "failed", error: firstError };
   });
+}
+
+/** A rotation that fails does not keep the others from being rotated. */
+async function rotateOne(
+  context: RotationContext,
+  job: RotationConfig,
+  wants: RotationRequest["wants"] | undefined,
+): Promise<RotationResult> {
+  // The time before the wait for the lease: what another process does meanwhile fulfils the request.
+  const request = wants && { wants, at: await databaseNow(context.db) };
+  try {
+    return await withRotationLease(context, job, (lease) => rotateKey(context, job, lease, request));
+  } catch (error) {
+    if (context.app.signal.aborted || !(error instanceof AppError)) throw error;
+    // A rotation for many projects goes on if one of them has no key.
+    if (error.code === "config" && job.jobName === undefined) throw error;
+    return { status: "failed", did: [], kept: [], idle: undefined, errors: [errorText(error)] };
+  }
 }
 
 async function waitForLease({ log, actor, signal }: App, db: Database, job: RotationConfig): Promise<Lease> {
