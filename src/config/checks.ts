@@ -9,16 +9,15 @@ import {
   type EachDimension,
   type Source,
 } from "../usage/dimensions.ts";
-import { overlappingPrices } from "../usage/money.ts";
 import { BILLING_GROUPINGS, type Filter, filterKey, GROUPINGS, NO_CONDITIONS } from "../usage/series.ts";
-import type { ConfigIssue, Path } from "./json.ts";
+import type { ConfigIssue, Path, Report } from "./json.ts";
 import { describeReceived, describeValue, didYouMean, formatPath, oneOf, quoteAll } from "./messages.ts";
-import { isPattern, matchesPattern } from "./projects.ts";
+import { checkBudget, checkPrice, overlappingPrices } from "./money.ts";
+import { hasId, isPattern, matchesPattern } from "./projects.ts";
 import type { WrittenRotation } from "./rotations.ts";
 import type { ConfigFile } from "./schema.ts";
 
 type Export = ConfigFile["exports"][number];
-type Report = (path: Path, message: string) => void;
 
 type CheckContext = ConfigFile & {
   readonly report: Report;
@@ -28,9 +27,9 @@ type CheckContext = ConfigFile & {
 };
 
 export function crossFieldIssues(file: ConfigFile): ConfigIssue[] {
+  const { projects, exports, rotations, prices, budgets } = file;
   const issues: ConfigIssue[] = [];
   const report: Report = (path, message) => void issues.push({ path, message });
-  const { projects, exports, rotations, prices, budgets } = file;
   const inFile = projects.flatMap((project, i) => ("id" in project ? [{ ...project, at: ["projects", i] }] : []));
   const projectNames = new Set(inFile.map(({ name }) => name));
   const context = { ...file, report, projectNames, isDiscovering: inFile.length < projects.length };
@@ -49,12 +48,18 @@ export function crossFieldIssues(file: ConfigFile): ConfigIssue[] {
   for (const [i, job] of exports.entries()) checkExport(context, job, ["exports", i]);
   checkFilters(report, exports);
   for (const [i, job] of rotations.entries()) checkRotation(context, job, ["rotations", i]);
+  for (const [i, price] of prices.entries()) {
+    checkPrice(price, (path, message) => report(["prices", i, ...path], message));
+  }
   for (const { index, earlier } of overlappingPrices(prices)) {
     const message = `prices the same usage as prices[${earlier}]: usage has one price; end one of them with "until", or give them models, endpoints, methods or deployments that have nothing in common`;
     report(["prices", index], message);
   }
   reportDuplicates(report, namesAt("budgets", budgets), "a name that no other budget has");
-  for (const [i, { project }] of budgets.entries()) checkProjectName(context, project, ["budgets", i, "project"]);
+  for (const [i, budget] of budgets.entries()) {
+    checkBudget(budget, (path, message) => report(["budgets", i, ...path], message));
+    checkProjectName(context, budget.project, ["budgets", i, "project"]);
+  }
   return issues;
 }
 
@@ -183,9 +188,20 @@ function projectsGroupedBy(exports: readonly Export[], grouping: EachDimension):
 
 function checkRotation(context: CheckContext, job: WrittenRotation, at: Path): void {
   const { report } = context;
-  const { name, project, projects = [], createWith, maxAgeDays, graceDays, expiresInDays } = job;
+  const { name, project, projects, createWith, maxAgeDays, graceDays, expiresInDays } = job;
+  if (project === undefined && projects === undefined) {
+    report([...at, "project"], 'missing; expected "project" or "projects"');
+  } else if (project !== undefined && projects !== undefined) {
+    report([...at, "projects"], 'expected either "project" or "projects"; this rotation has both');
+  }
   checkProjectName(context, project, [...at, "project"]);
-  checkProjectNames(context, projects, [...at, "projects"]);
+  checkProjectNames(context, projects ?? [], [...at, "projects"]);
+  for (const [i, sink] of job.deliver.entries()) {
+    if (projects === undefined || hasId(sink)) continue;
+    const message =
+      'expected "{id}", the id of the project, in it: otherwise each project would overwrite the key of the one before';
+    report([...at, "deliver", i, "file" in sink ? "file" : "command"], message);
+  }
   // In the ledger, a rotation for many projects is called NAME/ID.
   if (name.includes("/")) report([...at, "name"], 'expected a name without "/"');
   // A key must not expire before its successor is in use everywhere: nobody would have a working key.

@@ -4,13 +4,14 @@ import { isUtf8 } from "node:buffer";
 import path from "node:path";
 import { AppError, systemCode } from "../errors.ts";
 import { readRegularFile } from "../files.ts";
+import type { Source } from "../usage/dimensions.ts";
+import { SCOPE_GROUPINGS } from "../usage/money.ts";
 import type { ExportJob } from "../usage/plan.ts";
-import type { KnownProject } from "../usage/series.ts";
+import { filterKey, type Grouping, type KnownProject, NO_CONDITIONS } from "../usage/series.ts";
 import { crossFieldIssues } from "./checks.ts";
-import { withRules } from "./fields.ts";
-import { parseJson } from "./json.ts";
-import { configError, defaultExpectation, fileReadProblem, toConfigIssues } from "./messages.ts";
-import { type Budget, resolveBudgets, unreadIssues } from "./money.ts";
+import { type ConfigIssue, parseJson } from "./json.ts";
+import { configError, defaultExpectation, fileReadProblem, quoteAll, toConfigIssues } from "./messages.ts";
+import { type Budget, resolveBudgets } from "./money.ts";
 import { type Discovery, keyName, matchesPattern, projectsNamed, type WrittenProject, withId } from "./projects.ts";
 import { deliveryIssues, jobNameOf, keyOfProject, type RotationConfig, rotationsOf } from "./rotations.ts";
 import { ConfigFile } from "./schema.ts";
@@ -51,18 +52,16 @@ export async function loadConfig(file: string): Promise<Config> {
 export function parseConfig(text: string, { source, baseDir }: { source: string; baseDir: string }): Config {
   const document = parseJson(text, source);
   // jitless: a schema that is used once costs more to compile than to run.
-  const parsed = withRules(ConfigFile, crossFieldIssues).safeParse(document.value, {
-    error: defaultExpectation,
-    reportInput: true,
-    jitless: true,
-  });
-  const issues = [...document.duplicates, ...(parsed.success ? [] : toConfigIssues(parsed.error.issues))];
+  const how = { error: defaultExpectation, reportInput: true, jitless: true };
+  const parsed = ConfigFile.safeParse(document.value, how);
+  const mistakes = parsed.success ? crossFieldIssues(parsed.data) : toConfigIssues(parsed.error.issues);
+  const issues = [...document.duplicates, ...mistakes];
   if (!parsed.success || issues.length > 0) throw configError(source, issues, document);
   const file = parsed.data;
   const { projects, rotations, monitor, notify } = file;
   makePathsAbsolute({ projects, rotations, monitor, notify }, baseDir);
   const config = resolved(file, []);
-  const errors = [...deliveryIssues(rotations, config.projects), ...unreadIssues(config)];
+  const errors = [...deliveryIssues(rotations, config.projects), ...unreadBudgetIssues(config)];
   if (errors.length > 0) throw configError(source, errors, document);
   return config;
 }
@@ -165,4 +164,32 @@ function discoveredProjects(
 function includes({ include, exclude }: Discovery, { id, name }: KnownProject): boolean {
   const fits = (pattern: string) => matchesPattern(pattern, name) || matchesPattern(pattern, id);
   return include.some(fits) && !exclude.some(fits);
+}
+
+/** The service bills in this currency. */
+const BILLED = "USD";
+
+/** A budget whose usage no export reads would never be used up. */
+function unreadBudgetIssues({ budgets, exports, prices, discovery }: Config): ConfigIssue[] {
+  return budgets.flatMap(({ project, scope, metric, currency, projects }, i) => {
+    // Which projects a budget without `project` counts is not known before they are discovered.
+    if (project === undefined && discovery.length > 0) return [];
+    const grouping = SCOPE_GROUPINGS[scope];
+    const isPriced = prices.length > 0 && (scope === "all" || scope === "model");
+    const sources: [Source, Grouping][] = [];
+    if (metric !== "cost") sources.push(["usage", grouping]);
+    else if (currency === BILLED && scope !== "model") sources.push(["billing", grouping]);
+    if (metric === "cost" && isPriced) sources.push(["usage", "model"]);
+    const readers = exports.filter(({ source, groupings, filters }) => {
+      const isUnfiltered = filters.some((filter) => filterKey(filter) === NO_CONDITIONS);
+      return isUnfiltered && sources.some(([needed, by]) => source === needed && groupings.includes(by));
+    });
+    const read = new Set(readers.flatMap((job) => job.projects.map(({ id }) => id)));
+    const unread = projects.filter(({ id }) => !read.has(id)).map(({ name }) => name);
+    if (projects.length > 0 && unread.length === 0) return [];
+    const needed = sources.map(([source, by]) => `the ${source} by the grouping ${JSON.stringify(by)}`).join(" or ");
+    const what = needed || `what this costs (the service bills in ${BILLED}, and "prices" are not for one key or tag)`;
+    const message = `no export reads ${what} of ${quoteAll(unread) || "any project"} without conditions, of which this budget is made: add it`;
+    return [{ path: ["budgets", i], message }];
+  });
 }

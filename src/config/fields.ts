@@ -9,7 +9,6 @@ import { errorText } from "../errors.ts";
 import { isDay } from "../usage/days.ts";
 import { BILLING_DIMENSIONS, DIMENSIONS } from "../usage/dimensions.ts";
 import { GROUPINGS, groupingBy } from "../usage/series.ts";
-import type { ConfigIssue } from "./json.ts";
 import { describeValue, didYouMean, isKeyLike } from "./messages.ts";
 
 /** An object that refuses unknown fields. The issue's message is the list of known fields, as JSON, from which messages.ts makes the text. */
@@ -42,14 +41,6 @@ export function checked<S extends z.ZodType>(
   return schema.superRefine((value, context) => {
     const message = problemOf(value);
     if (message !== undefined) context.addIssue({ code: "custom", path: [...path], message });
-  });
-}
-
-/** The schema with rules between the fields of a value, which are checked once each field by itself is right. */
-export function withRules<S extends z.ZodType>(schema: S, issuesOf: (value: z.output<S>) => readonly ConfigIssue[]): S {
-  return schema.superRefine((value, context) => {
-    if (context.issues.length > 0) return;
-    for (const { path, message } of issuesOf(value)) context.addIssue({ code: "custom", path: [...path], message });
   });
 }
 

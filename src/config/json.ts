@@ -10,6 +10,8 @@ export type Path = readonly (string | number)[];
 /** What is wrong at a place of the file. */
 export type ConfigIssue = { readonly path: Path; readonly message: string };
 
+export type Report = (path: Path, message: string) => void;
+
 export type JsonDocument = {
   /** A number that a double can't hold exactly is given as text: fields for exact numbers take both. */
   readonly value: unknown;

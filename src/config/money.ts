@@ -1,16 +1,24 @@
-// The schemas of prices and budgets, and the rules for their fields. Pure.
+// Prices and budgets: their schemas, the rules for their fields, and which usage a price covers. Pure.
 
 import { z } from "zod";
-import type { Source } from "../usage/dimensions.ts";
+import { addDays } from "../usage/days.ts";
+import type { Dimension } from "../usage/dimensions.ts";
 import { METRICS } from "../usage/metrics.ts";
-import { BUDGET_PERIODS, BUDGET_SCOPES, type BudgetScope, PRICED_TIMES, SCOPE_GROUPINGS } from "../usage/money.ts";
+import { BUDGET_PERIODS, BUDGET_SCOPES, type BudgetScope } from "../usage/money.ts";
 import type { ExportJob } from "../usage/plan.ts";
-import { filterKey, type Grouping, NO_CONDITIONS, type Project } from "../usage/series.ts";
-import { Currency, Day, Decimal, Name, object, text, withRules } from "./fields.ts";
-import type { ConfigIssue, Path } from "./json.ts";
+import { filterKey, type Project } from "../usage/series.ts";
+import { Currency, Day, Decimal, Name, object, text } from "./fields.ts";
+import type { Path, Report } from "./json.ts";
 import { quoteAll } from "./messages.ts";
 
 const MODEL = 'a model, the beginning of models such as "nova-*", or "*" for any usage';
+
+/** The dimensions that a price may be narrowed to. A request has one value of each, so prices with different values never price the same request. */
+const PRICE_DIMENSIONS = ["endpoint", "method", "deployment"] as const satisfies readonly Dimension[];
+
+/** How many of each unit make an hour. */
+const HOUR_PARTS: Readonly<Record<string, string>> = { hour: "1", minute: "60", second: "3600" };
+const PRICED_TIMES = Object.keys(HOUR_PARTS);
 
 const POWERS_OF_TEN = Array.from({ length: 13 }, (_, n) => 10 ** n);
 
@@ -25,7 +33,7 @@ const Tier = object({
   price: Decimal.describe("The price of what is above it."),
 });
 
-const WrittenPrice = object({
+export const PriceOfFile = object({
   metric: z.enum(METRICS).describe(`The metric that is paid for: ${METRICS.join(", ")}.`),
   model: text(256)
     // A set of models written as a list would be priced twice: by that text and by each beginning that all of them have.
@@ -43,37 +51,91 @@ const WrittenPrice = object({
 });
 
 /** Decimal numbers are exact text. */
-export type Price = Readonly<z.output<typeof WrittenPrice>>;
+export type Price = Readonly<z.output<typeof PriceOfFile>>;
 
-function priceProblems({ metric, per, price, from, until, tiers }: Price): ConfigIssue[] {
+export function checkPrice({ metric, per, price, from, until, tiers }: Price, report: Report): void {
   const bounds = tiers.map(({ above }, i) => ({ amount: above, path: ["tiers", i, "above"] }));
-  const issues = risingIssues(bounds, "tier");
-  const add = (field: string, message: string) => void issues.push({ path: [field], message });
+  reportNotRising(bounds, "tier", report);
   if (PRICED_TIMES.includes(per) && !metric.endsWith("hours")) {
-    add("per", `expected a power of ten, as ${metric} is not measured in time; got "${per}"`);
+    report(["per"], `expected a power of ten, as ${metric} is not measured in time; got "${per}"`);
   }
   if (until !== undefined && until < from) {
-    add("until", `expected a day not before "from", which is ${from}; got "${until}"`);
+    report(["until"], `expected a day not before "from", which is ${from}; got "${until}"`);
   }
-  if (price === null && tiers.length > 0) add("tiers", 'expected no tiers where "price" is null');
-  return issues;
+  if (price === null && tiers.length > 0) report(["tiers"], 'expected no tiers where "price" is null');
 }
 
-function risingIssues(amounts: readonly { amount: string; path: Path }[], what: string): ConfigIssue[] {
-  return amounts.flatMap(({ amount, path }, i) => {
+function reportNotRising(amounts: readonly { amount: string; path: Path }[], what: string, report: Report): void {
+  for (const [i, { amount, path }] of amounts.entries()) {
     const before = amounts[i - 1]?.amount ?? "0";
-    if (Number(amount) > Number(before)) return [];
-    return [{ path, message: `expected more than ${before}, each ${what} above the one before; got ${amount}` }];
+    if (Number(amount) > Number(before)) continue;
+    report(path, `expected more than ${before}, each ${what} above the one before; got ${amount}`);
+  }
+}
+
+/** `per` is a time or a power of ten. The price of one unit is the written price times this factor, an exact text: no price is ever divided. */
+export function unitFactor(per: string): string {
+  const factor = HOUR_PARTS[per];
+  if (factor !== undefined) return factor;
+  const zeros = per.length - 1;
+  return zeros === 0 ? "1" : `0.${"0".repeat(zeros - 1)}1`;
+}
+
+/** A price is for rows of series with the grouping `model`. Returns the `filterKey` of those series. */
+export function priceFilterKey(price: Price): string {
+  const conditions = PRICE_DIMENSIONS.flatMap((one) => (price[one] === undefined ? [] : [[one, price[one]]]));
+  return filterKey({ name: "", features: {}, dimensions: Object.fromEntries(conditions) });
+}
+
+function usageKey(price: Price): string {
+  return JSON.stringify([price.metric, price.model, priceFilterKey(price)]);
+}
+
+/** A price without an end of its own ends on the day before the next price for the same usage begins. */
+export function withEnds(prices: readonly Price[]): Price[] {
+  return prices.map((price) => {
+    if (price.until !== undefined) return price;
+    const later = prices.filter((other) => other.from > price.from && usageKey(other) === usageKey(price));
+    const [next] = later.map(({ from }) => from).sort();
+    return next === undefined ? price : { ...price, until: addDays(next, -1) };
   });
 }
 
-export const PriceList = z.array(withRules(WrittenPrice, priceProblems));
+/** Finds each price that overlaps an earlier one of the list, in its usage and its days. Returns the indexes of both. */
+export function overlappingPrices(prices: readonly Price[]) {
+  const ended = withEnds(prices);
+  return ended.flatMap((price, index) => {
+    const overlaps = (other: Price) => coversSameUsage(price, other) && sharesDays(price, other);
+    const earlier = ended.slice(0, index).findIndex(overlaps);
+    return earlier === -1 ? [] : [{ index, earlier }];
+  });
+}
 
-const BILLED = "USD";
+function coversSameUsage(a: Price, b: Price): boolean {
+  const isCompatible = PRICE_DIMENSIONS.every((dimension) => {
+    const [one, other] = [a[dimension], b[dimension]];
+    return one === undefined || other === undefined || one === other;
+  });
+  return a.metric === b.metric && isCompatible && sharesModels(a.model, b.model);
+}
+
+function sharesModels(a: string, b: string): boolean {
+  const [one, other] = [beginningOf(a), beginningOf(b)];
+  return one.startsWith(other) || other.startsWith(one);
+}
+
+/** The end of a whole name is marked, so that the name is the beginning of no other name. */
+function beginningOf(model: string): string {
+  return model.endsWith("*") ? model.slice(0, -1) : `${model}\0`;
+}
+
+function sharesDays(a: Price, b: Price): boolean {
+  return (a.until === undefined || b.from <= a.until) && (b.until === undefined || a.from <= b.until);
+}
 
 const SCOPED = BUDGET_SCOPES.filter((scope) => scope !== "all");
 
-const WrittenBudget = object({
+export const BudgetOfFile = object({
   name: Name.describe("The budget's name, as in alerts and in bi.budgets."),
   project: Name.exactOptional().describe("The project's name. Left out: all that an export reads, together."),
   key: text(256).exactOptional().describe("Only usage of this key: a rotation's name, or an accessor."),
@@ -91,26 +153,24 @@ const WrittenBudget = object({
   from: Day.exactOptional().describe("The first day it is for. Left out: the period that is current then."),
 });
 
-type WrittenBudget = z.output<typeof WrittenBudget>;
+type WrittenBudget = z.output<typeof BudgetOfFile>;
 
-export const BudgetList = z.array(withRules(WrittenBudget, budgetProblems));
-
-function budgetProblems(budget: WrittenBudget): ConfigIssue[] {
+export function checkBudget(budget: WrittenBudget, report: Report): void {
   const { metric, currency, amount, thresholds, period, from } = budget;
   const bounds = thresholds.map((threshold, i) => ({ amount: threshold, path: ["thresholds", i] }));
-  const issues = risingIssues(bounds, "threshold");
-  const add = (field: string, message: string) => void issues.push({ path: [field], message });
+  reportNotRising(bounds, "threshold", report);
   const [first, ...others] = SCOPED.filter((scope) => budget[scope] !== undefined);
-  for (const scope of others) add(scope, `expected one of ${SCOPED.join(", ")}; this budget has "${first}", too`);
+  for (const scope of others) {
+    report([scope], `expected one of ${SCOPED.join(", ")}; this budget has "${first}", too`);
+  }
   if (metric === "cost" && currency === undefined) {
-    add("currency", 'missing; expected the currency of the cost, such as "USD"');
+    report(["currency"], 'missing; expected the currency of the cost, such as "USD"');
   }
-  if (metric !== "cost" && currency !== undefined) add("currency", `expected no currency: ${metric} has none`);
-  if (Number(amount) === 0) add("amount", "expected more than 0; got 0");
+  if (metric !== "cost" && currency !== undefined) report(["currency"], `expected no currency: ${metric} has none`);
+  if (Number(amount) === 0) report(["amount"], "expected more than 0; got 0");
   if (period === "month" && from !== undefined && !from.endsWith("-01")) {
-    add("from", `expected the first day of a month, as the budget is by month; got ${from}`);
+    report(["from"], `expected the first day of a month, as the budget is by month; got ${from}`);
   }
-  return issues;
 }
 
 /** A budget as the program uses it. Decimal numbers are exact text. */
@@ -133,37 +193,5 @@ export function resolveBudgets(
       .filter(({ id, name }) => (rest.project === undefined ? exported.has(id) : name === rest.project))
       .map(({ id, name }) => ({ id, name }));
     return { ...rest, scope, scopeValue: values[scope], projects: counted };
-  });
-}
-
-type BudgetSetting = {
-  readonly budgets: readonly Budget[];
-  readonly exports: readonly ExportJob[];
-  readonly prices: readonly Price[];
-  readonly discovery: readonly object[];
-};
-
-/** A budget whose usage no export reads would never be used up. */
-export function unreadIssues({ budgets, exports, prices, discovery }: BudgetSetting) {
-  return budgets.flatMap(({ project, scope, metric, currency, projects }, i): ConfigIssue[] => {
-    // Which projects a budget without `project` counts is not known before they are discovered.
-    if (project === undefined && discovery.length > 0) return [];
-    const grouping = SCOPE_GROUPINGS[scope];
-    const isPriced = prices.length > 0 && (scope === "all" || scope === "model");
-    const sources: [Source, Grouping][] = [];
-    if (metric !== "cost") sources.push(["usage", grouping]);
-    else if (currency === BILLED && scope !== "model") sources.push(["billing", grouping]);
-    if (metric === "cost" && isPriced) sources.push(["usage", "model"]);
-    const readers = exports.filter(({ source, groupings, filters }) => {
-      const isUnfiltered = filters.some((filter) => filterKey(filter) === NO_CONDITIONS);
-      return isUnfiltered && sources.some(([needed, by]) => source === needed && groupings.includes(by));
-    });
-    const read = new Set(readers.flatMap((job) => job.projects.map(({ id }) => id)));
-    const unread = projects.filter(({ id }) => !read.has(id)).map(({ name }) => name);
-    if (projects.length > 0 && unread.length === 0) return [];
-    const needed = sources.map(([source, by]) => `the ${source} by the grouping ${JSON.stringify(by)}`).join(" or ");
-    const what = needed || `what this costs (the service bills in ${BILLED}, and "prices" are not for one key or tag)`;
-    const message = `no export reads ${what} of ${quoteAll(unread) || "any project"} without conditions, of which this budget is made: add it`;
-    return [{ path: ["budgets", i], message }];
   });
 }

@@ -2,10 +2,10 @@
 
 import { z } from "zod";
 import type { Project } from "../usage/series.ts";
-import { FilePath, Name, object, Schedule, Timezone, text, wholeNumber, withRules } from "./fields.ts";
+import { FilePath, Name, object, Schedule, Timezone, text, wholeNumber } from "./fields.ts";
 import type { ConfigIssue } from "./json.ts";
 import { formatPath } from "./messages.ts";
-import { hasId, type KeyReference, KeySource, projectsNamed, putId, withId } from "./projects.ts";
+import { type KeyReference, KeySource, projectsNamed, putId, withId } from "./projects.ts";
 
 const WrittenSink = z.union(
   [
@@ -23,7 +23,7 @@ const WrittenSink = z.union(
   { error: '{ "file": "PATH" } or { "command": ["PROGRAM", "ARGUMENT"] }' },
 );
 
-const RotationOfFile = object({
+export const Rotation = object({
   name: Name.describe("The rotation's name, as in `rotate --job NAME`."),
   schedule: Schedule.describe("When to check whether a key is due: as for exports."),
   timezone: Timezone.default("UTC").describe("As for exports."),
@@ -52,23 +52,7 @@ const RotationOfFile = object({
     .describe('A replaced key after its grace: "keep" lists it, "delete" deletes it at the service.'),
 });
 
-export const Rotation = withRules(RotationOfFile, rotationProblems);
-
 export type WrittenRotation = z.output<typeof Rotation>;
-
-function rotationProblems({ project, projects, deliver }: z.output<typeof RotationOfFile>): ConfigIssue[] {
-  if (projects === undefined) {
-    return project === undefined ? [{ path: ["project"], message: 'missing; expected "project" or "projects"' }] : [];
-  }
-  if (project !== undefined) {
-    return [{ path: ["projects"], message: 'expected either "project" or "projects"; this rotation has both' }];
-  }
-  const message =
-    'expected "{id}", the id of the project, in it: otherwise each project would overwrite the key of the one before';
-  return deliver.flatMap((sink, i) =>
-    hasId(sink) ? [] : [{ path: ["deliver", i, "file" in sink ? "file" : "command"], message }],
-  );
-}
 
 /** Where a new key is delivered, besides the sealed store. */
 export type Sink = z.output<typeof WrittenSink>;

@@ -32,7 +32,7 @@ import {
   wholeNumber,
 } from "./fields.ts";
 import { describeValue } from "./messages.ts";
-import { BudgetList, PriceList } from "./money.ts";
+import { BudgetOfFile, PriceOfFile } from "./money.ts";
 import { ProjectEntry } from "./projects.ts";
 import { Rotation } from "./rotations.ts";
 
@@ -197,8 +197,8 @@ export const ConfigFile = object({
   projects: z.array(ProjectEntry).min(1).describe("The projects, and entries that discover the projects of a key."),
   exports: z.array(Export).prefault([]).describe("The jobs that export usage."),
   rotations: z.array(Rotation).prefault([]).describe("The jobs that replace API keys."),
-  prices: PriceList.prefault([]).describe("What usage costs, each price from its own day on."),
-  budgets: BudgetList.prefault([]).describe("How much may be used or cost in a month or a day."),
+  prices: z.array(PriceOfFile).prefault([]).describe("What usage costs, each price from its own day on."),
+  budgets: z.array(BudgetOfFile).prefault([]).describe("How much may be used or cost in a month or a day."),
   anomalies: Anomalies.prefault({}).describe("Alerts about final days whose usage is unusual."),
   runs: Runs.prefault({}).describe("How long past runs are kept."),
   worker: Worker.prefault({}).describe("How `start` works."),

@@ -1,9 +1,9 @@
 // Stores the configured prices and budgets, and reads how much of the budgets is used.
 
 import { type RawBuilder, sql } from "kysely";
-import type { Budget, Price } from "../config/money.ts";
+import { type Budget, type Price, priceFilterKey, unitFactor, withEnds } from "../config/money.ts";
 import type { Window } from "../usage/days.ts";
-import { type BudgetUse, priceFilterKey, unitFactor, withEnds } from "../usage/money.ts";
+import type { BudgetUse } from "../usage/money.ts";
 import type { Database } from "./connection/database.ts";
 import { storeConfigured, type Tx } from "./connection/transaction.ts";
 

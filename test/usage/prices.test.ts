@@ -2,9 +2,8 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { Price } from "../../src/config/money.ts";
+import { overlappingPrices, type Price, unitFactor, withEnds } from "../../src/config/money.ts";
 import { decimalText, ExactNumber } from "../../src/decimal.ts";
-import { overlappingPrices, unitFactor, withEnds } from "../../src/usage/money.ts";
 
 const NOVA: Price = {
   ...{ metric: "hours", model: "nova-3", currency: "USD" },
