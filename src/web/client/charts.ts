@@ -4,10 +4,9 @@
 import "echarts/lib/chart/bar.js";
 import "echarts/lib/chart/line.js";
 import "echarts/lib/component/gridSimple.js";
-import "echarts/lib/component/legendPlain.js";
 import "echarts/lib/component/tooltip.js";
 import type { BarSeriesOption, LineSeriesOption, XAXisComponentOption } from "echarts";
-import { type ECharts, init, use } from "echarts/core";
+import { init, use } from "echarts/core";
 import { SVGRenderer } from "echarts/renderers";
 import type { ChartDescription, ChartSeries } from "../../show/answer-chart.ts";
 import { axisText, exactText, isZero, moneyText } from "../../show/format.ts";
@@ -49,8 +48,8 @@ function drawChart(figure: HTMLElement, description: ChartDescription): void {
   if (lacking.length > 0) legend.append(element("li", {}, element("span", { class: "swatch hatched" }), NOT_COMPLETE));
   figure.querySelector("figcaption")?.after(element("div", { class: "drawing" }, plot, legend));
   const canvas = init(plot, null, { renderer: "svg", locale: "EN" });
-  canvas.getZr().on("click", ({ offsetX, offsetY }) => {
-    const href = barAt(canvas, description, offsetX, offsetY)?.href;
+  canvas.on("click", ({ seriesName }) => {
+    const href = series[Number(seriesName)]?.href;
     if (href !== undefined) location.assign(href);
   });
   new ResizeObserver(() => {
@@ -59,17 +58,7 @@ function drawChart(figure: HTMLElement, description: ChartDescription): void {
   }).observe(plot);
 }
 
-// The bars and the amounts of a day.
-
-function barAt(canvas: ECharts, { kind, series }: ChartDescription, x: number, y: number): ChartSeries | undefined {
-  const [index = -1, height = 0] = canvas.convertFromPixel({ xAxisIndex: 0, yAxisIndex: 0 }, [x, y]);
-  let top = 0;
-  return series.find((one) => {
-    if (isLine(one, kind)) return false;
-    top += Number(one.values[index] ?? "0");
-    return height >= 0 && height <= top;
-  });
-}
+// The amounts of a day.
 
 /** The amounts of a day, in the order of the stack. Series that have nothing then are left out. */
 function tipOf({ series, titles, lacking, unit, currency }: ChartDescription, index: number): HTMLElement {
@@ -101,8 +90,6 @@ function swatch(series: ChartSeries): HTMLElement {
 }
 
 // What the library draws.
-
-type SeriesOption = BarSeriesOption | LineSeriesOption;
 
 /** Returns a property of CSS, so that a chart follows a change from light to dark. */
 function seriesColour({ look }: ChartSeries): string {
@@ -142,10 +129,11 @@ function chartOption(description: ChartDescription, widthPx: number) {
     ],
     series: [
       lackingSeries(titles, lacking),
-      // The ids are numbers, because the library interprets names as patterns and confuses equal ones.
-      ...series.flatMap((one, i): SeriesOption[] =>
-        isLine(one, kind) ? [lineSeries(`s${i}`, one)] : barSeries(`s${i}`, one, description, hasGaps),
-      ),
+      // The names are numbers, because the library interprets names as patterns and confuses equal ones.
+      ...series.map((one, i) => {
+        const isLine = kind === "lines" || one.look === "before";
+        return isLine ? lineSeries(String(i), one) : barSeries(String(i), one, description, hasGaps);
+      }),
     ],
     tooltip: {
       trigger: "axis",
@@ -159,10 +147,6 @@ function chartOption(description: ChartDescription, widthPx: number) {
       formatter: (points: readonly { readonly dataIndex: number }[]) => tipOf(description, points[0]?.dataIndex ?? 0),
     },
   };
-}
-
-function isLine({ look }: ChartSeries, kind: ChartDescription["kind"]): boolean {
-  return kind === "lines" || look === "before";
 }
 
 /** Bars from one label to the next: whole weeks of days if possible. */
@@ -184,34 +168,24 @@ function barAxis(labels: readonly string[], titles: readonly string[], labelsMax
   };
 }
 
-/** Days that may still change are a lighter series with the same name. */
+/** Days that may still change are lighter. */
 function barSeries(
   name: string,
   series: ChartSeries,
   { changing }: ChartDescription,
   hasGaps: boolean,
-): BarSeriesOption[] {
-  const barsOf = (opacity: number, isShown: (index: number) => boolean): BarSeriesOption => ({
+): BarSeriesOption {
+  return {
     type: "bar",
     name,
     stack: "day",
-    // "large" draws all bars of a layer as one path, which is a third of the size.
-    large: true,
-    largeThreshold: 0,
-    silent: true,
+    cursor: series.href === undefined ? "default" : "pointer",
     barCategoryGap: hasGaps ? "18%" : "0%",
     barMaxWidth: 48,
-    itemStyle: {
-      color: seriesColour(series),
-      opacity,
-      borderColor: "var(--paper)",
-      borderWidth: hasGaps ? 0.5 : 0,
-    },
-    // A layer is one path, and of a path the library leaves out everything after a value that is not known.
-    data: lengths(series).map((length, i) => (isShown(i) ? (length ?? 0) : 0)),
-  });
-  const settled = barsOf(1, (index) => !changing.includes(index));
-  return changing.length === 0 ? [settled] : [settled, barsOf(0.5, (index) => changing.includes(index))];
+    itemStyle: { color: seriesColour(series), borderColor: "var(--paper)", borderWidth: hasGaps ? 0.5 : 0 },
+    emphasis: { disabled: true },
+    data: lengths(series).map((value, i) => ({ value, ...(changing.includes(i) && { itemStyle: { opacity: 0.5 } }) })),
+  };
 }
 
 /** More points than this would touch each other. */
