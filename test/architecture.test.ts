@@ -54,7 +54,6 @@ const ONLY_IN: Readonly<Record<string, readonly string[]>> = {
   "prom-client": ["show/prometheus.ts"],
   jose: ["keys/seal.ts"],
   commander: ["cli/commands.ts"],
-  "cli-progress": ["cli/export.ts"],
   croner: ["schedule/schedule.ts", "config/fields.ts"],
   "node-cron": ["schedule/schedule.ts", "config/fields.ts"],
   echarts: ["web/client"],

@@ -1,6 +1,5 @@
 // The command `export`: runs export jobs now, in this process, and prints the results.
 
-import { SingleBar } from "cli-progress";
 import type { App } from "../app.ts";
 import { loadConfig } from "../config/config.ts";
 import { requireStaticKeys } from "../config/secrets.ts";
@@ -12,7 +11,7 @@ import { daysToReread, type ExportResult, executePlan, type RequestReason } from
 import { warnOfLeftOut, withSeenValues } from "../jobs/fan-outs.ts";
 import { withDatabase } from "../open-database.ts";
 import { durationText } from "../show/format.ts";
-import { firstOf } from "../text.ts";
+import { firstOf, truncate } from "../text.ts";
 import { pickCounts, type RunCounts, type RunTrigger } from "../usage/counts.ts";
 import { type Day, dayOf, type Window } from "../usage/days.ts";
 import { describeRequest, type ExportJob, planRun, type Selection, totalSliceCount } from "../usage/plan.ts";
@@ -63,17 +62,39 @@ export async function exportWithProgress(
   return withProgress(label, slices, (onCounted) => executePlan(context, job, trigger, plan, onCounted));
 }
 
-/** Shows a progress bar while `work` makes requests and reports what each adds to the counts. */
+type OutputStream = NodeJS.WritableStream & { readonly isTTY?: boolean; readonly columns?: number };
+
+const BAR_COLUMNS = 24;
+
+/**
+ * Shows a progress bar on a terminal while `work` makes requests and reports what each adds to the counts. A line of the log replaces the bar in
+ * its line, as the next bar does.
+ */
 export async function withProgress<T>(
   label: string,
-  slices: number,
+  planned: number,
   work: (onCounted: (added: RunCounts) => void) => Promise<T>,
+  stream: OutputStream = process.stderr,
+  now = () => performance.now(),
 ): Promise<T> {
-  const progress = progressBar(label, slices, process.stderr);
+  const startedMs = now();
+  let [done, failed] = [0, 0];
+  const replaceLine = (text: string) => void (stream.isTTY && stream.write(`\r\x1b[K${text}`));
+  const draw = (pace: string) => {
+    const bar = "=".repeat(Math.floor((BAR_COLUMNS * done) / Math.max(planned, done, 1))).padEnd(BAR_COLUMNS, "-");
+    // A line that is longer than the terminal is wide could not be replaced.
+    replaceLine(truncate(`${label} [${bar}] ${done} of ${planned} slices${pace}`, (stream.columns ?? 80) - 1));
+  };
+  draw("");
   try {
-    return await work(progress.add);
+    return await work((added) => {
+      done += added.complete + added.suspect + added.undated + added.failed + added.stale;
+      failed += added.failed;
+      const secondsLeft = (Math.max(planned - done, 0) * (now() - startedMs)) / 1000 / Math.max(done, 1);
+      draw(`${failed > 0 ? `, ${failed} failed` : ""}, ${durationText(Math.ceil(secondsLeft))} left`);
+    });
   } finally {
-    progress.stop();
+    replaceLine("");
   }
 }
 
@@ -111,36 +132,4 @@ function reasonLines(what: string, reasons: readonly RequestReason[]): readonly 
     return `  ${what}: ${series}${others.length > 0 ? ` and ${others.length} more` : ""}: ${reason}`;
   });
   return firstOf(lines, REASONS_SHOWN_MAX, (more) => `  ${more} more reasons: see bi.coverage`);
-}
-
-const CURSOR_JUMPS = ["\x1b7", "\x1b8"];
-
-type OutputStream = NodeJS.WritableStream & { readonly isTTY?: boolean; readonly columns?: number };
-
-/** Writes nothing to a stream that is no terminal, and removes the bar at the end. `now` is a monotonic clock. */
-export function progressBar(label: string, planned: number, stream: OutputStream, now = () => performance.now()) {
-  const startedMs = now();
-  const bar = new SingleBar({
-    format: `${label} [{bar}] {value} of {total} slices{pace}`,
-    // The bar restores the saved cursor position before it clears its line, which would overwrite lines logged in the meantime.
-    stream: Object.create(stream, {
-      write: { value: (text: string) => CURSOR_JUMPS.includes(text) || stream.write(text) },
-    }),
-    barsize: 24,
-    clearOnComplete: true,
-    // Without this, the bar turns the terminal's line wrapping off, which stays off if the program is killed.
-    linewrap: true,
-  });
-  bar.start(planned, 0, { pace: "" });
-  let [done, failed] = [0, 0];
-  return {
-    add: (counts: RunCounts): void => {
-      done += counts.complete + counts.suspect + counts.undated + counts.failed + counts.stale;
-      failed += counts.failed;
-      const secondsLeft = (Math.max(planned - done, 0) * (now() - startedMs)) / 1000 / Math.max(done, 1);
-      const pace = `${failed > 0 ? `, ${failed} failed` : ""}, ${durationText(Math.ceil(secondsLeft))} left`;
-      bar.update(done, { pace });
-    },
-    stop: (): void => bar.stop(),
-  };
 }

@@ -5,7 +5,7 @@ import os from "node:os";
 import path from "node:path";
 import { Writable } from "node:stream";
 import { expect, onTestFinished, test } from "vitest";
-import { progressBar } from "../../../src/cli/export.ts";
+import { withProgress } from "../../../src/cli/export.ts";
 import { writeFileAtomically, writeStandardOutput } from "../../../src/cli/output.ts";
 import { NO_COUNTS, type RunCounts } from "../../../src/usage/counts.ts";
 
@@ -70,7 +70,7 @@ test("EPIPE from the source is thrown, unlike EPIPE from standard output", async
 });
 
 /** Adds each count a second after the one before it, and returns what is written, to a terminal or not. */
-function draw(counts: readonly Partial<RunCounts>[], isTTY = true): string {
+async function draw(counts: readonly Partial<RunCounts>[], terminal = { isTTY: true, columns: 100 }): Promise<string> {
   let ms = 0;
   let written = "";
   const stream = new Writable({
@@ -79,12 +79,13 @@ function draw(counts: readonly Partial<RunCounts>[], isTTY = true): string {
       done();
     },
   });
-  const progress = progressBar("nightly", 12, Object.assign(stream, { isTTY, columns: 100 }), () => ms);
-  for (const added of counts) {
-    ms += 1_000;
-    progress.add({ ...NO_COUNTS, ...added });
-  }
-  progress.stop();
+  const addAll = async (onCounted: (added: RunCounts) => void) => {
+    for (const added of counts) {
+      ms += 1_000;
+      onCounted({ ...NO_COUNTS, ...added });
+    }
+  };
+  await withProgress("nightly", 12, addAll, Object.assign(stream, terminal), () => ms);
   return written;
 }
 
@@ -92,20 +93,20 @@ test.each<[string, readonly Partial<RunCounts>[], string]>([
   [
     "the progress and the time that is left",
     [{ complete: 2, suspect: 1 }],
-    "nightly [======------------------] 3 of 12 slices, 3 s left",
+    "\r\x1b[Knightly [======------------------] 3 of 12 slices, 3 s left\r\x1b[K",
   ],
   ["failures as soon as there are any", [{ complete: 2 }, { failed: 2 }], "4 of 12 slices, 2 failed, 4 s left"],
   ["itself before anything is done", [], "nightly [------------------------] 0 of 12 slices"],
-])("on a terminal a bar shows %s", (_, states, shown) => {
-  expect(draw(states)).toContain(shown);
+  ["a full bar if more is done than was planned", [{ complete: 13 }], `[${"=".repeat(24)}] 13 of 12 slices`],
+])("on a terminal a bar shows %s", async (_, states, shown) => {
+  expect(await draw(states)).toContain(shown);
 });
 
-test("at the end the bar's line is cleared, and lines that were logged meanwhile stay", () => {
-  const written = draw([{ complete: 12 }]);
-  expect(written.endsWith("\x1b[1G\x1b[2K")).toBe(true);
-  for (const jump of ["\x1b7", "\x1b8"]) expect(written).not.toContain(jump);
+test("a bar is one line of a narrow terminal, and is removed at the end", async () => {
+  const lines = (await draw([{ complete: 12 }], { isTTY: true, columns: 20 })).split("\r\x1b[K");
+  expect(lines).toEqual(["", "nightly [---------…", "nightly [=========…", ""]);
 });
 
-test("nothing is written to a stream that is no terminal", () => {
-  expect(draw([{ complete: 3 }], false)).toBe("");
+test("nothing is written to a stream that is no terminal", async () => {
+  expect(await draw([{ complete: 3 }], { isTTY: false, columns: 100 })).toBe("");
 });
