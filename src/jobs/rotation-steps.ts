@@ -17,7 +17,7 @@ import { makesSelfHosted, missingScopes } from "../keys/scopes.ts";
 import { isDamaged } from "../keys/seal.ts";
 import { deliverKey, staleFiles, testSink } from "../keys/sinks.ts";
 import type { Secret } from "../secret.ts";
-import { createKey, deleteKey, fetchToken, listKeys } from "../service/keys.ts";
+import { createKey, deleteKey, fetchToken, listKeys, madeNoKey } from "../service/keys.ts";
 import { DAY_SECONDS } from "../usage/days.ts";
 import type { RotationContext } from "./context.ts";
 import { lastUse, refusalReason, verifyKey } from "./key-checks.ts";
@@ -114,9 +114,7 @@ async function createNewKey({ context, job, ledger }: RotationRun, reason: strin
     const request = { comment, scopes, tags, expiresInSeconds };
     created = await createKey(service, job.project.id, request, creatorKey, app.signal, beforeCreate);
   } catch (error) {
-    // If the create throws the reason of the abort, nothing was sent: an abort does not interrupt a create that is being sent.
-    const isUnsent = !mayBeSent || error === app.signal.reason;
-    const isNotCreated = isUnsent || (error instanceof AppError && error.details.created === "no");
+    const isNotCreated = !mayBeSent || madeNoKey(error, app.signal);
     await ledger.write({ kind: isNotCreated ? "not-created" : "orphan", intentId }, errorText(error));
     throw error;
   }

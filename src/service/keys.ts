@@ -53,9 +53,6 @@ export type KeyRequest = {
   readonly expiresInSeconds?: number | undefined;
 };
 
-/** With these statuses the service created no key. With any other it may have. */
-const NOT_CREATED: ReadonlySet<unknown> = new Set([400, 401, 403, 404, 409, 422, 429]);
-
 /** Only the id and the key are required: an unreadable timestamp is no reason to lose a key. */
 const CreatedKeyAnswer = z.object({
   api_key_id: Id,
@@ -64,10 +61,7 @@ const CreatedKeyAnswer = z.object({
   created: z.string().pipe(z.coerce.date()).optional().catch(undefined),
 });
 
-/**
- * Sends one create: a second one would make a second key, whose secret nobody has. If the call fails, `details.created` of the AppError is "no"
- * if certainly no key was made, else "unknown". Once the create is sent, an abort has no effect.
- */
+/** Sends one create: a second one would make a second key, whose secret nobody has. Once the create is sent, an abort has no effect. */
 export async function createKey(
   service: Service,
   projectId: string,
@@ -84,18 +78,20 @@ export async function createKey(
     ...(request.tags.length > 0 && { tags: request.tags }),
     ...(request.expiresInSeconds !== undefined && { time_to_live_in_seconds: request.expiresInSeconds }),
   };
-  try {
-    const call = { operation: "create_key", method: "POST", scopes: ["keys:write"] } as const;
-    const answer = await service.call({ ...call, path, body, beforeAttempt }, callerKey, signal);
-    const { api_key_id: apiKeyId, key, scopes, created } = parseAnswer(CreatedKeyAnswer, answer, "the created key");
-    // The other fields of the answer are stored and shown, so none of them may contain the key.
-    const isFree = (text: string) => isFreeOfSecret(text, key);
-    if (!isFree(apiKeyId)) throw new AppError("bad_answer", "the created key: its id holds the key itself");
-    return { apiKeyId, key: new Secret(key), scopes: scopes.filter(isFree), created };
-  } catch (error) {
-    if (!(error instanceof AppError) || error === signal.reason) throw error;
-    const { code, message, details, cause } = error;
-    const isNotCreated = details.sent === "no" || NOT_CREATED.has(details.status);
-    throw new AppError(code, message, { cause, details: { ...details, created: isNotCreated ? "no" : "unknown" } });
-  }
+  const call = { operation: "create_key", method: "POST", scopes: ["keys:write"] } as const;
+  const answer = await service.call({ ...call, path, body, beforeAttempt }, callerKey, signal);
+  const { api_key_id: apiKeyId, key, scopes, created } = parseAnswer(CreatedKeyAnswer, answer, "the created key");
+  // The other fields of the answer are stored and shown, so none of them may contain the key.
+  const isFree = (text: string) => isFreeOfSecret(text, key);
+  if (!isFree(apiKeyId)) throw new AppError("bad_answer", "the created key: its id holds the key itself");
+  return { apiKeyId, key: new Secret(key), scopes: scopes.filter(isFree), created };
+}
+
+/** With these statuses the service created no key. With any other it may have. */
+const NOT_CREATED: ReadonlySet<unknown> = new Set([400, 401, 403, 404, 409, 422, 429]);
+
+/** Whether a create that failed with this error certainly made no key. The reason of an abort is thrown only before the create is sent. */
+export function madeNoKey(error: unknown, signal: AbortSignal): boolean {
+  if (error === signal.reason) return true;
+  return error instanceof AppError && (error.details.sent === "no" || NOT_CREATED.has(error.details.status));
 }
