@@ -34,14 +34,13 @@ const WAIT_MS = 1_000;
 
 /**
  * Makes harmless calls with the key: asks for its id, then reads the usage of a day if its scopes allow that. Throws if the service does not
- * accept the key. `granted` are the key's scopes; empty if the service did not say which it granted.
+ * accept the key.
  */
 export async function verifyKey(
-  { service, db }: RotationContext,
+  { app, service, db }: RotationContext,
   { name, project, scopes }: RotationConfig,
-  { apiKeyId, key: unnamed }: OpenedKey,
-  granted: readonly string[],
-  signal: AbortSignal,
+  { apiKeyId, key: unnamed, scopesGranted: granted }: OpenedKey,
+  signal: AbortSignal = app.signal,
 ): Promise<void> {
   const key = unnamed.named(rotationKeyName(name));
   await retryWhileUnknown(service, key, signal, async () => {
@@ -63,18 +62,13 @@ export async function verifyKey(
 const REFUSAL_CHECK_MS_MAX = 30_000;
 
 /** Why the active key no longer works; undefined if it works, or if the service does not answer at present. */
-export async function refusalReason(
-  context: RotationContext,
-  job: RotationConfig,
-  opened: OpenedKey,
-  granted: readonly string[],
-): Promise<string | undefined> {
+export async function refusalReason(context: RotationContext, job: RotationConfig, opened: OpenedKey) {
   const { service, app } = context;
   const signal = AbortSignal.any([app.signal, AbortSignal.timeout(REFUSAL_CHECK_MS_MAX)]);
   try {
     // A key that was refused in an earlier run may work again.
     service.forgetRefusals(opened.key);
-    await verifyKey(context, job, opened, granted, signal);
+    await verifyKey(context, job, opened, signal);
     return undefined;
   } catch (error) {
     app.signal.throwIfAborted();

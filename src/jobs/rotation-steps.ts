@@ -45,8 +45,8 @@ export async function inspectActive({ context, job, ledger }: RotationRun): Prom
   const isReplacing = stored.keys.some(({ state }) => state === "pending") || stored.rollbackTo !== null;
   if (!key || isReplacing) return {};
   try {
-    const opened = await ledger.openKey(key.intentId);
-    const refusal = await refusalReason(context, job, opened, key.scopesGranted);
+    const opened = await ledger.openKey(key);
+    const refusal = await refusalReason(context, job, opened);
     return { refusal, stale: await staleFiles(job.deliver, key.heldBy, opened.key) };
   } catch (error) {
     // No later attempt can open a damaged sealed key, so it is replaced like a key that the service refuses.
@@ -133,16 +133,13 @@ async function verifyNewKey(rotation: RotationRun, key: LedgerKey): Promise<void
   await rotation.ledger.write({ kind: "verified", intentId: key.intentId }, "a call with it succeeded");
 }
 
-async function verifyStored(
-  { context, job, ledger }: RotationRun,
-  { intentId, scopesGranted }: LedgerKey,
-): Promise<void> {
-  await verifyKey(context, job, await ledger.openKey(intentId), scopesGranted, context.app.signal);
+async function verifyStored({ context, job, ledger }: RotationRun, key: LedgerKey): Promise<void> {
+  await verifyKey(context, job, await ledger.openKey(key));
 }
 
 /** Delivers to every sink, also after a delivery has failed. Each delivery is recorded, so it is not repeated. */
-async function deliverToSinks({ ledger }: RotationRun, { intentId }: LedgerKey, sinks: readonly Sink[]): Promise<void> {
-  const opened = await ledger.openKey(intentId);
+async function deliverToSinks({ ledger }: RotationRun, key: LedgerKey, sinks: readonly Sink[]): Promise<void> {
+  const opened = await ledger.openKey(key);
   const failures: AppError[] = [];
   for (const sink of sinks) {
     await ledger.confirmLease();
@@ -153,7 +150,7 @@ async function deliverToSinks({ ledger }: RotationRun, { intentId }: LedgerKey, 
       failures.push(error);
       continue;
     }
-    await ledger.write({ kind: "delivered", intentId, sink: sinkId(sink) }, `to ${sinkId(sink)}`);
+    await ledger.write({ kind: "delivered", intentId: key.intentId, sink: sinkId(sink) }, `to ${sinkId(sink)}`);
   }
   if (failures[0]) throw failures[0];
 }

@@ -7,7 +7,7 @@ import { sql, type UpdateObject } from "kysely";
 import type { Logger } from "pino";
 import type { RotationConfig } from "../../config/rotations.ts";
 import { AppError, errorText } from "../../errors.ts";
-import type { Ledger } from "../../keys/plan.ts";
+import type { Ledger, LedgerKey } from "../../keys/plan.ts";
 import { type MasterKeys, openSealedKey, sealKey } from "../../keys/seal.ts";
 import type { Scrubber, Secret } from "../../secret.ts";
 import { storableText } from "../../text.ts";
@@ -67,7 +67,7 @@ const STORE_RETRY_WAIT_MS = 1_000;
 
 const NOW = sql<Date>`clock_timestamp()`;
 
-export type OpenedKey = { readonly apiKeyId: string; readonly key: Secret };
+export type OpenedKey = Pick<LedgerKey, "scopesGranted"> & { readonly apiKeyId: string; readonly key: Secret };
 export type KeyLedger = ReturnType<typeof openKeyLedger>;
 
 /** The ledger of one rotation, for the process that holds its lease. */
@@ -80,10 +80,11 @@ export function openKeyLedger(db: Database, options: LedgerOptions) {
       await writeChange(db, options, change, scrubber.scrub(reason));
       log.info({ change: change.kind, intentId: intentIdOf(change), reason }, "key ledger changed");
     },
-    async openKey(intentId: string): Promise<OpenedKey> {
+    async openKey({ intentId, scopesGranted }: LedgerKey): Promise<OpenedKey> {
       const stored = await sealedKey(db, intentId);
       if (!stored) throw new AppError("database", `the ledger has no secret for ${intentId}`);
-      return { apiKeyId: stored.apiKeyId, key: await openSealedKey(stored, masterKeys, scrubber) };
+      const key = await openSealedKey(stored, masterKeys, scrubber);
+      return { apiKeyId: stored.apiKeyId, key, scopesGranted };
     },
     /** Throws `stopped` if this process no longer has the rotation's lease. */
     confirmLease: () => renewLease(db, lease),
