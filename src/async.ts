@@ -112,7 +112,7 @@ export function batched<In, Out>(
 }
 
 /** Runs `work` on request. If requests come while it runs, however many, it runs once more. `work` must not throw. */
-export function serialTask(work: () => Promise<void>) {
+export function serialTask(work: () => Promise<unknown>) {
   let requested = false;
   let stopped = false;
   let running: Promise<void> | undefined;

@@ -40,27 +40,17 @@ const PROBLEMS = {
   dead_man: "dead man's switch not pinged",
 } as const;
 
-/** Sends for one worker. */
-export class Notifier {
-  readonly #context: NotifierContext;
-  readonly #problems = new Set<keyof typeof PROBLEMS>();
-  #pingedMinute: number | undefined;
+/** Returns a function that reads the health state and sends what it calls for, for one worker. It never throws. */
+export function openNotifier(context: NotifierContext): () => Promise<unknown> {
+  const { app, db, config, stop, timeoutMs } = context;
+  const { webhook, deadMan } = context.receivers;
+  const attempt = openAttempts(app.log, stop);
+  let pingedMinute: number | undefined;
 
-  constructor(context: NotifierContext) {
-    this.#context = context;
-  }
-
-  /** Reads the health state, and sends what it calls for. Never throws. */
-  async evaluate(): Promise<void> {
-    await this.#attempt("evaluate", () => this.#sendDue());
-  }
-
-  async #sendDue(): Promise<void> {
-    const { app, db, config, stop, timeoutMs } = this.#context;
-    const { webhook, deadMan } = this.#context.receivers;
+  async function sendDue(): Promise<void> {
     const minute = Math.floor(Date.now() / MINUTE_MS);
     // At most one ping a minute, however often a tick comes.
-    const isPingDue = deadMan !== undefined && minute !== this.#pingedMinute;
+    const isPingDue = deadMan !== undefined && minute !== pingedMinute;
     if (!webhook && !isPingDue) return;
     // `lastSent` is read before the health state. In the other order another replica could send a newer notification in between, and this
     // replica would then send a notification from its older state.
@@ -71,46 +61,48 @@ export class Notifier {
       const untilMs = performance.now() + SENDING_MS_MAX;
       for (const notification of notificationsOf(state.conditions, sentStates, app.scrubber.scrub)) {
         if (stop.aborted || performance.now() > untilMs) break;
-        await this.#send(webhook, notification, lastSent.get(notification.subject));
+        await send(webhook, notification, lastSent.get(notification.subject));
       }
-      const report = await dueReport(this.#context, lastSent, new Date());
-      if (report) await this.#send(webhook, report, lastSent.get(report.subject));
+      const report = await dueReport(context, lastSent, new Date());
+      if (report) await send(webhook, report, lastSent.get(report.subject));
     }
     if (isPingDue && !stop.aborted && isWell(state)) {
-      this.#pingedMinute = minute;
-      await this.#attempt("dead_man", () => callReceiver(deadMan, undefined, stop, timeoutMs));
+      pingedMinute = minute;
+      await attempt("dead_man", () => callReceiver(deadMan, undefined, stop, timeoutMs));
     }
   }
 
-  async #send(to: Receiver, notification: Notification, lastSent: LastSent | undefined): Promise<void> {
-    const { app, db, config, stop, timeoutMs } = this.#context;
+  async function send(to: Receiver, notification: Notification, lastSent: LastSent | undefined): Promise<void> {
     const { subject, state, text } = notification;
     const claim = await claimNotification(db, subject, lastSent);
     if (claim === undefined) return;
     const textWithSender = `${text}${senderSuffix(config.monitor.publicUrl, os.hostname())}`;
-    if (await this.#attempt("webhook", () => callReceiver(to, textWithSender, stop, timeoutMs))) {
+    if (await attempt("webhook", () => callReceiver(to, textWithSender, stop, timeoutMs))) {
       await markSent(db, notification, claim);
       app.log.info({ subject, state }, "notification sent");
     } else await releaseNotification(db, subject, claim);
   }
 
-  /** Returns whether the work succeeded. Logs a problem when it begins, and not again while it lasts. */
-  async #attempt(problem: keyof typeof PROBLEMS, work: () => Promise<void>): Promise<boolean> {
-    const { stop, app } = this.#context;
-    const { log } = app;
+  return () => attempt("evaluate", sendDue);
+}
+
+/** Returns a function that says whether the work succeeded. It logs a problem when it begins, and not again while it lasts. */
+function openAttempts(log: App["log"], stop: AbortSignal) {
+  const problems = new Set<keyof typeof PROBLEMS>();
+  return async (problem: keyof typeof PROBLEMS, work: () => Promise<void>): Promise<boolean> => {
     try {
       await work();
     } catch (error) {
       if (stop.aborted) return false;
       // An outage of the database is logged elsewhere.
-      const isNews = !this.#problems.has(problem) && !isConnectionError(error);
+      const isNews = !problems.has(problem) && !isConnectionError(error);
       if (isNews) log.warn({ reason: errorText(error) }, PROBLEMS[problem]);
-      this.#problems.add(problem);
+      problems.add(problem);
       return false;
     }
-    if (this.#problems.delete(problem) && problem !== "evaluate") log.info({ to: problem }, "receiver reached again");
+    if (problems.delete(problem) && problem !== "evaluate") log.info({ to: problem }, "receiver reached again");
     return true;
-  }
+  };
 }
 
 /** The report of the last 7 complete days, if its time has come and no replica has sent it. If that time is more than a day ago, it is left out. */

@@ -18,7 +18,7 @@ import { programVersion } from "../package-files.ts";
 import { setTimers } from "../schedule/schedule.ts";
 import { DAY_MS } from "../usage/days.ts";
 import { handleProject, type ProjectDeps } from "./handle-project.ts";
-import { Notifier } from "./notifier.ts";
+import { openNotifier } from "./notifier.ts";
 import { watchProjects } from "./project-watch.ts";
 import { tick, withCurrentValues } from "./tick.ts";
 import { openWorkerContext, retryUntilReached, type WorkerContext, type WorkerDeps } from "./worker-context.ts";
@@ -62,8 +62,7 @@ export async function runWorker(app: App, db: Database, deps: WorkerDeps): Promi
     await onReady(config);
   });
   app.log.info({ jobs: config.exports.length, rotations: config.rotations.length }, "worker started");
-  const notifier = new Notifier({ app, db, config, receivers, stop });
-  const notifications = serialTask(() => notifier.evaluate());
+  const notifications = serialTask(openNotifier({ app, db, config, receivers, stop }));
   const notify = atMostEvery(NOTIFY_MS, async () => notifications.request());
   const ticks = startTicks(opened, heartbeat, deps, notify);
   await claimJobs(ticks.current, { stopping: stop, onUnknownProject: reloader.request, knownRuns: new Set() });

@@ -8,7 +8,7 @@ import { finishRun, startRun } from "../../src/db/jobs/runs.ts";
 import { registerSeries } from "../../src/db/usage/stored-series.ts";
 import { Scrubber, Secret } from "../../src/secret.ts";
 import { configuredSeries } from "../../src/usage/plan.ts";
-import { Notifier } from "../../src/worker/notifier.ts";
+import { openNotifier } from "../../src/worker/notifier.ts";
 import type { Receivers } from "../../src/worker/webhook.ts";
 import { farSchedule } from "../cli/small-config.ts";
 import { parse } from "../config/sample-config.ts";
@@ -38,7 +38,7 @@ export type NotifierFixture = AsyncDisposable & {
 };
 
 type TestNotifier = {
-  readonly tick: () => Promise<void>;
+  readonly tick: () => Promise<unknown>;
   readonly lines: readonly string[];
 };
 
@@ -81,8 +81,7 @@ export async function openNotifierFixture(
         deadMan: undefined,
         [receiver]: { path: `notify.${receiver}`, address: new Secret(`${server.origin}/${receiver}`) },
       };
-      const notifier = new Notifier({ app, db, config, receivers, stop, timeoutMs: 30_000 });
-      return { tick: () => notifier.evaluate(), lines };
+      return { tick: openNotifier({ app, db, config, receivers, stop, timeoutMs: 30_000 }), lines };
     },
     async tickAll(workers = [fixture.notifier(), fixture.notifier()]) {
       await Promise.all(workers.map(({ tick }) => tick()));
