@@ -17,7 +17,7 @@ import { type ErrorCode, errorCode, errorText, unexpectedStack } from "../errors
 import { nextOccurrence } from "../schedule/schedule.ts";
 import type { Secret } from "../secret.ts";
 import { hasStatus } from "../service/answer.ts";
-import { fetchBreakdown, groupingName } from "../service/breakdown.ts";
+import { fetchBreakdown } from "../service/breakdown.ts";
 import { listKeys } from "../service/keys.ts";
 import { fetchBalances, fetchBilledFields } from "../service/projects.ts";
 import type { Service } from "../service/service.ts";
@@ -241,8 +241,7 @@ export async function readBreakdown(
 
     // Rows without a date are stored as a snapshot, under the day of the run, or as the usage of a day, by the service's clock.
     const readOn = undated === "snapshot" ? runDay : dayOf(service.serviceTime() ?? new Date());
-    const askedAs = groupingName(series.grouping, dialect);
-    const { slices, period } = normalise(request, answer, dayOfUndated(readOn, undated), askedAs);
+    const { slices, period } = normalise(request, answer, dayOfUndated(readOn, undated), dialect);
     const doubt = await check.doubtOf(request, slices, { dialect, stored });
     // The other dialect may give numbers without a doubt.
     const other = doubt && (await otherDialect());

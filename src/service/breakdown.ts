@@ -4,15 +4,9 @@ import { AppError } from "../errors.ts";
 import type { Secret } from "../secret.ts";
 import { DIMENSIONS, type Dialect, differsIn2026, filterIn, groupingIn, type Source } from "../usage/dimensions.ts";
 import type { UsageRequest } from "../usage/plan.ts";
-import { dimensionsOf, type Grouping, type Series } from "../usage/series.ts";
+import { dimensionsOf, type Series } from "../usage/series.ts";
 import { hasStatus } from "./answer.ts";
 import type { Service, ServiceCall } from "./service.ts";
-
-/** The name under which a grouping is sent, which the answer may repeat. Groupings by several dimensions have one name in both dialects. */
-export function groupingName(grouping: Grouping, dialect: Dialect): string {
-  const [dimension] = dimensionsOf(grouping);
-  return dimension === grouping ? groupingIn(dialect, dimension) : grouping;
-}
 
 /** A key needs one of these scopes to read a breakdown. The service's documents differ on which scope usage needs. */
 export const BREAKDOWN_SCOPES: Readonly<Record<Source, readonly string[]>> = {

@@ -21,7 +21,7 @@ import {
   UNGROUPED,
 } from "./answer-rows.ts";
 import { addDays, type Day, dayCount, daysOf, isDay, type Window } from "./days.ts";
-import { type Dimension, groupingIn, type Source } from "./dimensions.ts";
+import { type Dialect, type Dimension, groupingIn, type Source } from "./dimensions.ts";
 import type { UsageRequest } from "./plan.ts";
 import { dimensionsOf } from "./series.ts";
 
@@ -32,14 +32,14 @@ export type NormalisedAnswer = {
 };
 
 /**
- * Returns a slice for each day of the window; without a window for each day that the answer names, or for `runDay` if it names none. `askedAs`
- * is the name under which the grouping was sent. Throws `bad_answer` with the reason.
+ * Returns a slice for each day of the window; without a window for each day that the answer names, or for `runDay` if it names none. The
+ * request was sent in `dialect`. Throws `bad_answer` with the reason.
  */
 export function normalise(
   request: UsageRequest,
   answer: unknown,
   runDay: Day,
-  askedAs: string = request.series.grouping,
+  dialect: Dialect = "interface",
 ): NormalisedAnswer {
   if (!isObject(answer)) throw badAnswer(`expected an object, got ${describeJson(answer)}`);
   if (!Array.isArray(answer.results)) {
@@ -52,8 +52,7 @@ export function normalise(
   });
   const { source, grouping } = request.series;
   const dimensions = dimensionsOf(grouping);
-  // A grouping by several dimensions is sent under the same name in both dialects.
-  for (const name of dimensions) requireDimension(name, dimensions.length > 1 ? name : askedAs, results, source);
+  for (const name of dimensions) requireDimension(name, groupingIn(dialect, name), results, source);
   if (source === "billing") requireDollars(answer, results);
 
   const rowDays = results.map((row, i) => dayOfRow(row, period, i));
@@ -63,14 +62,13 @@ export function normalise(
       `${rowDays.length - named.length} of ${rowDays.length} rows name no day, so that their days are unknown`,
     );
   }
-  const rows: RowsByDay = new Map();
-  for (const [i, row] of results.entries()) {
-    const metrics = readMetrics(row, i, source);
-    addRow(rows, rowDays[i] ?? runDay, { group: groupOfRow(row, dimensions, i), metrics }, dimensions);
-  }
+  const rows = results.map((row, i): AnswerRow => {
+    return { group: groupOfRow(row, dimensions, i), metrics: readMetrics(row, i, source) };
+  });
+  const rowsOfDay = Map.groupBy(rows, (_, i) => rowDays[i] ?? runDay);
   const covered = coveredDays(request.window, period, [...new Set(named)], runDay);
   const slices = (covered ?? [runDay]).map((day) =>
-    sliceOf(day, covered === undefined, columnsOf(rowsByGroup(rows.get(day)?.values() ?? []), source)),
+    sliceOf(day, covered === undefined, columnsOf(rowsByGroup(rowsOfDay.get(day) ?? [], day, dimensions), source)),
   );
   return { slices, period };
 }
@@ -97,31 +95,26 @@ function requireDollars(answer: JsonObject, results: readonly JsonObject[]): voi
     throw badAnswer(`no row has the member "dollars"`);
 }
 
-/** The rows of each day by `keyOfService`. */
-type RowsByDay = Map<Day, Map<string, AnswerRow>>;
-
 /**
- * A group that is sent twice with the same numbers is one row. With different numbers, the answer is refused. To the service, null, an empty
- * and an absent value are different groups: their rows stay apart until `rowsByGroup` adds them up.
+ * Returns one row for each group of a day. A group that is sent twice with the same numbers is one row. With different numbers, the answer is
+ * refused. To the service, null, an empty and an absent value are different groups: the rows with "no value" are added up, as it counts no
+ * request in two of them.
  */
-function addRow(rowsByDay: RowsByDay, day: Day, row: AnswerRow, dimensions: readonly Dimension[]): void {
-  const rows = rowsByDay.get(day) ?? new Map<string, AnswerRow>();
-  const twin = rows.get(row.group.keyOfService);
-  if (twin && !sameMetrics(twin.metrics, row.metrics)) {
+function rowsByGroup(sent: readonly AnswerRow[], day: Day, dimensions: readonly Dimension[]): AnswerRow[] {
+  const ofService = new Map<string, AnswerRow>();
+  for (const row of sent) {
+    const { keyOfService, display } = row.group;
+    const twin = ofService.get(keyOfService) ?? row;
+    ofService.set(keyOfService, twin);
+    if (sameMetrics(twin.metrics, row.metrics)) continue;
     throw badAnswer(
       dimensions.length === 0
         ? `more than one row for ${day}, though no grouping was asked for`
-        : `two rows with different numbers for ${dimensions.join(",")} ${row.group.display?.slice(0, 80) ?? "no value"} on ${day}`,
+        : `two rows with different numbers for ${dimensions.join(",")} ${display?.slice(0, 80) ?? "no value"} on ${day}`,
     );
   }
-  rows.set(row.group.keyOfService, twin ?? row);
-  rowsByDay.set(day, rows);
-}
-
-/** Adds up the rows of each group. The service counts no request in two of the rows with "no value". */
-function rowsByGroup(rows: Iterable<AnswerRow>): AnswerRow[] {
   const byKey = new Map<string, AnswerRow>();
-  for (const { group, metrics } of rows) {
+  for (const { group, metrics } of ofService.values()) {
     const other = byKey.get(group.key);
     byKey.set(group.key, { group, metrics: other ? addMetrics(other.metrics, metrics) : metrics });
   }
