@@ -154,20 +154,12 @@ export function matchesPattern(pattern: string, text: string): boolean {
   return at + last.length <= text.length && text.endsWith(last);
 }
 
-/**
- * The projects that have one of these names or match one of these patterns, each once. A discovered project is found only by a pattern, never
- * by its exact name: if one is called "prod-*" at the service, that text has to find all projects that match it.
- */
-export function projectsNamed(
-  projects: readonly (Project & { readonly isDiscovered?: true })[],
-  names: readonly string[],
-): Project[] {
-  const written = projects.filter(({ isDiscovered }) => !isDiscovered);
-  const byName = new Map(written.map((project) => [project.name, project]));
+/** The projects that have one of these names or match one of these patterns, each once. */
+export function projectsNamed(projects: readonly Project[], names: readonly string[]): Project[] {
+  const byName = new Map(projects.map((project) => [project.name, project]));
   const named = names.flatMap((name) => {
-    const exact = byName.get(name);
-    if (exact || !isPattern(name)) return exact ?? [];
-    return projects.filter((project) => matchesPattern(name, project.name));
+    if (isPattern(name)) return projects.filter((project) => matchesPattern(name, project.name));
+    return byName.get(name) ?? [];
   });
   return [...new Map(named.map(({ id, name }) => [id, { id, name }])).values()];
 }

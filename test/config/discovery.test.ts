@@ -93,12 +93,12 @@ test("a project that is renamed to the name of another one does not take it over
   ]);
 });
 
-test("a discovered project with a name like a pattern takes the pattern away from no other project", () => {
-  const config = configOf([{ ...ONE, name: "own-*" }, DISCOVERY], ["*", "own-*"]);
+test("a pattern fits every project whose name matches, also one that is called like the pattern", () => {
+  const config = configOf([{ ...ONE, name: "own-*" }, DISCOVERY], ["own-*"]);
 
-  const { exports } = withDiscovered(config, [known("a", "*"), known("b", "lab"), known("c", "own-*")]);
+  const { exports } = withDiscovered(config, [known("a", "*"), known("b", "lab"), known("c", "own-c")]);
 
-  expect(namesOf(exports[0]?.projects)).toEqual(["own-*", "*", "lab", "own-* (c)"]);
+  expect(namesOf(exports[0]?.projects)).toEqual(["own-*", "own-c"]);
 });
 
 test("a project that is in the file, too, is read with the key in the file", () => {
