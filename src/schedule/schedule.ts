@@ -8,21 +8,15 @@ export type Schedule = { readonly schedule: string; readonly timezone: string };
 
 const SECOND_MS = 1_000;
 
-// Few schedules and zones are configured, and each is used at every tick.
-const crons = new Map<string, Cron>();
-
 /**
  * A local time that the clock skips occurs at the first moment after the gap, and one that it shows twice occurs the first time. A schedule of
  * several hours follows what the clock shows. croner 11.0.1, over ten years and all zones, leaves out one case: in Greenland, where a gap ends
  * at midnight, the times from 23:00 on do not occur that night.
  */
 function cronOf({ schedule, timezone }: Schedule): Cron {
-  const key = `${timezone} ${schedule}`;
   // A time zone makes Node load its calendars, which takes 13 ms, a twelfth of a short command. UTC needs none.
   const zone = timezone === "UTC" ? { utcOffset: 0 } : { timezone };
-  const cron = crons.get(key) ?? new Cron(schedule, { ...zone, domAndDow: true, paused: true });
-  crons.set(key, cron);
-  return cron;
+  return new Cron(schedule, { ...zone, domAndDow: true, paused: true });
 }
 
 /** The newest occurrence of the schedule at or before `at`. The configuration refuses a schedule that never occurs. */
