@@ -37,8 +37,6 @@ type Call = IncomingRequest & {
   readonly caller: ApiKey;
   /** The id of the key that the path names. */
   readonly keyId: string | undefined;
-  /** Read only by the answers about usage and cost. */
-  readonly source: Source;
 };
 
 export type Json = Readonly<Record<string, unknown>>;
@@ -50,10 +48,10 @@ export type EmulatorAnswer =
 type Handler = (call: Call, service: Emulated) => EmulatorAnswer;
 
 const ROUTES: readonly (readonly [method: string, path: RegExp, scope: string | undefined, answer: Handler])[] = [
-  ["GET", pathOf("/v1/projects/:project/(?<source>usage)/breakdown"), "project:read", answerBreakdown],
-  ["GET", pathOf("/v1/projects/:project/(?<source>usage)/fields"), "project:read", answerFields],
-  ["GET", pathOf("/v1/projects/:project/(?<source>billing)/breakdown"), "billing:read", answerBreakdown],
-  ["GET", pathOf("/v1/projects/:project/(?<source>billing)/fields"), "billing:read", answerFields],
+  ["GET", pathOf("/v1/projects/:project/usage/breakdown"), "project:read", onDays(breakdown("usage"))],
+  ["GET", pathOf("/v1/projects/:project/usage/fields"), "project:read", onDays(fields(usageFields))],
+  ["GET", pathOf("/v1/projects/:project/billing/breakdown"), "billing:read", onDays(breakdown("billing"))],
+  ["GET", pathOf("/v1/projects/:project/billing/fields"), "billing:read", onDays(fields(billingFields))],
   ["GET", pathOf("/v1/projects/:project/balances"), "billing:read", answerBalances],
   ["POST", pathOf("/v1/projects/:project/keys"), "keys:write", createKey],
   ["GET", pathOf("/v1/projects/:project/keys"), "keys:read", listKeys],
@@ -74,14 +72,13 @@ export function answerTo(incoming: IncomingRequest, service: Emulated): Emulator
   const route = ROUTES.find(([routeMethod, path]) => routeMethod === method && path.test(pathname));
   if (!route) return notFound("no such path");
   const [, path, scope, answer] = route;
-  const { project, key: keyId, source: part } = path.exec(pathname)?.groups ?? {};
+  const { project, key: keyId } = path.exec(pathname)?.groups ?? {};
   const named = projectsOf(caller, service).find(({ id }) => encodeURIComponent(id) === project);
   // Another account's project looks like one that does not exist.
   if (project !== undefined && !named) return notFound("no such project");
   if (scope !== undefined && !mayDo(caller.scopes, scope)) return missingScope(scope);
   const projectId = named?.id ?? caller.projectId;
-  const source = part === "billing" ? "billing" : "usage";
-  return answer({ ...incoming, caller: { ...caller, projectId }, keyId, source }, service);
+  return answer({ ...incoming, caller: { ...caller, projectId }, keyId }, service);
 }
 
 function projectsOf({ projectId, isAccountKey }: ApiKey, service: Emulated): readonly AccountProject[] {
@@ -94,23 +91,29 @@ function listProjects({ caller }: Call, service: Emulated): EmulatorAnswer {
 
 // Usage and cost, always by day.
 
-const NO_DAYS = badRequest("start and end must be days, YYYY-MM-DD");
+type DaysHandler = (range: DayRange, call: Call, service: Emulated) => Json;
 
-function answerBreakdown(call: Call, service: Emulated): EmulatorAnswer {
-  const { url, source } = call;
-  const range = requestedDays(call);
-  if (!range) return NO_DAYS;
-  const results = daysOf(range).flatMap((day) =>
-    breakdownRows(usageOn(day, call, service), day, url.searchParams, source, service.dialect),
-  );
-  return ok({ ...range, resolution: { units: "day", amount: 1 }, results });
+function onDays(answer: DaysHandler): Handler {
+  return (call, service) => {
+    const { searchParams } = call.url;
+    const [start, end] = ["start", "end"].map((name) => searchParams.get(name) ?? undefined);
+    const isWrong = [start, end].some((day) => day !== undefined && !isDay(day));
+    if (isWrong) return badRequest("start and end must be days, YYYY-MM-DD");
+    return ok(answer(rangeOf(start, end, call.now), call, service));
+  };
 }
 
-function answerFields(call: Call, service: Emulated): EmulatorAnswer {
-  const range = requestedDays(call);
-  if (!range) return NO_DAYS;
-  const records = daysOf(range).flatMap((day) => usageOn(day, call, service));
-  return ok(call.source === "usage" ? usageFields(records) : billingFields(records));
+function breakdown(source: Source): DaysHandler {
+  return (range, call, service) => {
+    const results = daysOf(range).flatMap((day) =>
+      breakdownRows(usageOn(day, call, service), day, call.url.searchParams, source, service.dialect),
+    );
+    return { ...range, resolution: { units: "day", amount: 1 }, results };
+  };
+}
+
+function fields(fieldsOf: (records: readonly UsageRecord[]) => Json): DaysHandler {
+  return (range, call, service) => fieldsOf(daysOf(range).flatMap((day) => usageOn(day, call, service)));
 }
 
 /** The balance pays for all usage since `countsFrom`. */
@@ -118,14 +121,6 @@ function answerBalances(call: Call, service: Emulated): EmulatorAnswer {
   const days = daysOf({ start: service.countsFrom, end: dayOf(call.now) });
   const records = days.flatMap((day) => usageOn(day, call, service));
   return ok(balances(call.caller.projectId, records));
-}
-
-/** Undefined if a parameter is no day. */
-function requestedDays({ url: { searchParams }, now }: Call): DayRange | undefined {
-  const start = searchParams.get("start") ?? undefined;
-  const end = searchParams.get("end") ?? undefined;
-  const isWrong = [start, end].some((day) => day !== undefined && !isDay(day));
-  return isWrong ? undefined : rangeOf(start, end, now);
 }
 
 function usageOn(day: string, { caller, now }: Call, { usage }: Emulated): readonly UsageRecord[] {
