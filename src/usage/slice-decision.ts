@@ -77,11 +77,24 @@ export type SliceDecision = "stale" | "suspect" | "unchanged" | "replace";
 /** A passing fault of the service affects every run of that moment in the same way. */
 const CONFIRM_AFTER_MS = HOUR_MS;
 
-export function decideSlice(stored: StoredSlice, incoming: IncomingSlice, guards: Guards): SliceDecision {
-  const reason = reasonToKeep(stored, incoming);
-  if (reason) return reason;
-  const doubt = doubtOf(stored, incoming, guards);
-  return !doubt || isConfirmed(stored.doubt, doubt.kind, incoming) ? "replace" : "suspect";
+/** `doubt` is set only for a suspect slice. */
+export function decideSlice(stored: StoredSlice, incoming: IncomingSlice, guards: Guards) {
+  const decided = (decision: SliceDecision) => ({ decision, doubt: undefined });
+  const reasonKept = reasonToKeep(stored, incoming);
+  if (reasonKept) return decided(reasonKept);
+  const found = doubtOf(stored, incoming, guards);
+  if (!found) return decided("replace");
+  const { kind, reason } = found;
+  const { runId, fetchNo, askedAt, filterDoubt } = incoming;
+  // A doubt of another kind begins anew.
+  const before = stored.doubt?.kind === kind ? stored.doubt : undefined;
+  if (before && before.runId !== runId && filterDoubt?.isConfirmable !== false) {
+    if (askedAt.getTime() - before.since.getTime() >= CONFIRM_AFTER_MS) return decided("replace");
+  }
+  // A time stored before the clock was set back may be in the future, and would delay the confirmation.
+  const since = before && before.since < askedAt ? before.since : askedAt;
+  const doubt = { kind, runId: before?.runId ?? runId, since, fetchNo, reason };
+  return { decision: "suspect" as const, doubt };
 }
 
 /** Undefined if the answer may change the stored rows. */
@@ -98,18 +111,6 @@ export function reasonToKeep(
 /** The newest fetch of the slice, stored or in doubt. An older fetch neither replaces its rows nor settles its doubt. */
 export function newestFetchNo({ fetchNo, doubt }: Pick<StoredSlice, "fetchNo" | "doubt">): number {
   return Math.max(fetchNo, doubt?.fetchNo ?? 0);
-}
-
-/** The doubt of a slice after this answer; undefined if the answer is believed. A doubt of another kind begins anew. */
-export function doubtAfter(stored: StoredSlice, incoming: IncomingSlice, guards: Guards) {
-  const doubt = doubtOf(stored, incoming, guards);
-  if (!doubt) return undefined;
-  const { kind, reason } = doubt;
-  const { runId, fetchNo, askedAt } = incoming;
-  const before = stored.doubt?.kind === kind ? stored.doubt : undefined;
-  // A time stored before the clock was set back may be in the future, and would delay the confirmation.
-  const since = before && before.since < askedAt ? before.since : askedAt;
-  return { kind, runId: before?.runId ?? runId, since, fetchNo, reason };
 }
 
 type HasRows = Pick<StoredSlice, "rows">;
@@ -131,11 +132,6 @@ function doubtOf(stored: StoredSlice, incoming: IncomingSlice, guards: Guards) {
   if (!fall) return undefined;
   const reason = `the answer has ${fall.after} ${fall.metric} for this day, which had ${fall.before}: over 90 % less; its rows are kept until a run at least an hour later gets as little`;
   return { kind: "fall", reason } as const;
-}
-
-function isConfirmed(doubt: Doubt | undefined, kind: DoubtKind, { runId, askedAt, filterDoubt }: IncomingSlice) {
-  if (doubt?.kind !== kind || doubt.runId === runId || filterDoubt?.isConfirmable === false) return false;
-  return askedAt.getTime() - doubt.since.getTime() >= CONFIRM_AFTER_MS;
 }
 
 /** A fall from a smaller amount is believed. */

@@ -5,7 +5,6 @@ import {
   dayOfUndated,
   decideSlice,
   decideSnapshot,
-  doubtAfter,
   type IncomingSlice,
   type SliceDecision,
   type StoredSlice,
@@ -65,7 +64,7 @@ test.each<[string, Partial<StoredSlice>, Partial<IncomingSlice>, SliceDecision]>
   ["rows that were fetched before a doubt do not settle it", doubt({ fetchNo: 10 }), {}, "stale"],
   ["the same numbers from before a doubt do not settle it", doubt({ fetchNo: 10 }), { contentHash: "full" }, "stale"],
 ])("%s", (_, storedPart, incomingPart, decision) => {
-  expect(decideSlice({ ...stored, ...storedPart }, { ...incoming, ...incomingPart }, GUARDED)).toBe(decision);
+  expect(decideSlice({ ...stored, ...storedPart }, { ...incoming, ...incomingPart }, GUARDED).decision).toBe(decision);
 });
 
 const THOUSAND = { requests: 1_000 };
@@ -85,37 +84,40 @@ test.each<[string, SliceDecision, Amounts, Amounts, Partial<StoredSlice>]>([
   ["a fall does not confirm that of an empty answer", "suspect", THOUSAND, { requests: 20 }, doubt()],
 ])("cliff guard: %s", (_, decision, before, after, part) => {
   const [was, is] = [sums(before), sums(after)];
-  expect(decideSlice({ ...stored, ...part, totals: was }, { ...incoming, totals: is }, GUARDED)).toBe(decision);
+  expect(decideSlice({ ...stored, ...part, totals: was }, { ...incoming, totals: is }, GUARDED).decision).toBe(
+    decision,
+  );
 });
 
 test("each guard can be off, and then the answers that it doubts are stored at once, unless they are stale", () => {
   const fallen = { ...stored, totals: sums({ requests: 1_000 }) };
   const low = { ...incoming, totals: sums({ requests: 1 }) };
-  expect(decideSlice(stored, { ...incoming, ...empty }, { ...GUARDED, emptyGuard: "off" })).toBe("replace");
-  expect(decideSlice(fallen, low, { ...GUARDED, emptyGuard: "off" })).toBe("suspect");
-  expect(decideSlice(fallen, low, { ...GUARDED, cliffGuard: "off" })).toBe("replace");
+  expect(decideSlice(stored, { ...incoming, ...empty }, { ...GUARDED, emptyGuard: "off" }).decision).toBe("replace");
+  expect(decideSlice(fallen, low, { ...GUARDED, emptyGuard: "off" }).decision).toBe("suspect");
+  expect(decideSlice(fallen, low, { ...GUARDED, cliffGuard: "off" }).decision).toBe("replace");
   const older = { ...incoming, ...empty, fetchNo: 4 };
-  expect(decideSlice(stored, older, { ...GUARDED, emptyGuard: "off" })).toBe("stale");
+  expect(decideSlice(stored, older, { ...GUARDED, emptyGuard: "off" }).decision).toBe("stale");
 });
 
-const AN_HOUR_AGO = doubt();
-const FIRST_AND_LAST = { ...AN_HOUR_AGO.doubt, fetchNo: 9 };
+const RECENT = doubt({ since: minutesAgo(59) });
+const FIRST_AND_LAST = { ...RECENT.doubt, fetchNo: 9 };
 const FIRST = { kind: "empty", runId: "run-2", since: NOW, fetchNo: 9 };
 
 test.each<[string, Partial<StoredSlice>, Partial<IncomingSlice>, object | undefined]>([
   ["begins with the first doubtful answer", {}, empty, FIRST],
-  ["has the run and time of its first answer, and the fetch number of its last", AN_HOUR_AGO, empty, FIRST_AND_LAST],
+  ["has the run and time of its first answer, and the fetch number of its last", RECENT, empty, FIRST_AND_LAST],
   ["of another kind starts anew", doubt({ kind: "fall" }), empty, FIRST],
   ["with a time in the future starts now", doubt({ since: minutesAgo(-5) }), empty, { ...FIRST, runId: "run-1" }],
   ["ends with an answer that is believed", doubt(), {}, undefined],
 ])("a doubt %s", (_, storedPart, part, expected) => {
-  const after = doubtAfter({ ...stored, ...storedPart }, { ...incoming, ...part }, GUARDED);
+  const { doubt: after } = decideSlice({ ...stored, ...storedPart }, { ...incoming, ...part }, GUARDED);
   expect(after).toEqual(expected && expect.objectContaining(expected));
 });
 
 test("the reason of a doubt is that of the filter, or has the amounts of the fall before and after", () => {
   const before = { ...stored, totals: sums({ requests: 4_000 }) };
-  const reasonAfter = (part: Partial<IncomingSlice>) => doubtAfter(before, { ...incoming, ...part }, GUARDED)?.reason;
+  const reasonAfter = (part: Partial<IncomingSlice>) =>
+    decideSlice(before, { ...incoming, ...part }, GUARDED).doubt?.reason;
   expect(reasonAfter({ ...nothing, ...empty })).toBe("nothing");
   expect(reasonAfter({ totals: sums({ requests: 77 }) })).toMatch(/ 77 requests .* 4000\b/);
   expect(reasonAfter(empty)).toContain("no rows");

@@ -7,7 +7,7 @@ import type { Group, NormalisedSlice } from "../../usage/answer-rows.ts";
 import { addDays, type Day, startOfDay } from "../../usage/days.ts";
 import { STORED_METRICS, type StoredMetric } from "../../usage/metrics.ts";
 import type { Grouping } from "../../usage/series.ts";
-import type { DoubtKind, doubtAfter, SliceDecision, StoredSlice, Totals } from "../../usage/slice-decision.ts";
+import type { DoubtKind, decideSlice, StoredSlice, Totals } from "../../usage/slice-decision.ts";
 import type { Tx } from "../connection/transaction.ts";
 
 export type SliceRef = { readonly seriesId: number; readonly day: Day };
@@ -101,10 +101,7 @@ export type DecidedSlice = SliceRef &
     /** The newest fetch, stored or in doubt, that the decision was based on. */
     readonly storedFetchNo: number;
     readonly askedAt: Date;
-    readonly decision: SliceDecision;
-    /** Set only for a suspect slice. */
-    readonly doubt: ReturnType<typeof doubtAfter>;
-  };
+  } & ReturnType<typeof decideSlice>;
 
 /** Another transaction has stored a slice since it was read, so the decision about it is out of date. */
 export class StaleRead extends Error {

@@ -12,7 +12,6 @@ import {
   comparesTotals,
   decideSlice,
   decideSnapshot,
-  doubtAfter,
   type FilterDoubt,
   newestFetchNo,
   reasonToKeep,
@@ -262,9 +261,7 @@ function decide(slice: SliceToStore, all: StoredSlices, totals: ReadonlyMap<stri
     totals: stored.totals ? totalsOf(slice) : [],
     filterDoubt: answer.doubt,
   };
-  const decision = decideSlice(stored, incoming, answer.rules);
-  const doubt = decision === "suspect" ? doubtAfter(stored, incoming, answer.rules) : undefined;
-  return { askedAt, storedFetchNo: newestFetchNo(stored), decision, doubt };
+  return { askedAt, storedFetchNo: newestFetchNo(stored), ...decideSlice(stored, incoming, answer.rules) };
 }
 
 function totalsOf({ columns: { metricNames, metrics } }: SliceToStore): Totals {
