@@ -7,11 +7,10 @@ import { didYouMean } from "../config/messages.ts";
 import type { StoredDays } from "../db/usage/due-slices.ts";
 import { AppError } from "../errors.ts";
 import { fetchBreakdown } from "../service/breakdown.ts";
-import { type BilledFields, fetchBilledFields, fetchFields, type ListedFields } from "../service/projects.ts";
+import { fetchBilledFields, fetchFields, type ListedFields } from "../service/projects.ts";
 import { badAnswer, type NormalisedSlice } from "../usage/answer-rows.ts";
 import { type Day, dayOf, type Window } from "../usage/days.ts";
 import {
-  BILLING_DIMENSIONS,
   DIMENSIONS,
   DIMENSIONS_OF,
   type Dialect,
@@ -70,7 +69,6 @@ export class FilterCheck {
   readonly #deps: Deps;
   readonly #checkFeatures: ExportJob["checkFeatures"];
   readonly #fields = memoizeAsync<ListedFields | undefined>();
-  readonly #billed = memoizeAsync<BilledFields | undefined>();
   readonly #totals = memoizeAsync<DayTotals>();
   readonly #groups = memoizeAsync<boolean>();
 
@@ -97,28 +95,21 @@ export class FilterCheck {
 
   /** The known names of the condition's kind. Undefined if the condition's own name is documented, or if nothing lists names of the kind. */
   async #namesLike(project: Project, source: Source, { kind, name }: FilterCondition) {
-    const { app, service, keys } = this.#deps;
     const documented = kind === "feature" ? DOCUMENTED_FEATURES : (documentedValues(kind, source) ?? []);
     if (documented.includes(name)) return undefined;
-    if (source === "billing") {
-      const dimension = BILLING_DIMENSIONS.find((one) => one === kind);
-      const ask = () => keys.use(project, (key) => fetchBilledFields(service, project.id, key, app.signal));
-      return dimension && knownNames((await this.#billed(project.id, ask))?.[dimension], documented);
+    if (source === "usage" && kind !== "feature" && kind !== "model" && kind !== "tags") {
+      return documented.length > 0 ? { known: documented, isKindListed: true } : undefined;
     }
-    if (kind !== "feature" && kind !== "model" && kind !== "tags") {
-      return documented.length > 0 ? knownNames([], documented) : undefined;
-    }
-    const fields = await this.#fieldsOf(project);
-    if (kind === "feature") return knownNames(fields?.features, documented);
-    // The service's own example lists the tag "dev" as "tag=dev".
-    if (kind === "tags") return knownNames(fields?.tags?.flatMap((tag) => [tag, tag.replace(/^tag=/, "")]));
-    return knownNames(fields?.models?.flatMap(({ name, id = name }) => [name, id]));
+    const fields = await this.#fieldsOf(project, source);
+    const names: Readonly<Record<string, readonly string[] | undefined>> = fields?.names ?? {};
+    return { known: [...documented, ...(names[kind] ?? [])], isKindListed: names[kind] !== undefined };
   }
 
-  #fieldsOf(project: Project): Promise<ListedFields | undefined> {
+  #fieldsOf(project: Project, source: Source): Promise<ListedFields | undefined> {
     const { app, service, keys } = this.#deps;
-    const ask = () => keys.use(project, (key) => fetchFields(service, project.id, key, app.signal));
-    return this.#fields(project.id, ask);
+    const fetch = source === "usage" ? fetchFields : fetchBilledFields;
+    const ask = () => keys.use(project, (key) => fetch(service, project.id, key, app.signal));
+    return this.#fields(JSON.stringify([source, project.id]), ask);
   }
 
   /** The request with the names that the service filters by: in dialect "2026" a model's id in place of its name. */
@@ -126,10 +117,10 @@ export class FilterCheck {
     const { series } = request;
     const { model } = series.filter.dimensions;
     if (dialect !== "2026" || model === undefined) return request;
-    const models = (await this.#fieldsOf(series.project))?.models ?? [];
+    const models = (await this.#fieldsOf(series.project, series.source))?.models ?? [];
     // The configuration may name the model by its id already.
-    if (models.some(({ id }) => id === model)) return request;
-    const ids = [...new Set(models.filter(({ name }) => name === model).flatMap(({ id }) => id ?? []))];
+    if (models.some(({ model_id: id }) => id === model)) return request;
+    const ids = [...new Set(models.filter(({ name }) => name === model).flatMap(({ model_id: id }) => id ?? []))];
     if (ids.length > 1) {
       const some = ids.slice(0, 5).join(", ");
       throw new AppError("rejected", `${ids.length} models are called "${model}" (${some}): filter by the id of one`);
@@ -253,11 +244,6 @@ export class FilterCheck {
 
 const SAME_NUMBERS =
   ': without the filter the numbers are the same; if it knows the filter by another name, set service.dialect to "auto", which finds it; if all usage meets it, set "checkFeatures" to "warn"';
-
-/** `listed` is undefined if the service does not list names of the kind. */
-function knownNames(listed: readonly string[] | undefined, documented: readonly string[] = []) {
-  return { known: documented.concat(listed ?? []), isKindListed: listed !== undefined };
-}
 
 function totalKey({ series: { project, source }, window }: UsageRequest): string {
   return JSON.stringify([project.id, source, window]);

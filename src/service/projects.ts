@@ -62,55 +62,55 @@ function readList({ projects, limit }: z.output<typeof ProjectsAnswer>) {
 const OptionalText = z.string().optional().catch(undefined);
 /** Undefined if the service does not list them. Unreadable entries are dropped. */
 const Names = z.array(OptionalText).nullish().catch(undefined).transform(readable);
-/** In dialect "2026" the service filters by `model_id`, not by the name. */
-const Model = z
-  .object({ name: z.string(), model_id: OptionalText })
-  .transform(({ name, model_id: id }) => ({ name, id }))
-  .optional()
-  .catch(undefined);
+const Model = z.object({ name: z.string(), model_id: OptionalText }).optional().catch(undefined);
 
 /** In `features`, an unreadable entry makes the whole answer unreadable. */
-const FieldsAnswer = z.object({
-  features: z.array(z.string()).nullish().transform(readable),
-  models: z.array(Model).nullish().catch(undefined).transform(readable),
-  tags: Names,
-});
-
-const BillingFieldsAnswer = z
+const FieldsAnswer = z
   .object({
+    features: z.array(z.string()).nullish().transform(readable),
+    models: z.array(Model).nullish().catch(undefined).transform(readable),
+    tags: Names,
     accessors: Names,
     deployments: Names,
     line_items: z.record(z.string(), z.unknown()).optional().catch(undefined),
-    tags: Names,
   })
-  .transform(({ accessors: accessor, deployments: deployment, line_items: lineItems, tags }) => {
+  .transform(({ features, models, tags, accessors, deployments, line_items: lineItems }) => ({
+    /** By the kind of a filter's condition. */
+    names: {
+      feature: features,
+      model: models?.flatMap(({ name, model_id: id = name }) => [name, id]),
+      // The service's own example lists the tag "dev" as "tag=dev".
+      tags: tags?.flatMap((tag) => [tag, tag.replace(/^tag=/, "")]),
+      accessor: accessors,
+      deployment: deployments,
+      line_item: lineItems && Object.keys(lineItems),
+    },
+    /** In dialect "2026" the service filters by the id of a model, not by its name. */
+    models: models ?? [],
     /** The name of each line item for people. */
-    const labels = Object.entries(lineItems ?? {}).filter((entry): entry is [string, string] => {
+    labels: Object.entries(lineItems ?? {}).filter((entry): entry is [string, string] => {
       return typeof entry[1] === "string" && entry[1] !== "";
-    });
-    return { accessor, deployment, line_item: lineItems && Object.keys(lineItems), tags, labels };
-  });
+    }),
+  }));
 
 function readable<T>(entries: readonly (T | undefined)[] | null | undefined): readonly T[] | undefined {
   return entries ? present(entries) : undefined;
 }
 
 export type ListedFields = Readonly<z.output<typeof FieldsAnswer>>;
-/** The values that amounts have, by dimension; undefined if the service does not list them. */
-export type BilledFields = Readonly<z.output<typeof BillingFieldsAnswer>>;
 
 /** What usage can be filtered by; undefined if the service has no such list. */
-export const fetchFields = fieldsReader("usage", FieldsAnswer);
+export const fetchFields = fieldsReader("usage");
 /** What amounts can be filtered by; undefined if the service has no such list. */
-export const fetchBilledFields = fieldsReader("billing", BillingFieldsAnswer);
+export const fetchBilledFields = fieldsReader("billing");
 
 /** The call has no dates, because then the answer covers the longest period. */
-function fieldsReader<T extends z.ZodType>(source: Source, schema: T) {
+function fieldsReader(source: Source) {
   return async (service: Service, projectId: string, key: Secret, signal: AbortSignal) => {
     const path = ["v1", "projects", projectId, source, "fields"];
     const call = { operation: "fields", method: "GET", path, scopes: BREAKDOWN_SCOPES[source] } as const;
     const answer = await service.call(call, key, signal).catch(undefinedFor(404));
-    return answer && parseAnswer(schema, answer, `${source} fields`);
+    return answer && parseAnswer(FieldsAnswer, answer, `${source} fields`);
   };
 }
 
