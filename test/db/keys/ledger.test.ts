@@ -27,7 +27,10 @@ async function keyOf(rotation: Writer, intentId: string): Promise<LedgerKey | un
 }
 
 async function rowOf(intentId: string) {
-  return db.selectFrom("usage_export.api_key").selectAll().where("intent_id", "=", intentId).executeTakeFirst();
+  const { rows } = await sql<Readonly<Record<string, unknown>>>`
+    select * from usage_export.api_key where intent_id = ${intentId}
+  `.execute(db);
+  return rows[0];
 }
 
 const eventsOf = ({ job }: Writer) =>
