@@ -1,4 +1,4 @@
-// The opened resources that the parts of a worker share, and how they are opened once the database can be reached.
+// What the parts of a worker share, and what has to be right before it starts.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type { App } from "../app.ts";
@@ -7,8 +7,8 @@ import type { Database } from "../db/connection/database.ts";
 import { isTransient } from "../db/connection/errors.ts";
 import { requireCurrentSchema } from "../db/connection/migrate.ts";
 import type { NewWorker } from "../db/jobs/jobs.ts";
-import { openQueue, type Queue } from "../db/jobs/queue.ts";
-import { type ExportContext, openExportContext } from "../jobs/context.ts";
+import type { Queue } from "../db/jobs/queue.ts";
+import type { ExportContext } from "../jobs/context.ts";
 import { openKeyRing } from "../jobs/key-ring.ts";
 import { databaseUnreachable } from "../open-database.ts";
 import type { ProcessMetrics } from "../show/prometheus.ts";
@@ -30,8 +30,6 @@ export type WorkerDeps = {
 };
 
 const RETRY_MS = 1_000;
-/** A worker runs all day, so it waits for as long as the service asks, up to an hour. */
-const WAIT_MS_MAX = 60 * 60_000;
 
 /** Retries while the database can't be reached or is busy. Throws if it refuses access or has another schema. */
 export async function retryUntilReached<T>(app: App, liveness: Liveness, open: () => Promise<T>): Promise<T> {
@@ -56,15 +54,4 @@ export async function requireStartable(app: App, config: Config, db: Database): 
   // A rotation needs a master key even if no project is known for it yet.
   await requireSecrets(app, config);
   await openKeyRing(app, config, db);
-}
-
-export async function openWorkerContext(
-  app: App,
-  config: Config,
-  db: Database,
-  { metrics, liveness }: Pick<WorkerDeps, "metrics" | "liveness">,
-): Promise<WorkerContext> {
-  const options = { onAttempt: metrics.attemptEnded, waitMsMax: WAIT_MS_MAX };
-  const context = await openExportContext(app, config, db, options);
-  return { ...context, queue: await openQueue(db, app.log, liveness.reportDatabase) };
 }

@@ -10,9 +10,10 @@ import { jobsOf } from "../config/config.ts";
 import type { Database } from "../db/connection/database.ts";
 import { isConnectionError } from "../db/connection/errors.ts";
 import { heartbeatWorker, markWorkerStopped, type NewWorker } from "../db/jobs/jobs.ts";
-import type { ClaimedJob, WorkSettings } from "../db/jobs/queue.ts";
+import { type ClaimedJob, openQueue, type WorkSettings } from "../db/jobs/queue.ts";
 import { deleteOldRuns, retryRefusals } from "../db/jobs/runs.ts";
 import { AppError, errorCode, errorText, unexpectedStack } from "../errors.ts";
+import { openExportContext } from "../jobs/context.ts";
 import { judgeDays, PROJECTS_AT_ONCE } from "../jobs/export.ts";
 import { programVersion } from "../package-files.ts";
 import { setTimers } from "../schedule/schedule.ts";
@@ -21,7 +22,7 @@ import { handleProject, type ProjectDeps } from "./handle-project.ts";
 import { openNotifier } from "./notifier.ts";
 import { watchProjects } from "./project-watch.ts";
 import { tick, withCurrentValues } from "./tick.ts";
-import { openWorkerContext, retryUntilReached, type WorkerContext, type WorkerDeps } from "./worker-context.ts";
+import { retryUntilReached, type WorkerContext, type WorkerDeps } from "./worker-context.ts";
 
 /** The last part of `drainSeconds`, in which unfinished jobs are released and everything is closed. */
 const RESERVED_MS = 4_000;
@@ -29,6 +30,8 @@ const RESERVED_MS = 4_000;
 const CLOSE_MS_MAX = 500;
 /** Days are judged (is their usage unusual?) once they are read or become final. A few minutes later is soon enough. */
 const JUDGE_MS = 5 * 60_000;
+/** A worker runs all day, so it waits for as long as the service asks, up to an hour. */
+const WAIT_MS_MAX = 60 * 60_000;
 /** While some rotations wait for a slow delivery, others go on. */
 const ROTATIONS_AT_ONCE = 8;
 /** A key has at most half of the projects at once: when the service makes this key wait, the projects of other keys go on. */
@@ -47,13 +50,15 @@ export async function newWorker(): Promise<NewWorker> {
  * within `drainSeconds`. Requests that are not completed by then are aborted, and their jobs go back to the queue.
  */
 export async function runWorker(app: App, db: Database, deps: WorkerDeps): Promise<void> {
-  const { worker, liveness, reloader, onReady } = deps;
+  const { worker, liveness, metrics, reloader, onReady } = deps;
   const { config, receivers, superseded } = reloader.current();
   const hardStop = new AbortController();
   const stop = AbortSignal.any([app.signal, superseded]);
-  const opened = await retryUntilReached(app, liveness, () =>
-    openWorkerContext({ ...app, signal: hardStop.signal }, config, db, deps),
-  );
+  const opened = await retryUntilReached(app, liveness, async () => {
+    const options = { onAttempt: metrics.attemptEnded, waitMsMax: WAIT_MS_MAX };
+    const context = await openExportContext({ ...app, signal: hardStop.signal }, config, db, options);
+    return { ...context, queue: await openQueue(db, app.log, liveness.reportDatabase) };
+  });
   const heartbeat = () => heartbeatWorker(db, worker, reloader.refusal());
   // Retried apart from the opening: if the database is lost now, the context must not be opened a second time.
   await retryUntilReached(app, liveness, async () => {
