@@ -1,6 +1,5 @@
 // Keeps the projects of a worker as the service lists them: reads the lists every hour, and notices when any worker has read a changed one.
 
-import type { App } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import { keyName } from "../config/projects.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
@@ -8,16 +7,14 @@ import { projectsVersion, storedLists } from "../db/projects.ts";
 import { errorCode, errorText } from "../errors.ts";
 import { readLists } from "../jobs/discovery.ts";
 import { HOUR_MS } from "../usage/days.ts";
+import type { WorkerContext } from "./worker-context.ts";
 
 /** The least time between two attempts to read the lists. */
 const RETRY_MS = 5 * 60_000;
 /** How long nothing is planned while lists are being read. A list that takes longer is taken up later. */
 const HOLD_MS = 60_000;
 
-type ProjectWatchDeps = {
-  readonly app: App;
-  readonly config: Config;
-  readonly db: Database;
+type ProjectWatchDeps = Pick<WorkerContext, "app" | "config" | "db"> & {
   /** Takes up the stored projects at once: until then a tick may plan a run of a project that is gone. */
   readonly onChange: () => void;
   /** Called when lists have been read, or could not be. */
