@@ -17,10 +17,10 @@ import { fetchToken, listKeys } from "../service/keys.ts";
 import { fetchProjects } from "../service/projects.ts";
 import type { Service } from "../service/service.ts";
 import type { NormalisedSlice } from "../usage/answer-rows.ts";
-import { addDays, type Day, dayOf } from "../usage/days.ts";
+import { addDays, type Day, dayOf, daysOf } from "../usage/days.ts";
 import type { Source } from "../usage/dimensions.ts";
 import { normalise } from "../usage/normalise.ts";
-import { splitWindow, type UsageRequest } from "../usage/plan.ts";
+import { requestsOfDays } from "../usage/plan.ts";
 import { ALL_USAGE } from "../usage/series.ts";
 import type { RotationContext } from "./context.ts";
 
@@ -129,8 +129,7 @@ export async function lastUse(context: RotationContext, job: RotationConfig, key
     }
     const start = addDays(earliest, -Math.max(job.graceDays, 1));
     const used: KeyUsage[] = [];
-    for (const window of splitWindow({ start, end: today })) {
-      const request: UsageRequest = { series, window };
+    for (const request of requestsOfDays(series, daysOf({ start, end: today }))) {
       const answer = await keys.use(project, (secret) => fetchBreakdown(service, request, secret, signal));
       used.push(...keyUsageIn(normalise(request, answer, today).slices));
     }

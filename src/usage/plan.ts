@@ -106,9 +106,7 @@ export function configuredSeries(jobs: readonly ExportJob[]): ConfiguredSeries[]
 
 /** One request for each stretch of consecutive days that a request may have, the newest first. */
 export function requestsOfDays(series: Series, days: readonly Day[]): UsageRequest[] {
-  return consecutiveDays(days)
-    .flatMap(splitWindow)
-    .map((window) => ({ series, window }));
+  return consecutiveDays(days, REQUEST_DAYS_MAX).map((window) => ({ series, window }));
 }
 
 export type DueDays = {
@@ -199,23 +197,16 @@ function windowsOf(job: ExportJob, today: Day, { days }: Selection): readonly Wi
   return window && (days ? consecutiveDays(days) : [window]);
 }
 
-/** The newest comes first. */
-function consecutiveDays(days: readonly Day[]): Window[] {
+/** The newest comes first. A longer stretch is split from its end. */
+function consecutiveDays(days: readonly Day[], lengthMax = Number.POSITIVE_INFINITY): Window[] {
   const windows: Window[] = [];
+  let length = 0;
   for (const day of [...new Set(days)].sort().reverse()) {
     const last = windows.at(-1);
-    if (last && addDays(day, 1) === last.start) windows[windows.length - 1] = { start: day, end: last.end };
+    const isNext = last && addDays(day, 1) === last.start && length < lengthMax;
+    length = isNext ? length + 1 : 1;
+    if (isNext) windows[windows.length - 1] = { start: day, end: last.end };
     else windows.push({ start: day, end: day });
-  }
-  return windows;
-}
-
-/** Splits a window into those of requests, the newest first. */
-export function splitWindow(window: Window): Window[] {
-  const windows: Window[] = [];
-  for (let end = window.end; end >= window.start; end = addDays(end, -REQUEST_DAYS_MAX)) {
-    const start = addDays(end, 1 - REQUEST_DAYS_MAX);
-    windows.push({ start: start < window.start ? window.start : start, end });
   }
   return windows;
 }
