@@ -23,10 +23,10 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | "all">> = {
   keys: ["config/rotations.ts", "usage/days.ts"],
   service: ["proxy-agent.ts", "usage"],
   config: ["keys/scopes.ts", "service/service.ts", "usage"],
-  "db/connection": ["db/jobs/queue.ts", "usage/dimensions.ts", "usage/metrics.ts"],
+  "db/connection": ["db/jobs/queue.ts", "db/schema.ts", "usage/dimensions.ts", "usage/metrics.ts"],
   "db/usage": ["db/connection", "db/jobs", "usage"],
-  "db/jobs": ["db/connection", "usage"],
-  "db/keys": ["config/rotations.ts", "db/connection", "keys", "usage"],
+  "db/jobs": ["db/connection", "db/schema.ts", "usage"],
+  "db/keys": ["config/rotations.ts", "db/connection", "db/schema.ts", "keys", "usage"],
   facts: [
     ...["config", "db", "db/connection", "db/jobs", "db/keys", "db/usage", "keys", "schedule", "usage"],
     // The texts of conditions and warnings are facts, too.

@@ -3,7 +3,7 @@
 
 import { sql } from "kysely";
 import type { Database } from "./connection/database.ts";
-import { onlyRow, withRetries } from "./connection/transaction.ts";
+import { withRetries } from "./connection/transaction.ts";
 
 /** A process that has not announced itself for this long is gone. */
 export const LIVE_MS = 8_000;
@@ -30,15 +30,18 @@ export async function announce(db: Database, id: string, slots: number): Promise
       on conflict (process_id) do update set slots = excluded.slots, seen_at = excluded.seen_at
     `.execute(db),
   );
-  const read = sql<Callers>`
-    select extract(epoch from clock_timestamp())::float8 * 1000 as "nowMs",
-      (select coalesce(jsonb_object_agg(process_id, slots), '{}') from usage_export.calling_process where ${isLive}) as slots,
-      (
-        select coalesce(jsonb_object_agg(key, extract(epoch from ${pauseEnd} - clock_timestamp())::float8 * 1000), '{}')
-        from usage_export.call_pause where until > clock_timestamp()
-      ) as pauses
-  `;
-  return withRetries(() => onlyRow(db, read));
+  const { rows } = await withRetries(() =>
+    sql<Callers>`
+      select extract(epoch from clock_timestamp())::float8 * 1000 as "nowMs",
+        (select coalesce(jsonb_object_agg(process_id, slots), '{}') from usage_export.calling_process where ${isLive}) as slots,
+        (
+          select coalesce(jsonb_object_agg(key, extract(epoch from ${pauseEnd} - clock_timestamp())::float8 * 1000), '{}')
+          from usage_export.call_pause where until > clock_timestamp()
+        ) as pauses
+    `.execute(db),
+  );
+  if (!rows[0]) throw new Error("the statement returns one row");
+  return rows[0];
 }
 
 export async function signOff(db: Database, id: string): Promise<void> {

@@ -24,8 +24,7 @@ export type LastSent = {
 
 /** By subject, its last notification. A subject that was only claimed so far has an entry, too. */
 export async function readLastSent(db: Database): Promise<ReadonlyMap<string, LastSent>> {
-  const read = sql<LastSent & { readonly subject: string }>`select subject, state, claim from usage_export.notice`;
-  const { rows } = await read.execute(db);
+  const rows = await db.selectFrom("usage_export.notice").select(["subject", "state", "claim"]).execute();
   return new Map(rows.map(({ subject, ...lastSent }) => [subject, lastSent]));
 }
 

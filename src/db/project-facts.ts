@@ -8,10 +8,8 @@ import type { Database } from "./connection/database.ts";
 import { execute, inTransaction } from "./connection/transaction.ts";
 
 export async function storedDialect(db: Database, serviceUrl: string): Promise<Dialect | undefined> {
-  const { rows } = await sql<{ readonly dialect: Dialect }>`
-    select dialect from usage_export.service_dialect where service = ${serviceUrl}
-  `.execute(db);
-  return rows[0]?.dialect;
+  const known = db.selectFrom("usage_export.service_dialect").select("dialect").where("service", "=", serviceUrl);
+  return (await known.executeTakeFirst())?.dialect;
 }
 
 export async function storeDialect(db: Database, serviceUrl: string, dialect: Dialect): Promise<void> {

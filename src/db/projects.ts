@@ -41,10 +41,11 @@ export async function storeReading(db: Database, reading: ListReading): Promise<
   return inTransaction(db, async (tx) => {
     const last = await lockList(tx, list);
     if (last !== null && last >= readAt) return undefined;
-    const { rows: known } = await sql<Project & { missingSince: Date | null; vanishedAt: Date | null }>`
-      select project_id as id, name, missing_since as "missingSince", vanished_at as "vanishedAt"
-      from usage_export.discovered_project where list = ${list}
-    `.execute(tx);
+    const known = await tx
+      .selectFrom("usage_export.discovered_project")
+      .select(["project_id as id", "name", "missing_since as missingSince", "vanished_at as vanishedAt"])
+      .where("list", "=", list)
+      .execute();
     const listedIds = new Set(listed.map(({ id }) => id));
     const current = known.filter(({ vanishedAt }) => vanishedAt === null);
     const missing = current.filter(({ id }) => !listedIds.has(id));

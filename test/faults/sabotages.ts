@@ -142,7 +142,7 @@ export const SABOTAGES: readonly Sabotage[] = [
   {
     name: "the sealed secret is kept when its key is retired",
     file: "src/db/keys/ledger.ts",
-    replace: "sealed = null, ",
+    replace: "sealed: null,",
     by: "",
     noticedBy: ["test/db/keys/ledger.test.ts", "a retired key leaves the ledger, and its secret is not kept"],
   },

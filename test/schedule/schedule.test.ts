@@ -16,7 +16,7 @@ const at = (time: string) => new Date(`2026-03-${time}Z`);
 function stored(part: Partial<StoredJob> = {}): StoredJob {
   return {
     ...{ kind: "export", name: "nightly", scheduledThrough: at("18T02:15:00"), createdAt: at("01T12:00:00") },
-    ...{ pause: undefined, resumedAt: null },
+    ...{ pause: undefined, resumedAt: undefined },
     ...part,
   };
 }
@@ -50,7 +50,7 @@ test("a scheduled time during a pause counts as due from the end of the pause on
 });
 
 test("a job that never ran has been due since it was registered", () => {
-  const job = stored({ scheduledThrough: null });
+  const job = stored({ scheduledThrough: undefined });
   expect(waitingSince(DAILY, job, at("01T12:00:00"))).toEqual(at("01T12:00:00"));
 });
 
@@ -68,7 +68,7 @@ test.each([
 });
 
 test("a job that never ran starts with its newest scheduled time", () => {
-  const decision = planTick(DAILY, stored({ scheduledThrough: null }), false, after(9 * 3600));
+  const decision = planTick(DAILY, stored({ scheduledThrough: undefined }), false, after(9 * 3600));
   expect(decision).toEqual({ scheduledFor: NIGHT, trigger: "catchup" });
 });
 

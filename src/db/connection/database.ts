@@ -7,11 +7,11 @@ import type { PGlite, QueryOptions, Results, Transaction } from "@electric-sql/p
 import { Kysely, PGliteDialect, PostgresDialect, type PostgresPool, sql } from "kysely";
 import type { Client as PgClient } from "pg";
 import { AppError } from "../../errors.ts";
+import type { Tables } from "../schema.ts";
 import { isConnectionError } from "./errors.ts";
 import { poolWithTimeouts, statementTimeoutMs, transactionSettings } from "./timeouts.ts";
 
-/** Statements are SQL, each with the type of its rows beside it: most need more than a query builder has. */
-export type Database = Kysely<unknown>;
+export type Database = Kysely<Tables>;
 
 /** Called for every connection that breaks: after a restart of the server, once for each. */
 type OnConnectionLost = (error: Error) => void;
@@ -38,7 +38,7 @@ export function openPostgres(url: string, onLost: OnConnectionLost = () => {}, r
     const giveUp = delayed(reconnect.signal, reconnect.stoppingMs);
     return poolWithTimeouts(pool, statementTimeoutMs, giveUp, reconnecting(pool, reconnect));
   };
-  return new Kysely({ dialect: new PostgresDialect({ pool: open }) });
+  return new Kysely<Tables>({ dialect: new PostgresDialect({ pool: open }) });
 }
 
 /** A signal that comes `ms` after another one. */
@@ -142,7 +142,7 @@ export async function openEmbedded(folder: string): Promise<Database> {
       await close();
       unlock();
     };
-    const db: Database = new Kysely({ dialect: new PGliteDialect({ pglite }) });
+    const db = new Kysely<Tables>({ dialect: new PGliteDialect({ pglite }) });
     // Kysely closes only a database that was used, and the lock must be released in any case.
     await db.connection().execute(async () => {});
     return db;

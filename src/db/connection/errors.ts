@@ -2,6 +2,7 @@
 
 import { type Kysely, sql } from "kysely";
 import { AppError, errorText, systemCode } from "../../errors.ts";
+import type { Tables } from "../schema.ts";
 
 /** SQLSTATE classes of a connection that failed and of a server that is full, starting or stopping; and the network's codes. */
 const CONNECTION_ERROR_CODE =
@@ -45,7 +46,7 @@ function isDeniedByPooler(error: Error): boolean {
 export const NOT_ALLOWED = "42501";
 
 /** Adds the next step to an error about a missing right, and returns other errors as they are. Never advises to grant a superuser's role. */
-export async function explainMissingRight(db: Kysely<unknown>, error: unknown): Promise<unknown> {
+export async function explainMissingRight(db: Kysely<Tables>, error: unknown): Promise<unknown> {
   if (systemCode(error) !== NOT_ALLOWED) return error;
   const { rows } = await sql<{ advice: string }>`
     select case

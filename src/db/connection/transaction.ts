@@ -3,11 +3,12 @@
 import { hash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type QueryResult, type RawBuilder, sql, type Transaction } from "kysely";
+import type { Tables } from "../schema.ts";
 import type { Database } from "./database.ts";
 import { isTransient } from "./errors.ts";
 import { type Settings, withStatementTimeout } from "./timeouts.ts";
 
-export type Tx = Transaction<unknown>;
+export type Tx = Transaction<Tables>;
 
 const ATTEMPTS_MAX = 4;
 const DELAY_MS_FIRST = 100;
@@ -31,13 +32,6 @@ export async function inTransaction<T>(db: Database, work: (tx: Tx) => Promise<T
 /** Runs a single statement in a transaction of its own. */
 export async function execute<T>(db: Database, statement: RawBuilder<T>): Promise<QueryResult<T>> {
   return inTransaction(db, (tx) => statement.execute(tx));
-}
-
-/** The row of a statement that always returns one. */
-export async function onlyRow<T>(db: Database, statement: RawBuilder<T>): Promise<T> {
-  const [row] = (await statement.execute(db)).rows;
-  if (row === undefined) throw new Error("the statement returns one row");
-  return row;
 }
 
 /** Repeats `work` after a transient error. It must be safe to repeat even if it was committed but the acknowledgement was lost. */

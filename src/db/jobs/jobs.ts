@@ -1,9 +1,10 @@
 // The rows of jobs and of workers: which runs were planned, who paused a job, and when each worker was last seen.
 
-import { type RawBuilder, sql } from "kysely";
+import { type Selectable, sql, type UpdateObject } from "kysely";
 import { storableText } from "../../text.ts";
 import type { Database } from "../connection/database.ts";
-import { execute, inTransaction, onlyRow, type Tx } from "../connection/transaction.ts";
+import { execute, inTransaction, type Tx } from "../connection/transaction.ts";
+import type { Tables } from "../schema.ts";
 
 /** Each kind has a queue. */
 export const JOB_KINDS = ["export", "rotation"] as const;
@@ -17,69 +18,65 @@ export type Pause = { readonly at: Date; readonly why: string; readonly by: stri
 
 export type StoredJob = JobId & {
   /** The newest scheduled time for which a run was started. */
-  readonly scheduledThrough: Date | null;
+  readonly scheduledThrough: Date | undefined;
   readonly pause: Pause | undefined;
-  readonly resumedAt: Date | null;
+  readonly resumedAt: Date | undefined;
   /** When a worker first planned the job, or a person paused it. */
   readonly createdAt: Date;
 };
 
-type JobRow = Omit<StoredJob, "pause"> & { readonly [Part in keyof Pause]: Pause[Part] | null };
-
-const jobColumns = sql`
-  kind, name, scheduled_through as "scheduledThrough", resumed_at as "resumedAt", created_at as "createdAt", paused_at as at,
-  paused_why as why, paused_by as by
-`;
-
-function toJob({ at, why, by, ...job }: JobRow): StoredJob {
-  return { ...job, pause: at && why !== null && by !== null ? { at, why, by } : undefined };
-}
-
 /** Locks the job's row until the transaction ends, so that no other process plans the job. The row is made if there is none. */
 export async function lockJob(tx: Tx, { kind, name }: JobId): Promise<StoredJob> {
   await sql`insert into usage_export.job (kind, name) values (${kind}, ${name}) on conflict do nothing`.execute(tx);
-  const lock = sql<JobRow>`select ${jobColumns} from usage_export.job where kind = ${kind} and name = ${name} for update`;
-  return toJob(await onlyRow(tx, lock));
+  const row = tx.selectFrom("usage_export.job").selectAll().where("kind", "=", kind).where("name", "=", name);
+  return toJob(await row.forUpdate().executeTakeFirstOrThrow());
 }
 
 export async function storedJobs(db: Database, jobs: readonly JobId[]): Promise<readonly (StoredJob | undefined)[]> {
-  const { rows } = await sql<JobRow>`select ${jobColumns} from usage_export.job`.execute(db);
+  const rows = await db.selectFrom("usage_export.job").selectAll().execute();
   const byName = new Map(rows.map((row) => [`${row.kind} ${row.name}`, toJob(row)]));
   return jobs.map(({ kind, name }) => byName.get(`${kind} ${name}`));
 }
 
-export async function markScheduled(tx: Tx, { kind, name }: JobId, through: Date): Promise<void> {
-  await sql`
-    update usage_export.job set scheduled_through = ${through} where kind = ${kind} and name = ${name}
-  `.execute(tx);
+export async function markScheduled(tx: Tx, job: JobId, through: Date): Promise<void> {
+  await updateJob(tx, job).set({ scheduled_through: through }).execute();
+}
+
+function updateJob(db: Database, { kind, name }: JobId) {
+  return db.updateTable("usage_export.job").where("kind", "=", kind).where("name", "=", name);
 }
 
 /** If the job is paused already, the start of its pause stays: numbers may be missing since then. */
-export async function pauseJob(db: Database, { kind, name }: JobId, { why, by }: Omit<Pause, "at">) {
-  return changeJob(
-    db,
-    sql`
-      insert into usage_export.job as j (kind, name, paused_at, paused_why, paused_by)
-      values (${kind}, ${name}, now(), ${storableText(why)}, ${storableText(by)})
-      on conflict (kind, name) do update
-      set paused_at = coalesce(j.paused_at, excluded.paused_at), paused_why = excluded.paused_why, paused_by = excluded.paused_by
-    `,
-  );
+export async function pauseJob(db: Database, job: JobId, { why, by }: Omit<Pause, "at">): Promise<StoredJob> {
+  return changeJob(db, job, {
+    paused_at: sql<Date>`coalesce(paused_at, now())`,
+    paused_why: storableText(why),
+    paused_by: storableText(by),
+  });
 }
 
-export async function resumeJob(db: Database, { kind, name }: JobId): Promise<StoredJob> {
-  return changeJob(
-    db,
-    sql`
-      insert into usage_export.job as j (kind, name) values (${kind}, ${name})
-      on conflict (kind, name) do update set paused_at = null, paused_why = null, paused_by = null,
-        resumed_at = case when j.paused_at is null then j.resumed_at else now() end
-    `,
-  );
+export async function resumeJob(db: Database, job: JobId): Promise<StoredJob> {
+  return changeJob(db, job, {
+    ...{ paused_at: null, paused_why: null, paused_by: null },
+    resumed_at: sql<Date>`case when paused_at is null then resumed_at else now() end`,
+  });
 }
 
-async function changeJob(db: Database, change: RawBuilder<unknown>): Promise<StoredJob> {
-  return inTransaction(db, async (tx) => toJob(await onlyRow(tx, sql<JobRow>`${change} returning ${jobColumns}`)));
+async function changeJob(db: Database, job: JobId, changes: UpdateObject<Tables, "usage_export.job">) {
+  return inTransaction(db, async (tx) => {
+    await lockJob(tx, job);
+    return toJob(await updateJob(tx, job).set(changes).returningAll().executeTakeFirstOrThrow());
+  });
+}
+
+function toJob(row: Selectable<Tables["usage_export.job"]>): StoredJob {
+  const { kind, name, paused_at: at } = row;
+  return {
+    ...{ kind, name, createdAt: row.created_at },
+    scheduledThrough: row.scheduled_through ?? undefined,
+    resumedAt: row.resumed_at ?? undefined,
+    pause: at ? { at, why: row.paused_why ?? "", by: row.paused_by ?? "" } : undefined,
+  };
 }
 
 export type NewWorker = {

@@ -18,10 +18,7 @@ type Leased = Pick<RotationConfig, "name" | "jobName"> & { readonly project?: { 
 
 /** Returns those of the names whose rotation has ever been begun, by any process. */
 export async function begunRotations(tx: Tx, names: readonly string[]): Promise<ReadonlySet<string>> {
-  const begun = sql<{
-    readonly name: string;
-  }>`select name from usage_export.rotation where name = any(${names}::text[])`;
-  const { rows } = await begun.execute(tx);
+  const rows = await tx.selectFrom("usage_export.rotation").select("name").where("name", "in", names).execute();
   return new Set(rows.map(({ name }) => name));
 }
 

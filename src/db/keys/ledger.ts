@@ -3,7 +3,7 @@
 
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type QueryResult, type RawBuilder, sql } from "kysely";
+import { sql, type UpdateObject } from "kysely";
 import type { Logger } from "pino";
 import type { RotationConfig } from "../../config/rotations.ts";
 import { AppError, errorText } from "../../errors.ts";
@@ -12,7 +12,8 @@ import { type MasterKeys, openSealedKey, sealKey } from "../../keys/seal.ts";
 import type { Scrubber, Secret } from "../../secret.ts";
 import { storableText } from "../../text.ts";
 import type { Database } from "../connection/database.ts";
-import { commitDurably, inTransaction, onlyRow, type Tx } from "../connection/transaction.ts";
+import { commitDurably, inTransaction, type Tx } from "../connection/transaction.ts";
+import type { Tables } from "../schema.ts";
 import { type Lease, renewLease, requireLease } from "./lease.ts";
 import { type SealedKey, sealedKey } from "./sealed-keys.ts";
 
@@ -64,6 +65,8 @@ type LedgerOptions = {
 const STORE_RETRY_MS_MAX = 60_000;
 const STORE_RETRY_WAIT_MS = 1_000;
 
+const NOW = sql<Date>`clock_timestamp()`;
+
 export type OpenedKey = Pick<LedgerKey, "scopesGranted"> & { readonly apiKeyId: string; readonly key: Secret };
 export type KeyLedger = ReturnType<typeof openKeyLedger>;
 
@@ -102,33 +105,34 @@ export async function readLedger(db: Database, { name, project }: Pick<RotationC
     const text = `the rotation ${name} has keys of another project (${foreign.project}, ${foreign.projectId}) in the ledger; give the rotation of ${project.name} a name of its own`;
     throw new AppError("config", text);
   }
-  const { now, ...rotation } = state;
-  const ledger: Ledger = { ...rotation, keys };
+  const { now, failedAttempts, ...rotation } = state;
+  const ledger: Ledger = { ...rotation, failedAttempts: failedAttempts ?? 0, keys };
   return { ledger, now };
 }
 
 /** Returns a row even for a rotation that has not run yet. */
 async function selectState(tx: Tx, rotation: string) {
-  return onlyRow(
-    tx,
-    sql<Omit<Ledger, "keys"> & { readonly now: Date }>`
-      select clock_timestamp() as now, coalesce(failed_attempts, 0) as "failedAttempts", last_error as "lastError", rollback_to as "rollbackTo"
-      from (values (${rotation}::text)) as asked (name) left join usage_export.rotation using (name)
-    `,
-  );
+  return tx
+    .selectFrom(tx.selectNoFrom(NOW.as("now")).as("clock"))
+    .leftJoin("usage_export.rotation as r", (join) => join.on("r.name", "=", rotation))
+    .select(["now", "failed_attempts as failedAttempts", "last_error as lastError", "rollback_to as rollbackTo"])
+    .executeTakeFirstOrThrow();
 }
 
-type StoredKey = LedgerKey & { readonly project: string; readonly projectId: string };
-
-async function selectKeys(tx: Tx, rotation: string): Promise<readonly StoredKey[]> {
-  const { rows } = await sql<StoredKey>`
-    select project, project_id as "projectId", intent_id as "intentId", api_key_id as "apiKeyId", state, step, requested_at as "requestedAt",
-      expires_at as "expiresAt", active_since as "activeSince", rollback_at as "rollbackAt", draining_since as "drainingSince",
-      due_for_removal_at as "dueForRemovalAt", scopes_asked as "scopesAsked", coalesce(scopes_granted, '{}') as "scopesGranted", note,
-      array(select sink from usage_export.key_delivery where intent_id = k.intent_id) as "heldBy"
-    from usage_export.api_key k where rotation = ${rotation} and state <> 'retired' order by requested_at, intent_id
-  `.execute(tx);
-  return rows;
+async function selectKeys(tx: Tx, rotation: string) {
+  return tx
+    .selectFrom("usage_export.api_key as k")
+    .select(["project", "project_id as projectId", "intent_id as intentId", "api_key_id as apiKeyId", "state", "step"])
+    .select(["requested_at as requestedAt", "expires_at as expiresAt", "active_since as activeSince"])
+    .select(["rollback_at as rollbackAt", "draining_since as drainingSince", "due_for_removal_at as dueForRemovalAt"])
+    .select(["scopes_asked as scopesAsked", "note"])
+    .select(sql<string[]>`coalesce(scopes_granted, '{}')`.as("scopesGranted"))
+    .select(sql<string[]>`array(select sink from usage_export.key_delivery where intent_id = k.intent_id)`.as("heldBy"))
+    .where("rotation", "=", rotation)
+    .where("state", "<>", "retired")
+    .orderBy("requested_at")
+    .orderBy("intent_id")
+    .execute();
 }
 
 /** Throws `stopped`, and writes nothing, if another process has taken over the rotation. */
@@ -139,8 +143,8 @@ async function writeChange(db: Database, options: LedgerOptions, change: LedgerC
   const event = { rotation: job.name, intentId: intentIdOf(change), event: change.kind, actor, reason };
   const created = change.kind === "stored" ? change.created : undefined;
   const sealed = created && {
-    secret: await sealKey(created.key, created.apiKeyId, masterKeys),
-    masterKey: masterKeys.current.id,
+    sealed: await sealKey(created.key, created.apiKeyId, masterKeys),
+    master_key: masterKeys.current.id,
   };
   const until = performance.now() + STORE_RETRY_MS_MAX;
   for (;;) {
@@ -188,28 +192,21 @@ function intentIdOf(change: LedgerChange): string | undefined {
   return "intentId" in change ? change.intentId : undefined;
 }
 
-type Assignments = RawBuilder<unknown>;
+type KeyPatch = UpdateObject<Tables, "usage_export.api_key">;
 
-/** `note` is the reason of the change. */
-const KEY_CHANGES: Readonly<Record<KeyChange, (note: string) => Assignments>> = {
-  orphan: (note) => sql`state = 'orphan', step = null, note = ${note}`,
-  verified: () => sql`step = 'verified'`,
-  discarded: (note) => sql`
-    state = 'draining', step = null, draining_since = clock_timestamp(), due_for_removal_at = clock_timestamp(), note = ${note}
-  `,
-  "due-for-removal": (note) => sql`due_for_removal_at = clock_timestamp(), note = ${note}`,
-  "in-use": (note) => sql`due_for_removal_at = null, note = ${note}`,
-  kept: (note) => sql`note = ${note}`,
+const KEY_PATCHES: Readonly<Record<KeyChange, (note: string) => KeyPatch>> = {
+  orphan: (note) => ({ state: "orphan", step: null, note }),
+  verified: () => ({ step: "verified" }),
+  discarded: (note) => ({ state: "draining", step: null, draining_since: NOW, due_for_removal_at: NOW, note }),
+  "due-for-removal": (note) => ({ due_for_removal_at: NOW, note }),
+  "in-use": (note) => ({ due_for_removal_at: null, note }),
+  kept: (note) => ({ note }),
   // Nobody needs the secret any more, so it is not kept, even sealed.
-  retired: (note) => sql`
-    state = 'retired', step = null, retired_at = clock_timestamp(), sealed = null, master_key = null, note = ${note}
-  `,
+  retired: (note) => ({ state: "retired", step: null, retired_at: NOW, sealed: null, master_key: null, note }),
 };
 
-type Sealed = { readonly secret: string; readonly masterKey: string };
-
-/** `sealed` is the sealed secret of a `stored` change. */
-async function applyChange(tx: Tx, job: RotationConfig, change: LedgerChange, note: string, sealed?: Sealed) {
+/** `sealed`: the columns of the sealed secret, for a `stored` change. */
+async function applyChange(tx: Tx, job: RotationConfig, change: LedgerChange, note: string, sealed?: KeyPatch) {
   switch (change.kind) {
     case "intent":
       await sql`
@@ -221,11 +218,12 @@ async function applyChange(tx: Tx, job: RotationConfig, change: LedgerChange, no
       `.execute(tx);
       return;
     case "not-created": {
-      const remove = sql`delete from usage_export.api_key where intent_id = ${change.intentId} and step = 'intent'`;
-      return requireOneRow(await remove.execute(tx), change.intentId);
+      const removed = tx.deleteFrom("usage_export.api_key").where("intent_id", "=", change.intentId);
+      const { numDeletedRows } = await removed.where("step", "=", "intent").executeTakeFirst();
+      return requireOneRow(numDeletedRows, change.intentId);
     }
     case "stored":
-      return updateKey(tx, change.intentId, createdKey(job, change.created, sealed), sql`step = 'intent'`);
+      return updateKey(tx, change.intentId, { ...createdKey(job, change.created), ...sealed }, "intent");
     case "delivered":
       await sql`
         insert into usage_export.key_delivery (rotation, sink, intent_id) values (${job.name}, ${change.sink}, ${change.intentId})
@@ -235,26 +233,25 @@ async function applyChange(tx: Tx, job: RotationConfig, change: LedgerChange, no
     case "active":
       return promote(tx, job.name, change.intentId, change.isRollback);
     case "found":
-      return updateKey(tx, change.intentId, sql`api_key_id = ${change.apiKeyId}, note = ${note}`);
+      return updateKey(tx, change.intentId, { api_key_id: change.apiKeyId, note });
     case "rollback":
-      return updateRotation(tx, job.name, sql`rollback_to = ${change.intentId}`);
+      return updateRotation(tx, job.name, { rollback_to: change.intentId });
     case "failed":
-      return updateRotation(tx, job.name, sql`failed_attempts = failed_attempts + 1, last_error = ${note}`);
+      return updateRotation(tx, job.name, { failed_attempts: sql<number>`failed_attempts + 1`, last_error: note });
     case "recovered":
-      return updateRotation(tx, job.name, sql`failed_attempts = 0, last_error = null`);
+      return updateRotation(tx, job.name, { failed_attempts: 0, last_error: null });
     default:
-      return updateKey(tx, change.intentId, KEY_CHANGES[change.kind](note));
+      return updateKey(tx, change.intentId, KEY_PATCHES[change.kind](note));
   }
 }
 
-function createdKey({ expiresInDays }: RotationConfig, { apiKeyId, scopes, created }: NewKey, sealed?: Sealed) {
-  // It expires so long after the request, which is before the create, so that the time is never later than the service's own.
-  return sql`
-    step = 'stored', api_key_id = ${apiKeyId}, created_at = ${created ?? null},
-    scopes_granted = ${scopes.map((scope) => storableText(scope))}::text[],
-    expires_at = requested_at + make_interval(days => ${expiresInDays ?? null}::integer),
-    sealed = ${sealed?.secret ?? null}, master_key = ${sealed?.masterKey ?? null}
-  `;
+function createdKey({ expiresInDays }: RotationConfig, { apiKeyId, scopes, created }: NewKey): KeyPatch {
+  return {
+    ...{ step: "stored", api_key_id: apiKeyId, created_at: created },
+    scopes_granted: scopes.map((scope) => storableText(scope)),
+    // Counted from the request, which is before the create, so that this time is never later than the service's own.
+    expires_at: expiresInDays === undefined ? null : sql<Date>`requested_at + make_interval(days => ${expiresInDays})`,
+  };
 }
 
 /** One transaction replaces the active key: readers never see two active keys, or none. */
@@ -263,25 +260,27 @@ async function promote(tx: Tx, rotation: string, intentId: string, isRollback: b
     update usage_export.api_key set state = 'draining', draining_since = clock_timestamp()
     where rotation = ${rotation} and state = 'active'
   `.execute(tx);
-  const active = sql`
-    state = 'active', step = null, active_since = clock_timestamp(), rollback_at = case when ${isRollback} then clock_timestamp() end,
-    draining_since = null, due_for_removal_at = null, note = null
-  `;
-  await updateKey(tx, intentId, active);
-  await updateRotation(tx, rotation, sql`failed_attempts = 0, last_error = null, rollback_to = null`);
+  await updateKey(tx, intentId, {
+    ...{ state: "active", step: null, active_since: NOW, rollback_at: isRollback ? NOW : null },
+    ...{ draining_since: null, due_for_removal_at: null, note: null },
+  });
+  await updateRotation(tx, rotation, { failed_attempts: 0, last_error: null, rollback_to: null });
 }
 
-async function updateKey(tx: Tx, intentId: string, changes: Assignments, condition = sql`true`): Promise<void> {
-  const update = sql`update usage_export.api_key set ${changes} where intent_id = ${intentId} and ${condition}`;
-  requireOneRow(await update.execute(tx), intentId);
+/** With `step`, only a key at that step is updated. */
+async function updateKey(tx: Tx, intentId: string, patch: KeyPatch, step?: "intent"): Promise<void> {
+  let update = tx.updateTable("usage_export.api_key").set(patch).where("intent_id", "=", intentId);
+  if (step) update = update.where("step", "=", step);
+  const { numUpdatedRows } = await update.executeTakeFirst();
+  requireOneRow(numUpdatedRows, intentId);
 }
 
-async function updateRotation(tx: Tx, name: string, changes: Assignments): Promise<void> {
-  await sql`update usage_export.rotation set ${changes} where name = ${name}`.execute(tx);
+async function updateRotation(tx: Tx, name: string, patch: UpdateObject<Tables, "usage_export.rotation">) {
+  await tx.updateTable("usage_export.rotation").set(patch).where("name", "=", name).execute();
 }
 
-function requireOneRow({ numAffectedRows }: QueryResult<unknown>, intentId: string): void {
-  if (numAffectedRows === 1n) return;
+function requireOneRow(rows: bigint, intentId: string): void {
+  if (rows === 1n) return;
   throw new AppError("database", `the ledger has no key ${intentId} in the state that this change is for`);
 }
 

@@ -1,10 +1,10 @@
 // Reads the sealed secrets of keys. ledger.ts writes them.
 
-import { type RawBuilder, sql } from "kysely";
+import { sql } from "kysely";
 import { type MasterKeys, readMasterKeys, requireMasterKeys } from "../../keys/seal.ts";
 import type { Environment } from "../../proxy.ts";
 import type { Database } from "../connection/database.ts";
-import { execute } from "../connection/transaction.ts";
+import { execute, inTransaction, type Tx } from "../connection/transaction.ts";
 
 export type SealedKey = {
   readonly intentId: string;
@@ -17,28 +17,34 @@ export type SealedKey = {
 
 /** The active key, then the draining ones, newest first. Left out are keys never taken into use, and keys made for another project. */
 export async function usableKeys(db: Database, rotation: string, projectId: string): Promise<readonly SealedKey[]> {
-  const isUsable = sql`state in ('active', 'draining') and active_since is not null`;
-  return selectSealed(
-    db,
-    sql`rotation = ${rotation} and project_id = ${projectId} and ${isUsable} order by state, active_since desc`,
+  return inTransaction(db, (tx) =>
+    selectSealed(tx)
+      .where("rotation", "=", rotation)
+      .where("project_id", "=", projectId)
+      .where("state", "in", ["active", "draining"])
+      .where("active_since", "is not", null)
+      .orderBy("state")
+      .orderBy("active_since", "desc")
+      .execute(),
   );
 }
 
 export async function sealedKey(db: Database, intentId: string): Promise<SealedKey | undefined> {
-  return (await selectSealed(db, sql`intent_id = ${intentId}`))[0];
+  return inTransaction(db, (tx) => selectSealed(tx).where("intent_id", "=", intentId).executeTakeFirst());
 }
 
 /** Keys that are sealed with another master key than this one. */
 export async function sealedWithOtherMasterKey(db: Database, masterKey: string): Promise<readonly SealedKey[]> {
-  return selectSealed(db, sql`master_key <> ${masterKey}`);
+  return inTransaction(db, (tx) => selectSealed(tx).where("master_key", "<>", masterKey).execute());
 }
 
-async function selectSealed(db: Database, condition: RawBuilder<unknown>): Promise<readonly SealedKey[]> {
-  const select = sql<SealedKey>`
-    select intent_id as "intentId", rotation, api_key_id as "apiKeyId", sealed, master_key as "masterKey"
-    from usage_export.api_key where api_key_id is not null and sealed is not null and ${condition}
-  `;
-  return (await execute(db, select)).rows;
+function selectSealed(tx: Tx) {
+  return tx
+    .selectFrom("usage_export.api_key")
+    .select(["intent_id as intentId", "rotation", "api_key_id as apiKeyId", "sealed", "master_key as masterKey"])
+    .where("api_key_id", "is not", null)
+    .where("sealed", "is not", null)
+    .$narrowType<{ apiKeyId: string; sealed: string }>();
 }
 
 /** The master keys of the environment. Throws `config` if a key in the ledger is sealed with another one. */

@@ -182,9 +182,8 @@ export async function extendDueByAnswer(tx: Tx, seriesId: number, days: readonly
   const newestOver = end < dayOf(newest.askedAt) ? end : addDays(end, -1);
   const through = newestOver < yesterday ? newestOver : yesterday;
   await extendDue(tx, [seriesId], { first: start, oldestWindow: { start, end }, through });
-  await sql`
-    update usage_export.series set undated_since = null where series_id = ${seriesId} and undated_since is not null
-  `.execute(tx);
+  const series = tx.updateTable("usage_export.series").where("series_id", "=", seriesId);
+  await series.set({ undated_since: null }).where("undated_since", "is not", null).execute();
   await deleteUndatedFailures(tx, [seriesId], end);
 }
 

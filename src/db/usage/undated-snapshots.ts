@@ -63,15 +63,17 @@ export async function writeSnapshots(tx: Tx, decided: readonly DecidedSnapshot[]
       return { ...one, snapshotNo, contentNo };
     });
   if (written.length === 0) return;
-  const snapshots = written.map(
-    ({ seriesId, snapshotNo, contentNo, fetchNo, runId, contentHash, rowCount }) =>
-      sql`(${seriesId}, ${snapshotNo}, ${contentNo}, ${fetchNo}, ${runId}, ${takenAt}, ${contentHash}, ${rowCount})`,
-  );
-  await sql`
-    insert into usage_export.undated_snapshot
-      (series_id, snapshot_no, content_no, fetch_no, run_id, taken_at, content_hash, rows)
-    values ${sql.join(snapshots)}
-  `.execute(tx);
+  const snapshots = written.map(({ seriesId, snapshotNo, contentNo, fetchNo, runId, contentHash, rowCount }) => ({
+    series_id: seriesId,
+    snapshot_no: snapshotNo,
+    content_no: contentNo,
+    fetch_no: String(fetchNo),
+    run_id: runId,
+    taken_at: takenAt,
+    content_hash: contentHash,
+    rows: rowCount,
+  }));
+  await tx.insertInto("usage_export.undated_snapshot").values(snapshots).execute();
   const changed = written.filter(({ decision, rowCount }) => decision === "replace" && rowCount > 0);
   if (changed.length > 0) {
     await sql`

@@ -3,7 +3,6 @@
 
 import { chmod, readFile, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
-import { sql } from "kysely";
 import { expect } from "vitest";
 import { type RotationContext, rotationTest } from "./rotation-context.ts";
 
@@ -40,8 +39,8 @@ test("a sink that fails three times and then works gets the one key that was mad
     expect(status).toBe(1);
     expect(stdout).toContain("ended with 1");
     expect(await context.ledgerRows()).toMatchObject([{ state: "active" }, { state: "pending", step: "verified" }]);
-    const delivered = await sql`select sink from usage_export.key_delivery`.execute(context.db);
-    expect(delivered.rows).toMatchObject([{ sink: expect.stringMatching(/^file /) }]);
+    const delivered = await context.db.selectFrom("usage_export.key_delivery").select("sink").execute();
+    expect(delivered).toMatchObject([{ sink: expect.stringMatching(/^file /) }]);
     expect(works(context)).toBe(true);
   }
   expect(await context.run(["rotate"])).toMatchObject({ status: 0 });

@@ -73,9 +73,11 @@ test("an export with a refused key falls back once, with an alert until there is
   expect(readBy.length).toBeLessThanOrEqual(GROUPINGS.length + 4);
   const alert = `the service refused ${current}, the key in use; ${old} was used in its place`;
   expect(stderr.match(/fell back to the previous key/g)).toHaveLength(1);
-  const { rows } = await sql`select reason, actor from usage_export.key_event where event = 'fallback'`.execute(
-    context.db,
-  );
+  const rows = await context.db
+    .selectFrom("usage_export.key_event")
+    .select(["reason", "actor"])
+    .where("event", "=", "fallback")
+    .execute();
   expect(rows).toEqual([{ reason: alert, actor: expect.stringContaining(" on ") }]);
   for (const command of ["status", "keys"]) expect((await context.run([command])).stdout).toContain(alert);
   expect(await context.run(["status"])).toMatchObject({ status: 1 });

@@ -79,11 +79,8 @@ async function ledger({ db }: RotationContext) {
 
 /** How each project of the runs so far ended. */
 async function ended({ db }: RotationContext) {
-  const { rows } = await sql<{ text: string }>`
-    select concat(project_id, ' ', case when finished_at is not null and error is null then 'ok' else 'failed' end) as text
-    from usage_export.run_project order by project_id
-  `.execute(db);
-  return rows.map(({ text }) => text);
+  const rows = await db.selectFrom("usage_export.run_project").selectAll().orderBy("project_id").execute();
+  return rows.map((row) => `${row.project_id} ${row.finished_at && row.error === null ? "ok" : "failed"}`);
 }
 
 test("workers make one key for each project that is due at one moment, in one run", async ({ context }) => {

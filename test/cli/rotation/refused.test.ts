@@ -1,7 +1,6 @@
 // What keeps a rotation from making a key, or a key from being used. In each case the current key stays.
 
 import { existsSync } from "node:fs";
-import { sql } from "kysely";
 import { expect } from "vitest";
 import { type RotationContext, rotationTest } from "./rotation-context.ts";
 
@@ -11,10 +10,8 @@ const limitedTest = await rotationTest({ scopes: ["usage:read", "project:read", 
 const postsOf = ({ proxy }: RotationContext) => proxy.creates.length;
 
 async function failuresOf({ db }: RotationContext): Promise<number | undefined> {
-  const { rows } = await sql<{
-    failures: number;
-  }>`select failed_attempts as failures from usage_export.rotation`.execute(db);
-  return rows[0]?.failures;
+  const row = await db.selectFrom("usage_export.rotation").select("failed_attempts").executeTakeFirst();
+  return row?.failed_attempts;
 }
 
 test("without a first key the error says where to create one, and the service is not called", async ({ context }) => {
@@ -152,11 +149,11 @@ test("after five failed attempts nothing is created until a person asks for it",
 
 test("a process that dies at every create makes no more than five keys", async ({ context }) => {
   // The state that a process leaves if it dies between recording the intent and getting the answer.
-  await sql`insert into usage_export.rotation (name, failed_attempts) values ('exporter', 4)`.execute(context.db);
-  await sql`
-    insert into usage_export.api_key (intent_id, rotation, project_id, project, comment, scopes_asked, state, step)
-    values ('ue-0', 'exporter', 'project-1', 'production', 'usage exporter [ue-0]', '{member}', 'pending', 'intent')
-  `.execute(context.db);
+  await context.db.insertInto("usage_export.rotation").values({ name: "exporter", failed_attempts: 4 }).execute();
+  const intent = { intent_id: "ue-0", rotation: "exporter", project_id: "project-1", project: "production" } as const;
+  const asked = { comment: "usage exporter [ue-0]", scopes_asked: ["member"] };
+  const values = { ...intent, ...asked, state: "pending", step: "intent" } as const;
+  await context.db.insertInto("usage_export.api_key").values(values).execute();
   expect(await context.run(["rotate"])).toMatchObject({
     status: 1,
     stdout: expect.stringContaining("needs attention: 5 attempts failed"),

@@ -1,6 +1,5 @@
 // When a replaced key is due for removal, kept or deleted.
 
-import { sql } from "kysely";
 import { expect } from "vitest";
 import type { UsageSource } from "../../../src/emulator/usage.ts";
 import type { FaultPlan } from "../../support/emulator.ts";
@@ -144,10 +143,12 @@ test("with retire delete a due key is deleted at the service, and its secret for
   expect(await context.run(["rotate"])).toMatchObject({ ...OK, stdout: says });
   expect(context.emulator.secretWorks(oldSecret)).toBe(false);
   expect(context.emulator.secretWorks(context.sinkSecret())).toBe(true);
-  const { rows } = await sql`
-    select state, sealed, master_key from usage_export.api_key where api_key_id = ${old}
-  `.execute(context.db);
-  expect(rows).toEqual([{ state: "retired", sealed: null, master_key: null }]);
+  const row = await context.db
+    .selectFrom("usage_export.api_key")
+    .select(["state", "sealed", "master_key"])
+    .where("api_key_id", "=", old)
+    .executeTakeFirst();
+  expect(row).toEqual({ state: "retired", sealed: null, master_key: null });
   expect((await context.events()).slice(-2)).toEqual(["due-for-removal", "retired"]);
 });
 

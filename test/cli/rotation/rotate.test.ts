@@ -1,5 +1,4 @@
 import { statSync } from "node:fs";
-import { sql } from "kysely";
 import { expect } from "vitest";
 import { rotationTest } from "./rotation-context.ts";
 
@@ -76,7 +75,7 @@ test("a self-hosted key is made with its two products and without tags", async (
   await context.configure({ scopes });
   expect(await context.run(["rotate"])).toMatchObject({ status: 0 });
   expect(context.proxy.creates).toEqual([{ comment: expect.any(String), scopes }]);
-  const { rows } = await sql`select scopes_granted from usage_export.api_key`.execute(context.db);
+  const rows = await context.db.selectFrom("usage_export.api_key").select("scopes_granted").execute();
   expect(rows).toEqual([{ scopes_granted: ["member", "self-hosted:product:api", "self-hosted:product:engine"] }]);
 });
 
@@ -95,9 +94,9 @@ test("a key that is to expire is requested with its time to live", async ({ cont
   expect(await context.run(["rotate"])).toMatchObject({ status: 0 });
   expect(context.proxy.creates).toMatchObject([{ time_to_live_in_seconds: 40 * 24 * 60 * 60 }]);
   expect(context.proxy.creates[0]).not.toHaveProperty("expiration_date");
-  const { rows } = await sql<{ at: Date }>`select expires_at as at from usage_export.api_key`.execute(context.db);
+  const row = await context.db.selectFrom("usage_export.api_key").select("expires_at").executeTakeFirst();
   const made = context.emulator.keys().find(({ origin }) => origin === "created");
-  const earlyMs = Number(made?.expiresAt) - Number(rows[0]?.at);
+  const earlyMs = Number(made?.expiresAt) - Number(row?.expires_at);
   expect(earlyMs).toBeGreaterThanOrEqual(0);
   expect(earlyMs).toBeLessThan(60_000);
 });
@@ -140,8 +139,8 @@ test("rewrap seals every key with the new master key, while the old one is still
   await context.prepare();
   await context.prepare("--now");
   const secret = context.sinkSecret();
-  const sealed = async () =>
-    (await sql`select sealed from usage_export.api_key order by requested_at limit 1`.execute(context.db)).rows;
+  const sealed = () =>
+    context.db.selectFrom("usage_export.api_key").select("sealed").orderBy("requested_at").executeTakeFirst();
   const before = await sealed();
   const onlyNext = { USAGE_EXPORT_MASTER_KEY: context.newMasterKey() };
   const both = { ...onlyNext, USAGE_EXPORT_MASTER_KEY_PREVIOUS: context.masterKey };

@@ -4,7 +4,6 @@
 import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";
-import { sql } from "kysely";
 import { afterAll, test as base } from "vitest";
 import { type Database, openPostgres } from "../../../src/db/connection/database.ts";
 import { type DecideFault, PASS } from "../../faults/fault-decision.ts";
@@ -174,14 +173,13 @@ async function startHttpProxy(targetUrl: string, decideFault: DecideFault, secre
 
 /** All keys, the oldest first, including retired ones. */
 export async function ledgerRows(db: Database) {
-  type Row = Readonly<Record<"intent_id" | "state", string> & Record<"api_key_id" | "step" | "note", string | null>>;
-  const read = sql<Row>`select intent_id, api_key_id, state, step, note from usage_export.api_key order by requested_at`;
-  return (await read.execute(db)).rows;
+  return db
+    .selectFrom("usage_export.api_key")
+    .select(["intent_id", "api_key_id", "state", "step", "note"])
+    .orderBy("requested_at")
+    .execute();
 }
 
 export async function keyEvents(db: Database) {
-  const read = sql<{ intent_id: string | null; event: string }>`
-    select intent_id, event from usage_export.key_event order by event_id
-  `;
-  return (await read.execute(db)).rows;
+  return db.selectFrom("usage_export.key_event").select(["intent_id", "event"]).orderBy("event_id").execute();
 }

@@ -7,6 +7,7 @@ import type { Database } from "../../../src/db/connection/database.ts";
 import { isConnectionError } from "../../../src/db/connection/errors.ts";
 import { poolWithTimeouts, statementTimeoutMs, withStatementTimeout } from "../../../src/db/connection/timeouts.ts";
 import { inTransaction, withRetries } from "../../../src/db/connection/transaction.ts";
+import type { Tables } from "../../../src/db/schema.ts";
 import { type DecideFault, type FaultEvent, PASS } from "../../faults/fault-decision.ts";
 import { startPostgresFront } from "../../faults/postgres-front.ts";
 import { testDatabase } from "../../support/database.ts";
@@ -22,7 +23,7 @@ async function open(decideFault: DecideFault, statementMs = () => 300, giveUp?: 
   const pool = new pg.Pool({ connectionString: front.url, max: 1 });
   pool.on("connect", (client) => client.on("error", () => {}));
   const limited = poolWithTimeouts(pool, statementMs, giveUp);
-  const db: Database = new Kysely({ dialect: new PostgresDialect({ pool: limited }) });
+  const db: Database = new Kysely<Tables>({ dialect: new PostgresDialect({ pool: limited }) });
   onTestFinished(async () => {
     await db.destroy();
     await front[Symbol.asyncDispose]();

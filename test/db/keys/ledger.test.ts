@@ -27,10 +27,7 @@ async function keyOf(rotation: Writer, intentId: string): Promise<LedgerKey | un
 }
 
 async function rowOf(intentId: string) {
-  const { rows } = await sql<Readonly<Record<string, unknown>>>`
-    select * from usage_export.api_key where intent_id = ${intentId}
-  `.execute(db);
-  return rows[0];
+  return db.selectFrom("usage_export.api_key").selectAll().where("intent_id", "=", intentId).executeTakeFirst();
 }
 
 const eventsOf = ({ job }: Writer) =>
