@@ -116,12 +116,8 @@ function coversSameUsage(a: Price, b: Price): boolean {
     const [one, other] = [a[dimension], b[dimension]];
     return one === undefined || other === undefined || one === other;
   });
-  return a.metric === b.metric && isCompatible && sharesModels(a.model, b.model);
-}
-
-function sharesModels(a: string, b: string): boolean {
-  const [one, other] = [beginningOf(a), beginningOf(b)];
-  return one.startsWith(other) || other.startsWith(one);
+  const [one, other] = [beginningOf(a.model), beginningOf(b.model)];
+  return a.metric === b.metric && isCompatible && (one.startsWith(other) || other.startsWith(one));
 }
 
 /** The end of a whole name is marked, so that the name is the beginning of no other name. */
