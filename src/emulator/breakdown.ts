@@ -12,28 +12,10 @@ import {
   uuidFrom,
 } from "./usage.ts";
 
-type BreakdownQuery = ReturnType<typeof parseQuery>;
-
 /**
- * Reads the parameters by the names of a dialect. Nothing is refused: an unknown grouping is left out, and an unknown feature narrows nothing.
- * Usage has one grouping, billing several.
+ * One row for each group of the day. In `grouping`, dimensions that were not asked for are null. Sets that differ only in order are one group.
+ * The parameters have the names of the dialect. An unknown grouping is left out. Usage has one grouping, billing several.
  */
-function parseQuery(parameters: URLSearchParams, source: Source, dialect: Dialect) {
-  const asked = parameters.getAll("grouping").slice(0, source === "usage" ? 1 : undefined);
-  const features = source === "usage" ? FEATURES : [];
-  return {
-    groupings: DIMENSIONS_OF[source].filter((name) => asked.includes(groupingIn(dialect, name))),
-    /** A record matches if it has one of the values of each dimension. */
-    filters: DIMENSIONS_OF[source].flatMap((name) => {
-      const values = parameters.getAll(filterIn(dialect, name) ?? "");
-      return values.length > 0 ? [[name, values] as const] : [];
-    }),
-    featuresUsed: features.filter((name) => parameters.getAll(name).includes("true")),
-    featuresNotUsed: features.filter((name) => parameters.getAll(name).includes("false")),
-  };
-}
-
-/** One row for each group of the day. In `grouping`, dimensions that were not asked for are null. Sets that differ only in order are one group. */
 export function breakdownRows(
   records: readonly UsageRecord[],
   day: string,
@@ -41,15 +23,16 @@ export function breakdownRows(
   source: Source,
   dialect: Dialect,
 ): readonly object[] {
-  const query = parseQuery(parameters, source, dialect);
+  const asked = parameters.getAll("grouping").slice(0, source === "usage" ? 1 : undefined);
+  const groupings = DIMENSIONS_OF[source].filter((name) => asked.includes(groupingIn(dialect, name)));
   const all = source === "billing" ? records.map(billed) : records;
-  const matching = all.filter((record) => matches(record, query, dialect));
+  const matching = all.filter(matcherOf(parameters, source, dialect));
   const groups = Map.groupBy(matching, (record) =>
-    JSON.stringify(query.groupings.map((name) => sortedIfSet(record[name] ?? null))),
+    JSON.stringify(groupings.map((name) => sortedIfSet(record[name] ?? null))),
   );
   return [...groups.values()].map((group) => {
     const values = DIMENSIONS_OF[source].map((name) => {
-      const value = query.groupings.includes(name) ? (group[0]?.[name] ?? null) : null;
+      const value = groupings.includes(name) ? (group[0]?.[name] ?? null) : null;
       // `model` of dialect "interface" is a text if a request used one model; `models` of dialect "2026" is always a list.
       const isOneModel =
         name === "model" && dialect === "interface" && typeof value === "object" && value?.length === 1;
@@ -60,16 +43,26 @@ export function breakdownRows(
   });
 }
 
-/** Whether the record has one of the `featuresUsed`, none of the `featuresNotUsed`, and one of the values of each filter. */
-function matches(record: UsageRecord, query: BreakdownQuery, dialect: Dialect): boolean {
-  const features = record.feature_set ?? [];
-  if (query.featuresUsed.length > 0 && !query.featuresUsed.some((name) => features.includes(name))) return false;
-  if (query.featuresNotUsed.some((name) => features.includes(name))) return false;
-  return query.filters.every(([name, wanted]) => {
-    const values = valuesOf(record[name] ?? null);
-    // In dialect "2026" a model matches by its id only.
-    return values.some((value) => wanted.includes(name === "model" && dialect === "2026" ? modelId(value) : value));
-  });
+/**
+ * A record matches if it has one of the features that are "true", none that are "false", and one of the values of each dimension. Nothing is
+ * refused: an unknown feature narrows nothing.
+ */
+function matcherOf(parameters: URLSearchParams, source: Source, dialect: Dialect): (record: UsageRecord) => boolean {
+  const featuresThatAre = (value: string) =>
+    source === "usage" ? FEATURES.filter((name) => parameters.getAll(name).includes(value)) : [];
+  const [used, notUsed] = [featuresThatAre("true"), featuresThatAre("false")];
+  return (record) => {
+    const features = record.feature_set ?? [];
+    if (used.length > 0 && !used.some((name) => features.includes(name))) return false;
+    if (notUsed.some((name) => features.includes(name))) return false;
+    return DIMENSIONS_OF[source].every((name) => {
+      const wanted = parameters.getAll(filterIn(dialect, name) ?? "");
+      if (wanted.length === 0) return true;
+      // In dialect "2026" a model matches by its id only.
+      const sent = (value: string) => (name === "model" && dialect === "2026" ? modelId(value) : value);
+      return valuesOf(record[name] ?? null).some((value) => wanted.includes(sent(value)));
+    });
+  };
 }
 
 // The answers of Get Fields: what was used in a period and can be filtered by.
