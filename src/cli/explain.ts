@@ -4,13 +4,12 @@ import type { App } from "../app.ts";
 import { readByStatements } from "../db/connection/transaction.ts";
 import { AppError } from "../errors.ts";
 import type { Answer } from "../facts/answer.ts";
-import { type Change, type ChangeSplit, changes, costChanges, isKnown } from "../facts/changes.ts";
+import { type Change, type ChangePart, type ChangeSplit, changes, costChanges, isKnown } from "../facts/changes.ts";
 import type { AskedMetric, Split } from "../facts/question.ts";
 import type { Query } from "../facts/scope.ts";
 import { withDatabase } from "../open-database.ts";
-import { exactText, metricName, windowText } from "../show/format.ts";
-import { characterCount, truncatedName } from "../show/html.ts";
-import { changeSentences, groupName, partText } from "../show/sentences.ts";
+import { counted, exactText, metricName, windowText } from "../show/format.ts";
+import { changeSentences, groupName, nameText } from "../show/sentences.ts";
 import { comparedPeriod, type Day, dayOf, type Window } from "../usage/days.ts";
 import { groupingNoun } from "../usage/dimensions.ts";
 import type { UsageGrouping } from "../usage/series.ts";
@@ -84,50 +83,32 @@ function renderChange({ answer, splits, sentences }: Change & { readonly sentenc
   return `${sentences.join("\n")}\n${tables.join("")}`;
 }
 
-function renderTable({ question, total }: Answer, split: ChangeSplit): string {
-  const { grouping, parts } = split;
+/** The name stands last, so that names of any length and width leave the numbers in their columns. */
+function renderTable({ question, total }: Answer, { grouping, parts }: ChangeSplit): string {
   const { metric, currency } = question;
   const amounts = `${metricName(metric)}${currency === null ? "" : ` in ${currency}`}`;
-  const names = partNames(split);
-  const rows = parts.map((part, i) => {
-    const numbers = [exactText(part.before), exactText(part.after), signed(part.change)];
-    return [names[i] ?? "", ...numbers, part.status ?? ""];
-  });
+  const rows = parts.map((part) => [
+    ...[exactText(part.before), exactText(part.after), signed(part.change), part.status ?? ""],
+    partName(grouping, part, parts),
+  ]);
   return textTable([
-    [`${amounts} by ${groupingNoun(grouping)}`, "before", "after", "change", ""],
+    ["before", "after", "change", "", `${amounts} by ${groupingNoun(grouping)}`],
     ...rows,
-    ["total", exactText(total?.before ?? "–"), exactText(total?.amount ?? "–"), signed(total?.change), ""],
+    [exactText(total?.before ?? "–"), exactText(total?.amount ?? "–"), signed(total?.change), "", "total"],
   ]);
 }
 
-const NAME_COLUMNS = 40;
-/** Only for names that have the same beginning. */
-const LONG_NAME_COLUMNS = 200;
+const NAME_LENGTH_MAX = 200;
 
-/** The name of each part. Groups whose shortened names are equal get longer names. */
-function partNames({ grouping, parts }: ChangeSplit): readonly string[] {
-  const names = parts.map((part) => groupName(grouping, part, parts));
-  const short = names.map((name) => truncatedName(name, NAME_COLUMNS));
-  return parts.map((part, i) => {
-    if (part.part === "others") return partText(part);
-    if (part.part !== "group") return `(${partText(part)})`;
-    const name = short[i] ?? "";
-    const isUnique = short.indexOf(name) === short.lastIndexOf(name);
-    return (isUnique ? name : truncatedName(names[i] ?? "", LONG_NAME_COLUMNS)) || "(blank)";
-  });
+function partName(grouping: string, part: ChangePart, among: readonly ChangePart[]): string {
+  if (part.part === "others") return counted(part.groups, "other");
+  return part.part === "group" ? nameText(groupName(grouping, part, among), NAME_LENGTH_MAX) : `(${part.part})`;
 }
 
-/** The first and the last column are texts, the others numbers. */
 function textTable(rows: readonly (readonly string[])[]): string {
-  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => characterCount(row[column] ?? ""))));
-  const lines = rows.map((row) => {
-    const cells = row.map((cell, column) => {
-      const space = " ".repeat((widths[column] ?? 0) - characterCount(cell));
-      return column === 0 || column === row.length - 1 ? cell + space : space + cell;
-    });
-    return `${cells.join("  ").trimEnd()}\n`;
-  });
-  return lines.join("");
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
+  const lines = rows.map((row) => row.map((cell, i) => (i < row.length - 1 ? cell.padStart(widths[i] ?? 0) : cell)));
+  return lines.map((cells) => `${cells.join("  ")}\n`).join("");
 }
 
 function signed(amount: string | null | undefined): string {

@@ -1,7 +1,7 @@
 // HTML in which a text can't become markup: every value is escaped unless it is HTML already. Also tables, and names from outside
 // (of models, tags, projects). Pure.
 
-import { escapeHtml } from "../text.ts";
+import { escapeHtml, toPrintableLine, truncate } from "../text.ts";
 import { groupingNoun, isSet } from "../usage/dimensions.ts";
 
 /** Safe to insert into the content of other HTML. */
@@ -157,29 +157,7 @@ function membersOf(grouping: string, group: string | null): readonly (string | n
   }
 }
 
-let segmenter: Intl.Segmenter | undefined;
-
-/** Splits a text into what a reader takes for characters. The segmenter is made when it is first used: that takes milliseconds. */
-function graphemes(text: string): readonly string[] {
-  segmenter ??= new Intl.Segmenter("en", { granularity: "grapheme" });
-  return Array.from(segmenter.segment(text), ({ segment }) => segment);
-}
-
-/** The name on one line, without characters that turn the text around. A longer one is cut between characters and ends with an ellipsis. */
-export function truncatedName(name: string, charactersMax: number): string {
-  const line = name
-    .replaceAll(/\p{Bidi_Control}/gu, "")
-    .replaceAll(/[\s\p{Cc}]+/gu, " ")
-    .replaceAll(/\p{Cs}/gu, "\ufffd")
-    .trim();
-  const characters = graphemes(line);
-  if (characters.length <= charactersMax) return line;
-  return `${characters
-    .slice(0, charactersMax - 1)
-    .join("")
-    .trimEnd()}…`;
-}
-
-export function characterCount(text: string): number {
-  return graphemes(text).length;
+/** The name on one line, without characters that turn the text around, and at most so long. */
+export function truncatedName(name: string, lengthMax: number): string {
+  return truncate(toPrintableLine(name), lengthMax);
 }

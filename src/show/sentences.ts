@@ -237,16 +237,16 @@ export function lackingSentences(lacking: Answer["lacking"]): readonly string[] 
 }
 
 const PROJECTS_NAMED_MAX = 5;
-const NAME_CHARACTERS_MAX = 40;
+const NAME_LENGTH_MAX = 40;
 
 /** The name for a sentence: on one line, short, and without characters that turn the text around. */
-function nameText(name: string): string {
-  return truncatedName(name, NAME_CHARACTERS_MAX) || "(blank)";
+export function nameText(name: string, lengthMax: number = NAME_LENGTH_MAX): string {
+  return truncatedName(name, lengthMax) || "(blank)";
 }
 
 /** "a, b and 3 more": `count` is the number of all names. */
 export function namesText(names: readonly string[], count: number): string {
-  return `${names.map(nameText).join(", ")}${count > names.length ? ` and ${count - names.length} more` : ""}`;
+  return `${names.map((one) => nameText(one)).join(", ")}${count > names.length ? ` and ${count - names.length} more` : ""}`;
 }
 
 function headline(answer: Answer): string {
@@ -317,9 +317,4 @@ function contributors(measure: Measure, { grouping, parts }: ChangeSplit): strin
 /** The name of a group in plain text. Groups with one label are told apart. */
 export function groupName(grouping: string, part: ChangePart, among: readonly ChangePart[]): string {
   return part.label === null && part.group === null ? "(no value)" : nameOf(grouping, part, among);
-}
-
-/** The name of a part that is no group. */
-export function partText({ part, groups }: Pick<ChangePart, "part" | "groups">): string {
-  return part === "others" ? counted(groups, "other") : part;
 }

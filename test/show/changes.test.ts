@@ -8,7 +8,6 @@ import {
   changeSentences,
   lackingSentences,
   namesText,
-  partText,
   reasonSentences,
   whyNotCompared,
 } from "../../src/show/sentences.ts";
@@ -76,7 +75,6 @@ test("the three largest parts of a change are named, without those that did not 
     "By tags: batch, night +3 hours; no tags +2 hours.",
     "By tags it can't be split: 1 day was not read by it.",
   ]);
-  expect(parts.slice(1, 3).map(partText)).toEqual(["group", "3 others"]);
 });
 
 test("API keys with one comment are told apart among the reasons", () => {
