@@ -1,18 +1,17 @@
 // Facts in plain words: what matters most, for the overview, the report file and a notification; why usage or cost rose or fell; and what amounts
 // lack. Pure.
 
-import { type Answer, askedPeriods, comparedWindow } from "../facts/answer.ts";
+import { type Answer, askedPeriods } from "../facts/answer.ts";
 import type { Change, ChangePart, ChangeSplit } from "../facts/changes.ts";
 import type { Forecast, Overview } from "../facts/overview.ts";
 import { present } from "../text.ts";
-import { addDays, type Day, dayCount } from "../usage/days.ts";
+import type { Day } from "../usage/days.ts";
 import { groupingNoun } from "../usage/dimensions.ts";
 import type { BudgetUse } from "../usage/money.ts";
 import { nameOf, shortGroupName } from "./answer-chart.ts";
 import {
   changeText,
   counted,
-  dayLabel,
   daysText,
   estimateText,
   isZero,
@@ -30,9 +29,14 @@ import { truncatedName } from "./html.ts";
 /** `trouble` is why nothing new comes in, if that is the case. It comes first, as every number after it is older or too low. */
 export function sentences(data: Overview, budgets: readonly BudgetUse[], trouble: string | undefined): string[] {
   if (isNew(data)) return ["There are no numbers yet."];
-  const lacking = trouble ?? lackingSentence(data.cost ?? data.total);
-  const whole = data.monthSoFar ? monthSentence(data.monthSoFar, budgets) : periodSentence(data);
-  return present([lacking, whole, changeSentence(data)]);
+  const main = data.cost ?? data.total;
+  const isChange = main.compared && main.total?.amount != null;
+  return present([
+    trouble ?? lackingSentence(main),
+    data.monthSoFar ? monthSentence(data.monthSoFar, budgets) : !isChange && periodSentence(main),
+    isChange && headline(main),
+    isChange && driversSentence(main, data.splits),
+  ]);
 }
 
 /** Whether nothing was ever exported. */
@@ -70,27 +74,19 @@ export function hasTooLowNumbers({ lacking, days, groups, otherByDay }: Answer):
 
 /** "The numbers of Nov 20 – 22, 2026 are too low: not all of it could be read." */
 function lackingSentence(answer: Answer): string | undefined {
-  const { lacking, days } = answer;
-  const { incompleteDays, unreadDays } = lacking;
-  const lackingDays = [...incompleteDays, ...unreadDays];
-  const [first, last] = [lackingDays[0], lackingDays.at(-1)];
-  if (first === undefined || last === undefined) return undefined;
-  if (lackingDays.length === days.length && incompleteDays.length === 0) return "None of these days was read.";
-  const which = daysText(lackingDays);
+  const { incompleteDays, unreadDays } = answer.lacking;
+  const which = daysText([...incompleteDays, ...unreadDays]);
   if (incompleteDays.length > 0) {
     return hasTooLowNumbers(answer)
       ? `The numbers of ${which} are too low: not all of it could be read.`
       : `There are no numbers for ${which}, which could not be read.`;
   }
-  const isStretch = dayCount({ start: first, end: last }) === lackingDays.length;
-  if (isStretch && first === days[0]?.day)
-    return `The numbers begin on ${dayLabel(addDays(last, 1))}: the days before were not read.`;
-  if (isStretch && last === days.at(-1)?.day)
-    return `The numbers end on ${dayLabel(addDays(first, -1))}: the days after were not read yet.`;
-  return `Not in the numbers: ${which}, which ${lackingDays.length === 1 ? "was" : "were"} not read.`;
+  if (unreadDays.length === answer.days.length) return "None of these days was read.";
+  const were = unreadDays.length === 1 ? "was" : "were";
+  return unreadDays.length === 0 ? undefined : `Not in the numbers: ${which}, which ${were} not read.`;
 }
 
-/** "November: $165,519 so far, heading for $239,000 ($232,000 to $246,000), 4.1 times the budget." */
+/** "November: $165,519 so far, heading for $239,000 ($232,000 to $246,000), 412% of the budget of $58,000." */
 function monthSentence(monthSoFar: NonNullable<Overview["monthSoFar"]>, budgets: readonly BudgetUse[]) {
   const { question, total } = monthSoFar.answer;
   const amount = total?.amount ?? null;
@@ -124,56 +120,37 @@ function monthForecast({ answer, forecast }: NonNullable<Overview["monthSoFar"]>
   return { budget, forecast: { forecast: amount, low: forecastLow ?? amount, high: forecastHigh ?? amount } };
 }
 
-/** From this share on, the sentence says how many times the budget is used up. */
-const TIMES_FROM_PERCENT = 200;
-
 function budgetText({ amount, percent, forecastPercent }: BudgetUse, measure: Measure): string {
-  const share = Number(forecastPercent ?? percent ?? "0");
-  if (share >= TIMES_FROM_PERCENT) return `${(share / 100).toPrecision(2)} times the budget`;
-  return `${wholePercent(String(share))} of the budget of ${quantityText(amount, measure)}`;
+  return `${wholePercent(forecastPercent ?? percent ?? "0")} of the budget of ${quantityText(amount, measure)}`;
 }
 
-function periodSentence({ cost, total, period }: Overview): string | undefined {
-  const { question, total: sum } = cost ?? total;
-  if (!sum || sum.amount === null) return undefined;
-  return `${periodText(period)}: ${quantityText(sum.amount, question)}${question.metric === "estimated_cost" ? " (estimated)" : ""}.`;
+function periodSentence(answer: Answer): string | undefined {
+  const { question, total } = answer;
+  if (!total || total.amount === null) return undefined;
+  const amount = quantityText(total.amount, question);
+  return `${metricName(question.metric)} in ${periodText(askedPeriods(answer).period)}: ${amount}.`;
 }
 
+/** A smaller change has no cause worth a sentence: groups that rose and fell by far more may add up to it. */
 const STEADY_SHARE = 0.03;
 
-/** "The 28 days to Nov 25 cost $150, 34% more than Oct 1 – 28, 2026: Call Centre US caused half of the rise, mostly one API key, batch." */
-function changeSentence(data: Overview): string | undefined {
-  const main = data.cost ?? data.total;
-  const { question, total } = main;
-  const compared = comparedWindow(main);
-  if (!compared || !total?.change || !total.amount || !total.before || isZero(total.before)) return undefined;
-  const days = dayCount(data.period);
-  const subject = `${days === 1 ? "" : `The ${days} days to `}${dayLabel(data.period.end)}`;
-  const share = Number(total.change) / Math.abs(Number(total.before));
-  const verb = question.currency === null ? "had" : "cost";
-  const amount = quantityText(total.amount, question);
-  const before = periodText(compared);
-  if (Math.abs(share) < STEADY_SHARE) return `${subject} ${verb} ${amount}, about the same as ${before}.`;
-  const percent = changeText(total.amount, total.before).replace(/^[+-]/, "");
-  const isRise = share > 0;
-  const drivers = driversText(data, question.metric, total.change);
-  return `${subject} ${verb} ${amount}, ${percent} ${isRise ? "more" : "less"} than ${before}${drivers}.`;
-}
-
 /**
- * Names the group that caused the most of the change by the first split, such as a project. Adds the API key that caused the most, if that is
- * more than half as much.
+ * "Call Centre US caused 52% of the rise, mostly one API key, batch." Names the group that caused the most of the change by the first split, such
+ * as a project. Adds the API key that caused the most, if that is more than half as much.
  */
-function driversText({ splits }: Overview, metric: string, change: string): string {
+function driversSentence({ question, total }: Answer, splits: Overview["splits"]): string | undefined {
+  const change = Number(total?.change ?? "0");
+  if (Math.abs(change) <= STEADY_SHARE * Math.abs(Number(total?.before ?? "0"))) return undefined;
   const parts = splits
-    .filter(({ question, compared }) => question.metric === metric && compared && question.grouping !== "tags")
-    .flatMap((split) => driverOf(split, Number(change)) ?? []);
+    .filter((one) => one.question.metric === question.metric && one.compared && one.question.grouping !== "tags")
+    .flatMap((split) => driverOf(split, change) ?? []);
   const [first] = parts;
-  if (!first || first.share < 0.2) return "";
-  const noun = Number(change) > 0 ? "rise" : "fall";
+  if (!first || first.share < 0.2) return undefined;
+  const share = first.share > 1 ? "more than all" : wholePercent(String(first.share * 100));
   const key = parts.find(({ grouping }) => grouping === "accessor");
   const isOneKey = key !== undefined && key !== first && key.share > first.share / 2;
-  return `: ${first.name} caused ${shareText(first.share)} of the ${noun}${isOneKey ? `, mostly one ${groupingNoun("accessor")}, ${key.name}` : ""}`;
+  const mostly = isOneKey ? `, mostly one ${groupingNoun("accessor")}, ${key.name}` : "";
+  return `${first.name} caused ${share} of the ${change > 0 ? "rise" : "fall"}${mostly}.`;
 }
 
 /** The group with the largest share of the change; undefined if every group changed in the other direction. */
@@ -182,14 +159,6 @@ function driverOf({ groups, question }: Answer, change: number) {
   const [top] = ofChange.sort((a, b) => b.share - a.share);
   if (!top || top.share <= 0) return undefined;
   return { grouping: question.grouping, share: top.share, name: nameOf(question.grouping, top.group, groups) };
-}
-
-function shareText(share: number): string {
-  if (share > 1.05) return "more than all";
-  if (share > 0.95) return "nearly all";
-  if (share > 0.55) return "most";
-  if (share > 0.45) return "half";
-  return share > 0.3 ? "a third" : "a quarter";
 }
 
 // Why an amount changed, and what it lacks.
@@ -253,19 +222,19 @@ function headline(answer: Answer): string {
   const { question, total } = answer;
   const { period, before } = askedPeriods(answer);
   const title = metricName(question.metric);
-  const nowText = periodText(period);
-  const beforeText = periodText(before ?? period);
-  const amount = total?.amount ?? null;
-  if (!total || total.change === null || amount === null || total.before === null) {
-    const known = amount === null ? "" : `${title} in ${nowText}: ${quantityText(amount, question)}. `;
-    return `${known}${whyNotCompared(answer) ?? `Nothing is known of ${beforeText}.`}`;
+  if (!total || total.change === null || total.amount === null || total.before === null) {
+    const why = whyNotCompared(answer) ?? `Nothing is known of ${periodText(before ?? period)}.`;
+    return present([periodSentence(answer), why]).join(" ");
   }
+  // The year is said once.
+  const nowText = periodText(period);
+  const beforeText = periodText(before ?? period).replace(`, ${period.end.slice(0, 4)}`, "");
   if (isZero(total.change))
-    return `${title} did not change: ${quantityText(amount, question)} in ${nowText} as in ${beforeText}.`;
+    return `${title} did not change: ${quantityText(total.amount, question)} in ${nowText} as in ${beforeText}.`;
   const verb = total.change.startsWith("-") ? "fell" : "rose";
-  const percent = changeText(amount, total.before);
+  const percent = changeText(total.amount, total.before);
   const by = /%$/.test(percent) ? ` by ${percent.replace(/^[+-]/, "")}` : "";
-  return `${title} ${verb}${by}, from ${quantityText(total.before, question)} (${beforeText}) to ${quantityText(amount, question)} (${nowText}).`;
+  return `${title} ${verb}${by}, from ${quantityText(total.before, question)} (${beforeText}) to ${quantityText(total.amount, question)} (${nowText}).`;
 }
 
 /**

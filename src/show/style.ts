@@ -114,7 +114,7 @@ main>:first-child,:is(.third,.quarter,.two-thirds){padding-top:.5rem}
 .two-thirds{grid-column:span 8}
 .title{justify-content:space-between;margin:0 0 .35rem}
 .title h2{margin:0}
-.title a{font-size:.9rem}
+.title a,.sentence+p{font-size:.9rem}
 .title .choices a{min-height:0;padding-block:0}
 :is(.third,.quarter,.two-thirds) :is(.title,details){margin-block:0}
 .two-thirds .title:has(.choices){margin-bottom:.25rem}

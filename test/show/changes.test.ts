@@ -16,14 +16,17 @@ import { makeBudgetUse } from "../health/sample-health-state.ts";
 
 const PERIODS = { now: "Feb 10 – Mar 9, 2026", before: "Jan 13 – Feb 9, 2026" };
 
+/** In a sentence that has the year already. */
+const BEFORE = "Jan 13 – Feb 9";
+
 const headline = (parts: Parameters<typeof makeAnswer>[0]) =>
   changeSentences({ answer: makeAnswer(parts), splits: [] })[0];
 
 test.each([
-  ["110", "100", "10", `Hours rose by 10%, from 100 hours (${PERIODS.before}) to 110 hours (${PERIODS.now}).`],
-  ["50", "100", "-50", `Hours fell by 50%, from 100 hours (${PERIODS.before}) to 50 hours (${PERIODS.now}).`],
-  ["5", "0", "5", `Hours rose, from 0 hours (${PERIODS.before}) to 5 hours (${PERIODS.now}).`],
-  ["5", "5.0", "0.0", `Hours did not change: 5 hours in ${PERIODS.now} as in ${PERIODS.before}.`],
+  ["110", "100", "10", `Hours rose by 10%, from 100 hours (${BEFORE}) to 110 hours (${PERIODS.now}).`],
+  ["50", "100", "-50", `Hours fell by 50%, from 100 hours (${BEFORE}) to 50 hours (${PERIODS.now}).`],
+  ["5", "0", "5", `Hours rose, from 0 hours (${BEFORE}) to 5 hours (${PERIODS.now}).`],
+  ["5", "5.0", "0.0", `Hours did not change: 5 hours in ${PERIODS.now} as in ${BEFORE}.`],
 ])("%s after %s: both amounts, their direction and their difference are said", (amount, before, change, text) => {
   expect(headline({ total: { amount, before, change } })).toBe(text);
 });

@@ -22,7 +22,9 @@ const today = dayOf(new Date());
 const yesterday = addDays(today, -1);
 /** The day that yesterday is compared with: the same weekday. */
 const weekBefore = addDays(yesterday, -7);
-const [YESTERDAY, WEEK_BEFORE] = [yesterday, weekBefore].map((day) => periodText({ start: day, end: day }));
+const YESTERDAY = periodText({ start: yesterday, end: yesterday });
+/** In a sentence that names the later year already. */
+const WEEK_BEFORE = periodText({ start: weekBefore, end: weekBefore }).replace(`, ${yesterday.slice(0, 4)}`, "");
 
 type Json = { readonly changes: readonly Change[] };
 
