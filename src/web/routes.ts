@@ -1,7 +1,5 @@
 // What the server of a worker answers: health checks for everybody, the rest for those who may see it.
 
-import { promisify } from "node:util";
-import { gzip } from "node:zlib";
 import { getRequestListener, type HttpBindings } from "@hono/node-server";
 import { Hono } from "hono";
 import { compress } from "hono/compress";
@@ -37,9 +35,10 @@ const HEADERS = {
   "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
 };
 
-function respond({ status, contentType, headers }: Page, body: Buffer<ArrayBuffer>, encoding: Page["headers"] = {}) {
-  const ofBody = { "content-type": contentType, "content-length": String(body.length) };
-  return new Response(body, { status, headers: { ...HEADERS, ...ofBody, ...headers, ...encoding } });
+function respond({ status, contentType, body, headers }: Page): Response {
+  const bytes = Buffer.from(body);
+  const ofBody = { "content-type": contentType, "content-length": String(bytes.length) };
+  return new Response(bytes, { status, headers: { ...HEADERS, ...ofBody, ...headers } });
 }
 
 /** The listener for the requests of a server. `isLoopback`: only this machine can reach the monitor. */
@@ -47,7 +46,8 @@ export function openRoutes(deps: MonitorDeps, isLoopback: boolean) {
   const { pages, readiness, metrics, log, scrub, sharedMs = SHARED_MS } = deps;
   const app = new Hono<{ Bindings: HttpBindings }>();
 
-  const send = (page: Page) => respond(page, Buffer.from(scrub(page.body)));
+  const scrubbed = (page: Page): Page => ({ ...page, body: scrub(page.body) });
+  const send = (page: Page) => respond(scrubbed(page));
 
   app.use(secureHeaders({ strictTransportSecurity: false, xFrameOptions: "DENY" }), compress());
   app.use(async (c, next) =>
@@ -71,16 +71,11 @@ export function openRoutes(deps: MonitorDeps, isLoopback: boolean) {
     return send({ status: 200, contentType, body });
   });
   // A page that failed is made again for the next visitor.
-  const shared = memoizeAsync(({ page }: SharedPage) => (page.status === 200 ? sharedMs : 0));
-  for (const [path, answer] of Object.entries({ ...pages, [`/${scriptPath()}`]: scriptPage }))
+  const shared = memoizeAsync<Page>(({ status }) => (status === 200 ? sharedMs : 0));
+  for (const [path, make] of Object.entries({ ...pages, [`/${scriptPath()}`]: scriptPage }))
     app.get(path, async (c) => {
       const { search, searchParams } = new URL(c.req.url);
-      const { page, plain, zipped } = await shared(path + search, async () =>
-        sharedPage(await answer(searchParams), scrub),
-      );
-      const isZipped = /\bgzip\b/.test(c.req.header("accept-encoding") ?? "");
-      const encoding = { vary: "accept-encoding", ...(isZipped && { "content-encoding": "gzip" }) };
-      return respond(page, isZipped ? zipped : plain, encoding);
+      return respond(await shared(path + search, async () => scrubbed(await make(searchParams))));
     });
   app.get("/api/v1/*", async (c, next) => {
     const answer = await (await deps.api()).fetch(c.req.raw);
@@ -94,16 +89,6 @@ export function openRoutes(deps: MonitorDeps, isLoopback: boolean) {
     return send(textPage(500, ["this page could not be made; the log says why"]));
   });
   return getRequestListener(app.fetch, { hostname: "localhost" });
-}
-
-type SharedPage = Awaited<ReturnType<typeof sharedPage>>;
-
-const compressed = promisify(gzip);
-
-/** Visitors of a URL share its compressed bytes, because compressing takes most of the time. */
-async function sharedPage(page: Page, scrub: (text: string) => string) {
-  const plain = Buffer.from(scrub(page.body));
-  return { page, plain, zipped: await compressed(plain) };
 }
 
 /** Reads the body as bytes, because text() would leave out the byte order mark of a CSV. */
