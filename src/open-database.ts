@@ -6,7 +6,6 @@ import { type Database, openEmbedded, openPostgres } from "./db/connection/datab
 import { explainMissingRight, isAccessDenied, isConnectionError } from "./db/connection/errors.ts";
 import { requireCurrentSchema } from "./db/connection/migrate.ts";
 import { AppError, errorText } from "./errors.ts";
-import { DATA_FOLDER } from "./package-files.ts";
 import type { Environment } from "./proxy.ts";
 
 /** How long to wait for a database server that went away. A failover or a restart takes less. */
@@ -39,7 +38,7 @@ export async function withDatabaseOfAnyVersion<T>(app: App, work: (db: Database)
 export async function openDatabase(app: App, stoppingMs: number = STOPPING_MS): Promise<Database> {
   const url = databaseUrlOf(app.env);
   if (url === undefined) {
-    const folder = path.resolve(DATA_FOLDER);
+    const folder = path.resolve("data");
     logDatabase(app, `embedded in ${folder}`, "DATABASE_URL is not set");
     return openEmbedded(folder);
   }

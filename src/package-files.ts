@@ -17,9 +17,6 @@ export const ASSETS_FOLDER = IS_BUNDLE ? path.join(PACKAGE_FOLDER, "dist/assets"
 /** The configuration's default path, in the working directory. The package contains an example of the same name. */
 export const CONFIG_FILE = "jobs.config.json";
 
-/** Folder of the embedded database, in the working directory. */
-export const DATA_FOLDER = "data";
-
 const IS_INSTALLED = import.meta.dirname.split(path.sep).includes("node_modules");
 
 /** What users type before a command's name. In a container the program is on the path. */

@@ -44,9 +44,8 @@ export class Secret {
 export function urlSecrets(text: string): readonly Secret[] {
   const { username = "", password = "" } = URL.parse(text) ?? {};
   if (username + password === "") return [];
-  const [plainUser, plainPassword] = [decoded(username) ?? username, decoded(password) ?? password];
-  const forms = [password, plainPassword, `${username}:${password}`, `${plainUser}:${plainPassword}`];
-  return forms.map((form) => new Secret(form));
+  const written = [password, `${username}:${password}`];
+  return [...written, ...written.map((text) => decoded(text) ?? text)].map((form) => new Secret(form));
 }
 
 /** Undefined if an escape in the text is no UTF-8, such as %ff. */

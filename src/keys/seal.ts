@@ -74,13 +74,11 @@ export async function openSealedKey(
     throw new AppError(
       "database",
       `the sealed key ${apiKeyId} does not open: it was changed, is that of another key, or sealed with another master key; its rotation replaces it (rotate does so at once)`,
-      { details: DAMAGED },
+      { details: { sealed: "damaged" } },
     );
   }
 }
 
-const DAMAGED = { sealed: "damaged" };
-
 export function isDamaged(error: unknown): error is AppError {
-  return error instanceof AppError && error.details.sealed === DAMAGED.sealed;
+  return error instanceof AppError && error.details.sealed === "damaged";
 }

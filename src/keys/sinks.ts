@@ -25,7 +25,7 @@ export async function testSink(sink: Sink): Promise<void> {
     const existing = await stat(target).catch(() => undefined);
     if (existing && !existing.isFile()) throw new Error("it is not a file");
     // A random name, because an existing file beside the key file may belong to anybody.
-    const probe = besideKeyFile(target, `${randomBytes(6).toString("hex")}.probe`);
+    const probe = `${target}.usage-export-${randomBytes(6).toString("hex")}.probe`;
     try {
       await writeFile(probe, "", { flag: "wx", mode: FILE_MODE, flush: true });
     } finally {
@@ -80,17 +80,12 @@ async function makeFolder(folder: string, isParentMade = false): Promise<void> {
 
 /** The temporary file always has the same name, so that the next delivery removes what a crash left. */
 async function writeKeyFile(target: string, key: Secret): Promise<void> {
-  const temporary = besideKeyFile(target, "next");
+  const temporary = `${target}.usage-export-next`;
   await rm(temporary, { force: true });
   await replaceFile(target, [`${key.reveal()}\n`], { temporary, mode: FILE_MODE });
   // Without this a power failure may undo the rename.
   await using folder = await open(path.dirname(target), "r");
   await folder.sync();
-}
-
-/** The path of a temporary file beside the key file. */
-function besideKeyFile(target: string, what: string): string {
-  return `${target}.usage-export-${what}`;
 }
 
 /** The files that should hold the key but do not, by sink id, with what is wrong. What a command did with the key can't be checked. */
