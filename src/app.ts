@@ -66,11 +66,8 @@ export async function openLog(level: string | undefined, terminal: boolean, scru
   if (!terminal) return pino(options, { write: (line) => write(`${escapeControlCharacters(line.trimEnd())}\n`) });
   const { prettyFactory } = await import("pino-pretty");
   const lineOf = prettyFactory({ colorize: true, translateTime: "SYS:HH:MM:ss", singleLine: true });
+  // Texts are escaped before the line is coloured, because colours are control characters.
+  const escaped = (_: string, value: unknown) => (typeof value === "string" ? escapeControlCharacters(value) : value);
   // The beginning overwrites a progress bar in the current line of the terminal.
-  return pino(options, { write: (line) => write(`\r\x1b[K${lineOf(parseEscaped(line))}`) });
-}
-
-/** Escapes the texts of a line before it is coloured, because colours are control characters. */
-function parseEscaped(line: string): unknown {
-  return JSON.parse(line, (_, value) => (typeof value === "string" ? escapeControlCharacters(value) : value));
+  return pino(options, { write: (line) => write(`\r\x1b[K${lineOf(JSON.parse(line, escaped))}`) });
 }

@@ -56,7 +56,7 @@ export async function inspectActive({ context, job, ledger }: RotationRun): Prom
 }
 
 export async function takeStep(rotation: RotationRun, step: RotationStep): Promise<void> {
-  const { ledger } = rotation;
+  const { context, job, ledger } = rotation;
   switch (step.kind) {
     case "create":
       return createNewKey(rotation, step.reason);
@@ -77,7 +77,7 @@ export async function takeStep(rotation: RotationRun, step: RotationStep): Promi
       return ledger.write({ kind: "discarded", intentId: step.key.intentId }, step.reason);
     case "rollback":
       // The key may be deleted at the service by now, and a key that does not work must not become active.
-      await verifyStored(rotation, step.key);
+      await verifyKey(context, job, await ledger.openKey(step.key));
       return ledger.write({ kind: "rollback", intentId: step.key.intentId }, step.reason);
     case "recover":
       return ledger.write({ kind: "recovered" }, step.reason);
@@ -122,19 +122,15 @@ async function createNewKey({ context, job, ledger }: RotationRun, reason: strin
   await ledger.write({ kind: "stored", intentId, created }, "the service made the key");
 }
 
-async function verifyNewKey(rotation: RotationRun, key: LedgerKey): Promise<void> {
+async function verifyNewKey({ context, job, ledger }: RotationRun, key: LedgerKey): Promise<void> {
   // If the service does not say which scopes it granted, only the call below shows what the key may do.
   const missing = key.scopesGranted.length > 0 ? missingScopes(key.scopesAsked, key.scopesGranted) : [];
   if (missing.length > 0) {
     const next = "it stays unused, and the current key stays. Fix the scopes and run: usage-export rotate --now";
     throw new AppError("unauthorized", `the new key ${key.apiKeyId} was not granted ${missing.join(", ")}; ${next}`);
   }
-  await verifyStored(rotation, key);
-  await rotation.ledger.write({ kind: "verified", intentId: key.intentId }, "a call with it succeeded");
-}
-
-async function verifyStored({ context, job, ledger }: RotationRun, key: LedgerKey): Promise<void> {
   await verifyKey(context, job, await ledger.openKey(key));
+  await ledger.write({ kind: "verified", intentId: key.intentId }, "a call with it succeeded");
 }
 
 /** Delivers to every sink, also after a delivery has failed. Each delivery is recorded, so it is not repeated. */
