@@ -2,6 +2,7 @@
 
 import { once } from "node:events";
 import type { App } from "../app.ts";
+import { workloadKeys } from "../emulator/keys.ts";
 import { startEmulator } from "../emulator/server.ts";
 import { AppError } from "../errors.ts";
 import { COMMAND } from "../package-files.ts";
@@ -29,7 +30,12 @@ export async function runEmulator(
   const [first = ""] = projects;
   const key = { secret, projectId: first, scopes: ["member", "billing:read"], isAccountKey: projects.length > 1 };
   const listed = projects.map((id) => ({ id, name: id }));
-  const starting = startEmulator({ port, dialect, consoleKeys: [key], projects: () => listed });
+  const starting = startEmulator({
+    port,
+    dialect,
+    consoleKeys: [key, ...projects.flatMap(workloadKeys)],
+    projects: () => listed,
+  });
   await using emulator = await starting.catch((cause: unknown) => {
     const message = `cannot listen on 127.0.0.1:${port}: choose another --port, or 0 for any free one`;
     throw new AppError("config", message, { cause });

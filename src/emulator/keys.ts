@@ -11,7 +11,18 @@ export type ConsoleKey = {
   readonly scopes: readonly string[];
   /** The key may use every project of the account. */
   readonly isAccountKey?: boolean;
+  readonly comment?: string;
 };
+
+const WORKLOAD_COMMENTS = ["call centre", "mobile app", "voice agent", "batch archive", "research", "website"];
+
+/** Keys of a project for a trial: pages show its made-up usage by their comments. */
+export function workloadKeys(projectId: string): ConsoleKey[] {
+  return WORKLOAD_COMMENTS.map((comment) => ({
+    ...{ projectId, comment, scopes: ["usage:read"] },
+    secret: randomBytes(20).toString("hex"),
+  }));
+}
 
 export type ApiKey = RequestedKey & {
   readonly apiKeyId: string;
@@ -30,10 +41,10 @@ export class KeyStore {
   readonly #deletedIds = new Set<string>();
 
   constructor(consoleKeys: readonly ConsoleKey[], now: Date) {
-    for (const { secret, projectId, scopes, isAccountKey = false } of consoleKeys) {
+    for (const { secret, projectId, scopes, isAccountKey = false, comment = "made in the console" } of consoleKeys) {
       const id = apiKeyId(projectId, this.keysOf(projectId, now).length);
       const identity = { apiKeyId: id, projectId, isAccountKey, origin: "console" } as const;
-      const requested = { comment: "made in the console", tags: undefined, expiresAt: undefined };
+      const requested = { comment, tags: undefined, expiresAt: undefined };
       this.#add(secret, { ...identity, ...requested, scopes: grantedScopes(scopes) }, now);
     }
   }

@@ -20,10 +20,15 @@ test("without a key in the environment the command says what to do", async () =>
 
 test("with several projects the key may use each of them", async () => {
   const command = await startCommand({ USAGE_EXPORT_KEY: "one-key" }, { ...OPTIONS, project: ["berlin", "paris"] });
-  const answer = await fetch(`${command.url}/v1/projects/paris/usage/breakdown`, {
-    headers: { authorization: "Token one-key" },
-  });
-  expect(answer.status).toBe(200);
+  const ask = async (path: string) => {
+    const answer = await fetch(`${command.url}/v1/projects/paris/${path}`, {
+      headers: { authorization: "Token one-key" },
+    });
+    expect(answer.status).toBe(200);
+    return answer.json();
+  };
+  await ask("usage/breakdown");
+  expect(JSON.stringify(await ask("keys"))).toContain('"comment":"call centre"');
   expect(command.text).toContain("--project berlin");
   command.stop();
   await command.ended;
