@@ -4,7 +4,7 @@ import type { Config } from "../config/config.ts";
 import { quoteAll, requireKnown } from "../config/messages.ts";
 import { AppError } from "../errors.ts";
 import { type BackfillMode, jobsWithSeries } from "../usage/backfill.ts";
-import { addDays, DAYS_DEFAULT, type Day, dayCount, periodError, type Window } from "../usage/days.ts";
+import { addDays, DAYS_DEFAULT, type Day, periodError, type Window } from "../usage/days.ts";
 import { type ExportJob, type Selection, seriesOf } from "../usage/plan.ts";
 import { everyValueName, type Grouping, namesFanOut } from "../usage/series.ts";
 
@@ -72,8 +72,7 @@ const RANGE_DAYS_MAX = 3660;
 /** Throws `config` for a selection or range that can't be read. `dateless` names the exports that are left out. */
 export function chooseBackfill(config: Config, options: BackfillOptions, today: Day) {
   const range = { start: options.from, end: options.to };
-  const fault = rangeError(range, addDays(today, -1));
-  if (fault !== undefined) throw new AppError("config", fault);
+  requirePeriod(range, addDays(today, -1), RANGE_DAYS_MAX);
   const { jobs, selection } = chooseJobs(config, options, today);
   const dated = jobs.filter(({ window }) => window);
   // Without a window no dates are sent, so the service chooses the days.
@@ -85,12 +84,9 @@ export function chooseBackfill(config: Config, options: BackfillOptions, today: 
   return { jobs: jobsWithSeries(dated, selection), dateless, range };
 }
 
-function rangeError({ start, end }: Window, newest: Day): string | undefined {
-  if (end > newest) return `--to: expected ${newest} or before, the newest day that is over in UTC; got ${end}`;
-  if (start > end) return `--from: expected ${end} or before, which is --to; got ${start}`;
-  if (dayCount({ start, end }) <= RANGE_DAYS_MAX) return undefined;
-  const oldest = addDays(end, 1 - RANGE_DAYS_MAX);
-  return `--from: expected ${oldest} or after, as a backfill has at most ${RANGE_DAYS_MAX} days; got ${start}. Read older days with a backfill of their own`;
+function requirePeriod(period: Window, newest: Day, daysMax?: number): void {
+  const fault = periodError(period, newest, daysMax);
+  if (fault !== undefined) throw new AppError("config", `--${fault}`);
 }
 
 export type PeriodOptions = { readonly from?: Day | undefined; readonly to?: Day | undefined };
@@ -98,8 +94,7 @@ export type PeriodOptions = { readonly from?: Day | undefined; readonly to?: Day
 /** By default the last complete days. Throws `config` for a period that can't be reported on. */
 export function choosePeriod({ from, to }: PeriodOptions, today: Day, days: number = DAYS_DEFAULT): Window {
   const end = to ?? addDays(today, -1);
-  const start = from ?? addDays(end, 1 - days);
-  const fault = periodError({ start, end }, today, { from: "--from", to: "--to" });
-  if (fault !== undefined) throw new AppError("config", fault);
-  return { start, end };
+  const period = { start: from ?? addDays(end, 1 - days), end };
+  requirePeriod(period, today);
+  return period;
 }

@@ -80,15 +80,11 @@ function isCalendarMonth({ start, end }: Window): boolean {
   return start.endsWith("-01") && end.slice(0, 7) === start.slice(0, 7) && addDays(end, 1).endsWith("-01");
 }
 
-/** The first rule that the period breaks. `from` and `to` are the names of the options or form fields for its first and last day. */
-export function periodError(
-  { start, end }: Window,
-  today: Day,
-  { from, to }: { readonly from: string; readonly to: string },
-): string | undefined {
-  if (end > today) return `${to}: expected ${today} or before, which is today in UTC; got ${end}`;
-  if (start > end) return `${from}: expected ${end} or before, which is the last day; got ${start}`;
-  if (start < DAY_MIN) return `${from}: expected ${DAY_MIN} or after; got ${start}`;
-  if (dayCount({ start, end }) <= DAYS_MAX) return undefined;
-  return `${from}: expected ${addDays(end, 1 - DAYS_MAX)} or after, as there are at most ${DAYS_MAX} days; got ${start}`;
+/** The first rule that the period breaks, after the parameter's name. `newest` is the last day that it may have. */
+export function periodError({ start, end }: Window, newest: Day, daysMax: number = DAYS_MAX): string | undefined {
+  if (end > newest) return `to: expected ${newest} or before, days are in UTC; got ${end}`;
+  if (start > end) return `from: expected ${end} or before, which is the last day; got ${start}`;
+  if (start < DAY_MIN) return `from: expected ${DAY_MIN} or after; got ${start}`;
+  if (dayCount({ start, end }) <= daysMax) return undefined;
+  return `from: expected ${addDays(end, 1 - daysMax)} or after, as there are at most ${daysMax} days; got ${start}`;
 }

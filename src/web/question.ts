@@ -180,7 +180,7 @@ function readPeriod({ from, to, period: name = DEFAULT_PERIOD }: Asked, today: D
   const named = namedPeriod(name, today);
   if ((from ?? to) === undefined || (from === named.start && to === named.end)) return named;
   if (from === undefined || to === undefined) throw new InvalidQuestion("expected both from and to");
-  const error = periodError({ start: from, end: to }, today, { from: "from", to: "to" });
+  const error = periodError({ start: from, end: to }, today);
   if (error !== undefined) throw new InvalidQuestion(error);
   return { start: from, end: to, name: undefined };
 }
