@@ -12,7 +12,7 @@ import { withSeenValues } from "../jobs/fan-outs.ts";
 import { withDatabase } from "../open-database.ts";
 import { counted, durationText } from "../show/format.ts";
 import { firstOf } from "../text.ts";
-import { type BackfillMode, type BackfillPlan, countStatuses, planBackfill } from "../usage/backfill.ts";
+import { type BackfillPlan, countStatuses, planBackfill } from "../usage/backfill.ts";
 import { dayOf } from "../usage/days.ts";
 import { describeRequest, sliceCount, totalSliceCount, type UsageRequest } from "../usage/plan.ts";
 import { seriesText } from "../usage/series.ts";
@@ -91,14 +91,8 @@ async function readPlanned(app: App, config: Config, db: Database, planned: Plan
 /** The `--only` that reads slices of a status. */
 const MODE_FOR_STATUS = { failed: "failed", suspect: "all", missing: "missing" } as const;
 
-const NOTHING_TO_DO: Readonly<Record<BackfillMode, string>> = {
-  missing: "nothing to do: no slice is missing",
-  failed: "nothing to do: no slice has failed",
-  all: "nothing to do",
-};
-
 function backfillText(
-  { from, to, only }: BackfillOptions,
+  { from, to }: BackfillOptions,
   results: readonly JobResult[],
   counts: Readonly<Record<SliceStatus, number>>,
   isStopped: boolean,
@@ -106,7 +100,7 @@ function backfillText(
   const { complete, suspect, failed, missing } = counts;
   const lines = results.map((one) => exportText(one).trimEnd());
   if (isStopped) lines.push("stopped: what was read is stored, and continuing reads only the rest");
-  else if (results.length === 0) lines.push(NOTHING_TO_DO[only]);
+  else if (results.length === 0) lines.push("nothing to do");
   const slices = complete + suspect + failed + missing;
   lines.push(
     `${from} to ${to}: ${slices} slices, ${complete} complete, ${suspect} suspect, ${failed} failed, ${missing} missing`,

@@ -8,7 +8,7 @@ import { type Change, type ChangePart, type ChangeSplit, changes, costChanges, i
 import type { AskedMetric, Split } from "../facts/question.ts";
 import type { Query } from "../facts/scope.ts";
 import { withDatabase } from "../open-database.ts";
-import { counted, exactText, metricName, windowText } from "../show/format.ts";
+import { counted, exactText, metricName, windowText, withSign } from "../show/format.ts";
 import { changeSentences, groupName, nameText } from "../show/sentences.ts";
 import { comparedPeriod, type Day, dayOf, type Window } from "../usage/days.ts";
 import { groupingNoun } from "../usage/dimensions.ts";
@@ -112,6 +112,5 @@ function textTable(rows: readonly (readonly string[])[]): string {
 }
 
 function signed(amount: string | null | undefined): string {
-  if (amount === null || amount === undefined) return "";
-  return amount.startsWith("-") || amount === "0" ? exactText(amount) : `+${exactText(amount)}`;
+  return amount ? withSign(exactText(amount), amount) : "";
 }
