@@ -38,7 +38,7 @@ export const SABOTAGES: readonly Sabotage[] = [
     file: "src/db/usage/stored-slices.ts",
     replace: "\n      and greatest(sl.fetch_no, sl.suspect_fetch_no) = good.stored_fetch_no",
     by: "",
-    noticedBy: ["test/db/usage/merge-concurrency.test.ts", "an answer that seemed unchanged waits for other numbers"],
+    noticedBy: ["test/db/usage/merge-concurrency.test.ts", "waits for other numbers that were fetched"],
   },
   {
     name: "a setting of a transaction stays on the connection",

@@ -5,7 +5,7 @@ import { storableText } from "../../text.ts";
 import type { Day } from "../../usage/days.ts";
 import type { Database } from "../connection/database.ts";
 import { inTransaction, type Tx } from "../connection/transaction.ts";
-import { lockSlices } from "./stored-slices.ts";
+import { insertMissing } from "./stored-slices.ts";
 
 export type SliceFailure = {
   readonly seriesId: number;
@@ -21,8 +21,8 @@ export type SliceFailure = {
 export async function recordFailure(db: Database, { seriesId, days, fetchNo, reason, code }: SliceFailure) {
   const slices = days.map((day) => ({ seriesId, day }));
   await inTransaction(db, async (tx) => {
-    await lockSlices(tx, slices);
-    // `lockSlices` inserts missing slices as failed, too, but without `failing_since`.
+    await insertMissing(tx, slices);
+    // A slice that was just inserted is failed, but without `failing_since`.
     await sql`
       update usage_export.slice set status = 'failed', error = ${storableText(reason)}, attempted_at = now(),
         error_code = case when status = 'failed' then coalesce(${code ?? null}, error_code) else ${code ?? null} end,

@@ -3,6 +3,7 @@
 
 import { hash } from "node:crypto";
 import { type RawBuilder, sql } from "kysely";
+import { present } from "../../text.ts";
 import type { Group, NormalisedSlice } from "../../usage/answer-rows.ts";
 import { addDays, type Day, startOfDay } from "../../usage/days.ts";
 import { STORED_METRICS, type StoredMetric } from "../../usage/metrics.ts";
@@ -19,22 +20,17 @@ export function sliceKey({ seriesId, day }: SliceRef): string {
   return `${seriesId} ${day}`;
 }
 
-/** Slices as one statement has read them. `readAt` is the database's time after that; undefined if none of them is stored. */
-type ReadSlices = { readonly stored: StoredSlices; readonly readAt: Date | undefined };
-
 /**
- * Reads the slices and locks them until the transaction ends. A lock needs a row, so missing rows are inserted. Every writer inserts the rows
- * first and locks them next, both in the same order, so that no two deadlock.
+ * Inserts the slices that are not stored. Every transaction inserts slices before it updates any, and all in the same order, so that no two
+ * deadlock.
  */
-export async function lockSlices(tx: Tx, slices: readonly SliceRef[]): Promise<ReadSlices> {
-  if (slices.length > 0) {
-    await sql`
-      insert into usage_export.slice (series_id, usage_date, status)
-      select series_id, usage_date, 'failed' from ${wantedSlices(slices)} order by series_id, usage_date
-      on conflict do nothing
-    `.execute(tx);
-  }
-  return readSlices(tx, slices, true);
+export async function insertMissing(tx: Tx, slices: readonly SliceRef[]): Promise<void> {
+  if (slices.length === 0) return;
+  await sql`
+    insert into usage_export.slice (series_id, usage_date, status)
+    select series_id, usage_date, 'failed' from ${wantedSlices(slices)} order by series_id, usage_date
+    on conflict do nothing
+  `.execute(tx);
 }
 
 type SliceRow = SliceRef &
@@ -48,21 +44,16 @@ type SliceRow = SliceRef &
     readonly readAt: Date;
   };
 
-/** What is stored of these slices now. Without `lock` it does not wait for other transactions. */
-export async function readSlices(tx: Tx, slices: readonly SliceRef[], lock = false): Promise<ReadSlices> {
-  if (slices.length === 0) return { stored: new Map(), readAt: undefined };
-  // Each row is locked first and then gets the time, one row after the other. So the time of the last row is later than every lock.
+/** What is stored of these slices now. `readAt` is the database's time while they were read; undefined if none of them is stored. */
+export async function readSlices(tx: Tx, slices: readonly SliceRef[]) {
   const { rows } = await sql<SliceRow>`
-    with sl as materialized (
-      select sl.series_id as "seriesId", sl.usage_date as day, sl.fetch_no::double precision as "fetchNo", sl.content_hash as "contentHash",
-        sl.rows, sl.suspect_why as kind, sl.suspect_run as "runId", sl.suspect_since as since,
-        sl.suspect_fetch_no::double precision as "doubtFetchNo"
-      from ${wantedSlices(slices)} join usage_export.slice sl using (series_id, usage_date)
-      order by sl.series_id, sl.usage_date ${lock ? sql`for update of sl` : sql``}
-    )
-    select sl.*, clock_timestamp() as "readAt" from sl
+    select sl.series_id as "seriesId", sl.usage_date as day, sl.fetch_no::double precision as "fetchNo", sl.content_hash as "contentHash",
+      sl.rows, sl.suspect_why as kind, sl.suspect_run as "runId", sl.suspect_since as since,
+      sl.suspect_fetch_no::double precision as "doubtFetchNo", clock_timestamp() as "readAt"
+    from ${wantedSlices(slices)} join usage_export.slice sl using (series_id, usage_date)
   `.execute(tx);
-  return { stored: new Map(rows.map((row) => [sliceKey(row), storedSlice(row)])), readAt: rows.at(-1)?.readAt };
+  const stored: StoredSlices = new Map(rows.map((row) => [sliceKey(row), storedSlice(row)]));
+  return { stored, readAt: rows[0]?.readAt };
 }
 
 function storedSlice({ fetchNo, contentHash, rows, kind, runId, since, doubtFetchNo }: SliceRow): StoredSlice {
@@ -100,6 +91,8 @@ export type DecidedSlice = SliceRef &
     readonly fetchNo: number;
     /** The newest fetch, stored or in doubt, that the decision was based on. */
     readonly storedFetchNo: number;
+    /** Whether an answer was stored for it before. */
+    readonly restates: boolean;
     readonly askedAt: Date;
   } & ReturnType<typeof decideSlice>;
 
@@ -108,17 +101,25 @@ export class StaleRead extends Error {
   override readonly name = "StaleRead";
 }
 
-/** Throws StaleRead if a slice that is not locked has been written since it was read. Suspect slices are locked. */
+/**
+ * Throws StaleRead if a slice has been written since it was read. Otherwise no other transaction writes one of them until this one ends. The
+ * updates have no fixed order, so two transactions may deadlock. Postgres then ends one of them, and it is run again.
+ */
 export async function writeSlices(tx: Tx, decided: readonly DecidedSlice[], seenAt: Date): Promise<void> {
   const good = decided.filter(({ decision }) => decision === "replace" || decision === "unchanged");
-  if (good.length > 0) await writeComplete(tx, good, seenAt);
-  const suspect = decided.flatMap(({ seriesId, day, doubt }) => (doubt ? [{ seriesId, day, doubt }] : []));
-  if (suspect.length > 0) await writeSuspect(tx, suspect, seenAt);
+  const suspect = decided.flatMap((slice) => (slice.doubt ? [{ ...slice, doubt: slice.doubt }] : []));
+  const updates = present([
+    good.length > 0 && writeComplete(good, seenAt),
+    suspect.length > 0 && writeSuspect(suspect, seenAt),
+  ]);
+  let written = 0n;
+  for (const update of updates) written += (await update.execute(tx)).numAffectedRows ?? 0n;
+  if (written < good.length + suspect.length) throw new StaleRead();
 }
 
 /** Leaves `attempted_at` as it is: Postgres logs a row from its first changed column to its last, and each run updates every slice. */
-async function writeComplete(tx: Tx, good: readonly DecidedSlice[], seenAt: Date): Promise<void> {
-  const { rows: written } = await sql`
+function writeComplete(good: readonly DecidedSlice[], seenAt: Date) {
+  return sql`
     update usage_export.slice sl
     set status = 'complete', fetch_no = good.fetch_no, fetched_at = ${seenAt},
       closed_at = coalesce(sl.closed_at, good.closed_at::timestamptz), content_hash = good.content_hash, rows = good.rows,
@@ -133,9 +134,7 @@ async function writeComplete(tx: Tx, good: readonly DecidedSlice[], seenAt: Date
     ) as good (series_id, usage_date, fetch_no, stored_fetch_no, closed_at, content_hash, rows, replaces)
     where sl.series_id = good.series_id and sl.usage_date = good.usage_date
       and greatest(sl.fetch_no, sl.suspect_fetch_no) = good.stored_fetch_no
-    returning sl.series_id
-  `.execute(tx);
-  if (written.length < good.length) throw new StaleRead();
+  `;
 }
 
 /**
@@ -151,11 +150,11 @@ export function changedNow(isChanged: RawBuilder<unknown>): RawBuilder<unknown> 
   `;
 }
 
-type SuspectSlice = SliceRef & { readonly doubt: NonNullable<DecidedSlice["doubt"]> };
+type SuspectSlice = DecidedSlice & { readonly doubt: NonNullable<DecidedSlice["doubt"]> };
 
-async function writeSuspect(tx: Tx, suspect: readonly SuspectSlice[], seenAt: Date): Promise<void> {
+function writeSuspect(suspect: readonly SuspectSlice[], seenAt: Date) {
   const doubts = suspect.map(({ doubt }) => doubt);
-  await sql`
+  return sql`
     update usage_export.slice sl
     set status = 'suspect', error = suspect.reason, attempted_at = ${seenAt}, suspect_run = suspect.run_id,
       suspect_why = suspect.why, suspect_since = suspect.since, suspect_fetch_no = suspect.fetch_no
@@ -163,10 +162,11 @@ async function writeSuspect(tx: Tx, suspect: readonly SuspectSlice[], seenAt: Da
       ${suspect.map(({ seriesId }) => seriesId)}::integer[], ${suspect.map(({ day }) => day)}::text[]::date[],
       ${doubts.map(({ reason }) => reason)}::text[], ${doubts.map(({ runId }) => runId)}::uuid[],
       ${doubts.map(({ kind }) => kind)}::text[], ${doubts.map(({ since }) => since.toISOString())}::timestamptz[],
-      ${doubts.map(({ fetchNo }) => fetchNo)}::bigint[]
-    ) as suspect (series_id, usage_date, reason, run_id, why, since, fetch_no)
+      ${doubts.map(({ fetchNo }) => fetchNo)}::bigint[], ${suspect.map(({ storedFetchNo }) => storedFetchNo)}::bigint[]
+    ) as suspect (series_id, usage_date, reason, run_id, why, since, fetch_no, stored_fetch_no)
     where sl.series_id = suspect.series_id and sl.usage_date = suspect.usage_date
-  `.execute(tx);
+      and greatest(sl.fetch_no, sl.suspect_fetch_no) = suspect.stored_fetch_no
+  `;
 }
 
 /** When the first reading of the whole day was stored: `seenAt` if the service was asked after the day's end, otherwise undefined. */
@@ -190,19 +190,22 @@ type GroupedRows = Pick<NormalisedSlice, "columns"> & { readonly grouping: Group
  * that a row with the same numbers is never written: an UPDATE that changes nothing costs as much as one that does. The row of a group that
  * is gone is kept and marked as gone, so that its revisions continue if the group comes back. Replaced rows go to superseded_row.
  */
-export async function mergeRows(tx: Tx, slices: readonly (SliceRef & GroupedRows)[], groupIds: GroupIds, seenAt: Date) {
+export async function mergeRows(
+  tx: Tx,
+  slices: readonly (Pick<DecidedSlice, "seriesId" | "day" | "restates"> & GroupedRows)[],
+  groupIds: GroupIds,
+  seenAt: Date,
+) {
   if (slices.length === 0) return new Map<string, number>();
   const { rows: counted } = await sql<SliceRef & { readonly changed: string | number }>`
     with incoming as (
       ${selectIncoming(slices, groupIds)}
     ), target as (
-      -- The slices are looked up once, before the rows are joined: the planner can't estimate how many rows there are, and would read
-      -- every stored slice for them. A slice that an answer was stored for before is restated.
-      select slice_no::integer, sl.series_id, sl.usage_date, sl.fetch_no > 0 as restates
+      select slice_no::integer, series_id, usage_date, restates
       from unnest(
-        ${slices.map(({ seriesId }) => seriesId)}::integer[], ${slices.map(({ day }) => day)}::text[]::date[]
-      ) with ordinality as target (series_id, usage_date, slice_no)
-      join usage_export.slice sl using (series_id, usage_date)
+        ${slices.map(({ seriesId }) => seriesId)}::integer[], ${slices.map(({ day }) => day)}::text[]::date[],
+        ${slices.map(({ restates }) => restates)}::boolean[]
+      ) with ordinality as target (series_id, usage_date, restates, slice_no)
     ), stored as (
       select target.slice_no, r.* from target join usage_export.snapshot_row r using (series_id, usage_date)
     ), difference as (

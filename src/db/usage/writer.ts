@@ -26,8 +26,8 @@ import { endProjects, type ProjectEnd, type StoredRun } from "../jobs/runs.ts";
 import { extendDueByAnswer } from "./stored-series.ts";
 import {
   type DecidedSlice,
+  insertMissing,
   internGroups,
-  lockSlices,
   mergeRows,
   readSlices,
   type SliceRef,
@@ -107,41 +107,25 @@ export function openWriter(db: Database) {
   };
 }
 
-async function writeBatch(db: Database, batch: readonly AnswerToStore[]): Promise<readonly (StoredAnswer | Error)[]> {
-  return (await Array.fromAsync(splitConflicts(batch), (answers) => writeTogether(db, answers))).flat();
-}
-
-/** Splits a batch, in its order, into stretches without two answers for one slice. */
-function splitConflicts(batch: readonly AnswerToStore[]): AnswerToStore[][] {
-  const stretches: AnswerToStore[][] = [];
-  const taken = new Set<string>();
-  for (const answer of batch) {
-    const { seriesId, slices } = answer;
-    // Answers without a date count as one slice of their series, whatever the day of their run.
-    const keys = slices.map(({ day, undated }) => (undated ? `${seriesId}` : sliceKey({ seriesId, day })));
-    const last = stretches.at(-1);
-    if (last && !keys.some((key) => taken.has(key))) last.push(answer);
-    else {
-      stretches.push([answer]);
-      taken.clear();
-    }
-    for (const key of keys) taken.add(key);
-  }
-  return stretches;
-}
-
-/** The outcomes in the order of the answers. If one answer can't be stored, only that one fails, unless the database can't be used. */
-async function writeTogether(
-  db: Database,
-  answers: readonly AnswerToStore[],
-): Promise<readonly (StoredAnswer | Error)[]> {
+/**
+ * The outcomes in the order of the answers, which are stored together, but one by one if two of them have a slice in common. If one answer can't
+ * be stored, only that one fails, unless the database can't be used.
+ */
+async function writeBatch(db: Database, answers: readonly AnswerToStore[]): Promise<readonly (StoredAnswer | Error)[]> {
+  const oneByOne = async () => (await Array.fromAsync(answers, (answer) => writeBatch(db, [answer]))).flat();
+  const slices = answers.flatMap(sliceKeysOf);
+  if (answers.length > 1 && new Set(slices).size < slices.length) return oneByOne();
   try {
     return await mergeAnswers(db, answers);
   } catch (error) {
     const outcome = error instanceof Error ? error : new Error(String(error));
-    if (answers.length === 1 || isDatabaseFailure(error)) return answers.map(() => outcome);
-    return (await Array.fromAsync(answers, (answer) => writeTogether(db, [answer]))).flat();
+    return answers.length === 1 || isDatabaseFailure(error) ? answers.map(() => outcome) : oneByOne();
   }
+}
+
+/** Answers without a date count as one slice of their series, whatever the day of their run. */
+function sliceKeysOf({ seriesId, slices }: AnswerToStore): readonly string[] {
+  return slices.map(({ day, undated }) => (undated ? `${seriesId}` : sliceKey({ seriesId, day })));
 }
 
 type SliceToStore = NormalisedSlice &
@@ -179,29 +163,26 @@ async function undatedSnapshots(db: Database, all: readonly SliceToStore[]): Pro
   return new Set(undated.filter(({ seriesId, rowCount }) => rowCount > 0 || !dated.has(seriesId)));
 }
 
-/** Throws StaleRead if a slice that seemed unchanged has been written since it was read. */
+/** Throws StaleRead if a slice has been written since it was read. */
 async function readAndWrite(
   tx: Tx,
   answers: readonly AnswerToStore[],
   slices: readonly SliceToStore[],
   undated: readonly SliceToStore[],
 ) {
-  const read = await readSlices(tx, slices);
-  const changing = slices.filter((slice) => mayChange(slice, read.stored));
+  // Nothing is locked: Postgres logs a lock like a change, and most slices of most answers are unchanged.
+  const { stored, readAt } = await readSlices(tx, slices);
+  const changing = slices.filter((slice) => mayChange(slice, stored));
   const groupIds = await internGroups(tx, [...changing, ...undated]);
-  // Only slices that change are locked: Postgres logs a lock like a change, and most slices of most answers are unchanged. An
-  // unchanged slice is updated only if no other transaction has written it since. These updates have no fixed order, so two
-  // transactions may deadlock. Postgres then ends one of them, and it is run again.
-  const locked = await lockSlices(tx, changing);
-  const stored = new Map([...read.stored, ...locked.stored]);
-  // extendDueByAnswer may delete slices, so it goes through the series in the order in which every transaction locks slices.
+  const missing = slices.filter((slice) => !stored.has(sliceKey(slice)));
+  await insertMissing(tx, missing);
+  // extendDueByAnswer may delete slices, so it goes through the series in the order in which every transaction inserts slices.
   const windowless = answers.filter((one) => one.serviceChoosesDays).sort((a, b) => a.seriesId - b.seriesId);
   const lockedSeries = [...windowless, ...undated];
   const newestSnapshots = await lockSnapshots(tx, lockedSeries);
-  // A time after the last lock: of two transactions that change a slice, the second one has the later time. If no series was locked, the time
-  // that came with the slices will do, which saves a statement.
-  const readAt = lockedSeries.length > 0 ? undefined : (locked.readAt ?? read.readAt);
-  const seenAt = readAt ?? (await databaseNow(tx));
+  // Of two transactions that change a slice, the second one has the later time, as it has read what the first one wrote. An insert or a lock may
+  // have waited, so the time is one after that.
+  const seenAt = readAt && missing.length + lockedSeries.length === 0 ? readAt : await databaseNow(tx);
   const compared = changing.filter((slice) =>
     comparesTotals(storedOf(slice, stored), { rows: slice.rowCount }, slice.answer.rules),
   );
@@ -213,8 +194,8 @@ async function readAndWrite(
   });
 
   const replaced = decided.filter(({ decision }) => decision === "replace");
-  const changedRows = await mergeRows(tx, replaced, groupIds, seenAt);
   await writeSlices(tx, decided, seenAt);
+  const changedRows = await mergeRows(tx, replaced, groupIds, seenAt);
   await writeSnapshots(tx, snapshots, groupIds, seenAt);
   const slicesOf = Map.groupBy(decided, ({ answer }) => answer);
   const yesterday = addDays(dayOf(seenAt), -1);
@@ -261,7 +242,12 @@ function decide(slice: SliceToStore, all: StoredSlices, totals: ReadonlyMap<stri
     totals: stored.totals ? totalsOf(slice) : [],
     filterDoubt: answer.doubt,
   };
-  return { askedAt, storedFetchNo: newestFetchNo(stored), ...decideSlice(stored, incoming, answer.rules) };
+  return {
+    askedAt,
+    restates: stored.fetchNo > 0,
+    storedFetchNo: newestFetchNo(stored),
+    ...decideSlice(stored, incoming, answer.rules),
+  };
 }
 
 function totalsOf({ columns: { metricNames, metrics } }: SliceToStore): Totals {
