@@ -27,10 +27,10 @@ const PACKED = [
 
 const MASTER_KEY = Buffer.alloc(32, 1).toString("base64");
 
-/** npm finds its registry in it; what this project's own npm and tests set is not for the package. */
+/** npm finds its registry in it, and trusts it; what this project's own npm and tests set is not for the package. */
 const outside = Object.fromEntries(
   Object.entries(process.env).filter(
-    ([name]) => !/^(DATABASE_URL|USAGE_EXPORT_|LOG_LEVEL|NODE_|npm_(package|lifecycle))/.test(name),
+    ([name]) => !/^(DATABASE_URL|USAGE_EXPORT_|LOG_LEVEL|NODE_(?!EXTRA_CA_CERTS)|npm_(package|lifecycle))/.test(name),
   ),
 );
 
