@@ -38,10 +38,6 @@ function renderValue(value: HtmlValue): string {
   return escapeHtml(String(value)).replaceAll(/[^\P{Cc}\t\n]|\p{Cs}/gu, "\ufffd");
 }
 
-export function joinHtml(parts: readonly HtmlValue[], separator: string): Html {
-  return html`${parts.map((part, i) => (i > 0 ? [separator, part] : part))}`;
-}
-
 /** The title of a column, or of one with numbers, which are aligned. */
 export type Column = HtmlValue | { readonly numbers: HtmlValue };
 

@@ -32,7 +32,7 @@ export function sentences(data: Overview, budgets: readonly BudgetUse[], trouble
   const main = data.cost ?? data.total;
   const isChange = main.compared && main.total?.amount != null;
   return present([
-    trouble ?? lackingSentence(main),
+    ...(trouble === undefined ? lackingDaysSentences(main) : [trouble]),
     data.monthSoFar ? monthSentence(data.monthSoFar, budgets) : !isChange && periodSentence(main),
     isChange && headline(main),
     isChange && driversSentence(main, data.splits),
@@ -67,23 +67,23 @@ export function usedFigures({ total, cost, figures }: Overview) {
 }
 
 /** Whether an incomplete day has any number. Otherwise none is too low. */
-export function hasTooLowNumbers({ lacking, days, groups, otherByDay }: Answer): boolean {
+function hasTooLowNumbers({ lacking, days, groups, otherByDay }: Answer): boolean {
   const amounts = [...groups.map(({ byDay }) => byDay), otherByDay];
   return days.some(({ day }, i) => lacking.incompleteDays.includes(day) && amounts.some((byDay) => byDay?.[i] != null));
 }
 
-/** "The numbers of Nov 20 – 22, 2026 are too low: not all of it could be read." */
-function lackingSentence(answer: Answer): string | undefined {
+/** The first is about the incomplete days, if there are any. */
+export function lackingDaysSentences(answer: Answer): readonly string[] {
   const { incompleteDays, unreadDays } = answer.lacking;
-  const which = daysText([...incompleteDays, ...unreadDays]);
-  if (incompleteDays.length > 0) {
-    return hasTooLowNumbers(answer)
-      ? `The numbers of ${which} are too low: not all of it could be read.`
-      : `There are no numbers for ${which}, which could not be read.`;
-  }
-  if (unreadDays.length === answer.days.length) return "None of these days was read.";
-  const were = unreadDays.length === 1 ? "was" : "were";
-  return unreadDays.length === 0 ? undefined : `Not in the numbers: ${which}, which ${were} not read.`;
+  const incomplete = daysText(incompleteDays);
+  const text = hasTooLowNumbers(answer)
+    ? `The numbers of ${incomplete} are too low: not all of it could be read.`
+    : `There are no numbers for ${incomplete}, which could not be read.`;
+  return present([
+    incompleteDays.length > 0 && text,
+    unreadDays.length > 0 &&
+      `Not read: ${daysText(unreadDays)}, as the export began later or these days are not due yet.`,
+  ]);
 }
 
 /** "November: $165,519 so far, heading for $239,000 ($232,000 to $246,000), 412% of the budget of $58,000." */

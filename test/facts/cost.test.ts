@@ -67,7 +67,7 @@ test("what an estimated cost lacks is said: days, usage without a price, and tha
   expect(answer.groups.map(({ group, amount }) => [group, amount])).toEqual([["nova", "2"]]);
   expect(answer).toMatchObject({ complete: false, lacking: { unpricedModels: 1, incompleteDays: [back(2)] } });
   expect(await pageAt("metric=estimated_cost&grouping=endpoint")).toContain(
-    "Estimated cost by endpoint is not exported. It is known <a",
+    "Estimated cost by endpoint is not exported. Choose another split above.",
   );
   expect(await pageAt(`metric=estimated_cost&currency=EURO`)).toContain("currency: no price is in");
   expect(await ask(`metric=estimated_cost&filter=${DIARIZED.name}`).catch(String)).toContain("InvalidQuestion");
@@ -142,7 +142,7 @@ test("the billed cost is what the service charges, credits included, by each gro
   expect((await ask("metric=billed_cost&grouping=none")).total?.amount).toBe("7.2501");
   expect((await ask("metric=billed_cost")).total?.amount).toBe("7.2501");
   const page = await pageAt("metric=billed_cost&grouping=model");
-  expect(page).toContain("Billed cost by model is not exported. It is known <a");
+  expect(page).toContain("Billed cost by model is not exported. Choose another split above.");
 });
 
 test("the totals of the overview are the answers to the same questions, credits and days without any included", async () => {
@@ -214,7 +214,7 @@ test("a day with a charge that has no amount is incomplete, and it is said; othe
     ["key-2", ["90", null, "90"]],
     ["key-1", ["10", "10", "10"]],
   ]);
-  expect(await pageAt(query)).toMatch(/class="notice bad">.*Too low: .*Data health<\/a> says why/s);
+  expect(await pageAt(query)).toMatch(/class="notice bad">.*are too low: .*Data health<\/a> says why/s);
   const csv = await pageAt(`${query}&rows=days`, "/api/v1/usage.csv");
   expect(csv).toContain(`${back(2)},"incomplete","group","key-2",,"false"`);
   expect(await ask(`${query}&group=key-1`)).toMatchObject({ complete: true, total: { amount: "30" } });

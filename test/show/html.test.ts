@@ -8,7 +8,6 @@ import {
   type HtmlValue,
   html,
   instantHtml,
-  joinHtml,
   nameHtml,
   optionHtml,
   sqlHtml,
@@ -87,7 +86,6 @@ test.each<[string, () => HtmlValue, string]>([
   ],
   ["a state in its colour", () => stateHtml("failed"), '<span class="state bad">failed</span>'],
   ["a state without a colour", () => stateHtml("pending"), '<span class="state ">pending</span>'],
-  ["parts with a separator between them", () => joinHtml(["a", "b", "c"], ", "), "a, b, c"],
   ["an option", () => optionHtml("a", "A", false), '<option value="a">A</option>'],
   ["the chosen option", () => optionHtml("a", "A", true), '<option value="a" selected>A</option>'],
   [

@@ -8,7 +8,7 @@ import type { StoredRun } from "../../facts/jobs.ts";
 import { KEYS_PER_PAGE, type KeyStatus, type KeysData, type RotationKeys } from "../../facts/keys.ts";
 import { shortName } from "../../show/answer-chart.ts";
 import { capitalized, counted, periodText, roundedText, stretchesOf } from "../../show/format.ts";
-import { foldedText, type Html, html, instantHtml, joinHtml, nameHtml, stateHtml, table } from "../../show/html.ts";
+import { foldedText, type Html, html, instantHtml, nameHtml, stateHtml, table } from "../../show/html.ts";
 import { present } from "../../text.ts";
 import { dayCount, daysOf, type Window } from "../../usage/days.ts";
 import { groupingNoun } from "../../usage/dimensions.ts";
@@ -96,8 +96,8 @@ function keyHtml(period: Window, projects: readonly ProjectCoverage[]): Html | u
 
 function undatedHtml(undated: Coverage["undated"]): Html | undefined {
   if (undated.length === 0) return undefined;
-  const names = undated.map((one) => html`${nameHtml(one.project)}, ${seriesHtml(one)}`);
-  return html`<p class="note">The service does not say which days its numbers are of for ${joinHtml(names, "; ")}. No figure contains them; the view <code>bi.usage_snapshot</code> has them.</p>\n`;
+  const names = undated.map((one, i) => html`${i > 0 && "; "}${nameHtml(one.project)}, ${seriesHtml(one)}`);
+  return html`<p class="note">The service does not say which days its numbers are of for ${names}. No figure contains them; the view <code>bi.usage_snapshot</code> has them.</p>\n`;
 }
 
 /** Draws the days of a project as one bar, a rectangle for each stretch of the same state. */

@@ -26,12 +26,11 @@ import {
   type Html,
   type HtmlValue,
   html,
-  joinHtml,
   nameHtml,
   optionHtml,
   sqlHtml,
 } from "../../show/html.ts";
-import { hasTooLowNumbers, lackingSentences, reasonSentences, whyNotCompared } from "../../show/sentences.ts";
+import { lackingDaysSentences, lackingSentences, reasonSentences, whyNotCompared } from "../../show/sentences.ts";
 import { present } from "../../text.ts";
 import { addsUp, groupingNoun } from "../../usage/dimensions.ts";
 import { METRICS } from "../../usage/metrics.ts";
@@ -47,7 +46,7 @@ export function usageContent({ answer, change }: UsageAnswer, view: View): PageC
   const known = isKnown && html`${totalHtml(answer)}${lackingHtml(answer, view)}`;
   const hasGroups = groups.length > 0;
   const body = html`<div class="toolbar">${groupingLinks(answer, view)}${hasGroups && grainLinks(view)}</div>
-${narrowedHtml(answer, view)}${known}${emptyHtml(answer, view)}${hasGroups && chartHtml(answer, view)}`;
+${narrowedHtml(answer, view)}${known}${emptyHtml(answer)}${hasGroups && chartHtml(answer, view)}`;
   const reasons = change ? reasonSentences(change) : [];
   const reasonList = html`<ul>${reasons.map((one) => html`<li>${one}</li>`)}</ul>`;
   return {
@@ -153,20 +152,15 @@ function totalHtml(answer: Answer): Html | undefined {
 /** The warnings stand above the numbers, because a number that is too low looks like any other. */
 function lackingHtml(answer: Answer, view: View): Html {
   const { complete, lacking, days, groups, total } = answer;
-  const { incompleteDays, unreadDays } = lacking;
   const settling = days.filter(({ state }) => state === "settling").map(({ day }) => day);
-  const hasAmounts = groups.length > 0 || total?.amount;
-  const why = hasAmounts ? whyNotCompared(answer) : undefined;
-  const hatched = groups.length > 0 ? " (hatched)" : "";
-  const [title, inFull] = hasTooLowNumbers(answer) ? ["Too low:", " in full"] : ["No numbers for", ""];
+  const hasAmounts = groups.length > 0 || total?.amount != null;
   const notes = present<HtmlValue>([
-    incompleteDays.length > 0 &&
-      html`<b class="flag">${title} ${daysText(incompleteDays)}</b>${hatched}, which could not be read${inFull}. <a href="${pageHref("health", view)}">Data health</a> says why.`,
-    unreadDays.length > 0 &&
-      `Not read: ${daysText(unreadDays)}${hatched}, as the export began later or these days are not due yet.`,
+    ...lackingDaysSentences(answer),
     ...lackingSentences(lacking),
-    why,
+    hasAmounts && whyNotCompared(answer),
   ]);
+  if (lacking.incompleteDays.length > 0)
+    notes[0] = html`<b class="flag">${notes[0]}</b> <a href="${pageHref("health", view)}">Data health</a> says why.`;
   const mayChange =
     settling.length > 0 &&
     html`<p class="note">Lighter days may still change, as usage is sometimes reported late: ${daysText(settling)}.</p>\n`;
@@ -277,32 +271,28 @@ function chargebackLinks({ period: { end }, project }: View): Html {
 
 // Why there are no numbers, and what to do.
 
-function emptyHtml(answer: Answer, view: View): Html | undefined {
+function emptyHtml(answer: Answer): Html | undefined {
   const { projectCount, groups, question, days, lacking } = answer;
   const empty = (text: HtmlValue) => html`<p class="empty">${text}</p>\n`;
   if (question.metric === "estimated_cost" && question.currency === null)
     return empty(
       html`No prices are configured. Add <code>prices</code> to the configuration; the cost of all stored usage is known then.`,
     );
-  if (projectCount === 0) return empty(nothingExported(answer, view));
+  if (projectCount === 0) return empty(nothingExported(answer));
   if (groups.length + lacking.incompleteDays.length > 0) return undefined;
   return days.every(({ state }) => state === "unread")
     ? empty(html`None of these days was read. Choose other days, or run <code>usage-export backfill</code> for them.`)
     : empty(`No ${metricUnit(question.metric)} on these days. Choose another metric, or other days.`);
 }
 
-function nothingExported(answer: Answer, view: View): Html {
+function nothingExported(answer: Answer): Html {
   const { metric, grouping, filter } = answer.question;
   const others = answer.available.groupings.filter((one) => one !== grouping);
   if (others.length === 0 && !isCost(metric) && filter === null) return html`No usage has been read yet.`;
   const what = `${isCost(metric) ? metricName(metric) : "Usage"}${byText(answer)}${filter === null ? "" : ` under the filter ${filter}`}`;
-  const links = others.map(
-    (one) =>
-      html`<a href="${usageLink(view, { ...EVERY_GROUP, grouping: one })}">${one === "none" ? "in total" : `by ${groupingNoun(one)}`}</a>`,
-  );
   const next =
-    links.length > 0
-      ? html`It is known ${joinHtml(links, ", ")}.`
+    others.length > 0
+      ? "Choose another split above."
       : html`Add it to <code>exports</code> of the configuration, and run <code>usage-export backfill</code> for the days before.`;
   return html`${what} is not exported. ${next}`;
 }

@@ -111,7 +111,7 @@ test("what is missing is said above the numbers, and marked on its days", async 
   const page = await open(DAYS);
   // The days without numbers are not too low.
   expect(page).toMatch(
-    /class="notice bad"[\s\S]*No numbers for .* \(hatched\), which could not be read\. [\s\S]*Data health<\/a> says/,
+    /class="notice bad"[\s\S]*There are no numbers for .*, which could not be read\.[\s\S]*Data health<\/a> says/,
   );
   expect(page).toMatch(/Not compared .* this period 1 day is not complete/);
   expect(page).toContain(`Not in these figures, because their usage is not read in this way: ${other.name}.`);
