@@ -143,10 +143,9 @@ async function askForProject(app: App, options: InitOptions, prompt: Prompt, dra
     const project = listed.find(({ id, name }) => id === answer || name === answer);
     if (project) return project;
     const ending = answer === "" ? "; choose one with --project" : `, got ${JSON.stringify(answer)}`;
-    const known = firstNames(ids, PROJECTS_SHOWN_MAX);
-    if (known !== "") throw new AppError("config", `expected a project of this key (${known})${ending}`);
-    if (answer === "") {
-      throw new AppError("config", "the service lists no project of this key: give the id of one with --project");
+    const known = firstNames(ids, PROJECTS_SHOWN_MAX) || "the service lists none";
+    if (ids.length > 0 || answer === "") {
+      throw new AppError("config", `expected a project of this key (${known})${ending}`);
     }
     const unlisted = { id: answer, name: answer };
     applyAnswers(app, draft, { project: unlisted });

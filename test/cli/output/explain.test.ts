@@ -169,7 +169,9 @@ test("if days could not be read, the answer says it, and the report is still mad
   await context.setUp({}, { fault: () => ({ kind: "body", change: () => ({}) }) });
   await context.run(["export"]);
   const { status, stdout } = await context.run(["report", "--out", "late.html"]);
-  expect(stdout).toMatch(/^late\.html: usage from .* There are no numbers for [^.]*, which could not be read\. Not read: [^.]*\.\n$/);
+  expect(stdout).toMatch(
+    /^late\.html: usage from .* There are no numbers for [^.]*, which could not be read\. Not read: [^.]*\.\n$/,
+  );
   expect(status).toBe(0);
   expect(await readFile(path.join(context.folder, "late.html"), "utf8")).toMatch(HTML);
 });
