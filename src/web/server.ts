@@ -5,7 +5,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { AppError, errorText, systemCode } from "../errors.ts";
 import { isLoopbackAddress, type MonitorAddress, monitorUrl } from "./access.ts";
-import { type MonitorDeps, openRoutes } from "./routes.ts";
+import type { MonitorDeps } from "./routes.ts";
 
 export type Monitor = AsyncDisposable & {
   /** Without a slash at its end. */
@@ -31,7 +31,13 @@ export async function openMonitor(address: MonitorAddress, deps: MonitorDeps): P
   await listen(server, address);
   // The address that the host name was resolved to shows whether other machines can reach the monitor.
   const bound = server.address() as AddressInfo;
-  server.on("request", openRoutes(deps, isLoopbackAddress(bound.address)));
+  // The first request loads the routes: Hono takes 40 ms, which a worker's start need not wait for.
+  const load = async () => (await import("./routes.ts")).openRoutes(deps, isLoopbackAddress(bound.address));
+  let listener: ReturnType<typeof load> | undefined;
+  server.on("request", async (request, response) => {
+    listener ??= load();
+    await (await listener)(request, response);
+  });
   // An error such as too many open files must not end the process.
   server.on("error", (error) => deps.log.warn({ reason: errorText(error) }, "monitor connection lost"));
   return {
