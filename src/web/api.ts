@@ -22,7 +22,7 @@ export type ApiDeps = {
 };
 
 /** How long a request waits for its answer, the wait for earlier ones included. */
-const WAIT_MS_MAX = 5_000;
+const WAIT_MS_MAX = 20_000;
 const RETRY_SECONDS = 5;
 
 const CsvParameters = z.strictObject({

@@ -1,9 +1,14 @@
-// What the pages of the dashboard, the report file and the weekly report read from the database. A page waits for each read, so each
-// statement has a short limit.
+// What the pages of the dashboard, the report file and the weekly report read from the database. A page waits for each read, so
+// each statement has a limit.
 
 import type { Config } from "../config/config.ts";
 import type { Database } from "../db/connection/database.ts";
-import { BRIEF_SNAPSHOT_SECONDS, readByStatements, readSnapshot } from "../db/connection/transaction.ts";
+import {
+  BRIEF_SNAPSHOT_SECONDS,
+  readByStatements,
+  readSnapshot,
+  USAGE_SNAPSHOT_SECONDS,
+} from "../db/connection/transaction.ts";
 import { budgetsIn } from "../db/prices-and-budgets.ts";
 import { amounts } from "../facts/amounts.ts";
 import { changes } from "../facts/changes.ts";
@@ -70,7 +75,7 @@ export async function readReportData(
   db: Database,
   asked: Asked,
   now: Date,
-  { secondsMax = BRIEF_SNAPSHOT_SECONDS, signal }: { readonly secondsMax?: number; readonly signal?: AbortSignal } = {},
+  { secondsMax = USAGE_SNAPSHOT_SECONDS, signal }: { readonly secondsMax?: number; readonly signal?: AbortSignal } = {},
 ): Promise<ReportData> {
   const read = (query: Query) => overview(query, comparedQuestion(asked), dayOf(now));
   const shown = await readByStatements(db, read, { secondsMax, signal });

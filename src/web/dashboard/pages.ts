@@ -59,7 +59,7 @@ export type DashboardDeps = {
  * How long a page waits for each of its two reads, which run at the same time; the wait for earlier reads is included. Below the time after
  * which the server closes a silent connection (SOCKET_IDLE_MS_MAX).
  */
-const READ_MS_MAX = 8_000;
+const READ_MS_MAX = 20_000;
 
 /** How long one reading of the health state serves all pages. */
 const HEALTH_MS = 5_000;
