@@ -70,7 +70,7 @@ export async function runWorker(app: App, db: Database, deps: WorkerDeps): Promi
   const notifications = serialTask(openNotifier({ app, db, config, receivers, stop }));
   const notify = atMostEvery(NOTIFY_MS, async () => notifications.request());
   const ticks = startTicks(opened, heartbeat, deps, notify);
-  await claimJobs(ticks.current, { stopping: stop, onUnknownProject: reloader.request, knownRuns: new Set() });
+  claimJobs(ticks.current, { stopping: stop, onUnknownProject: reloader.request, knownRuns: new Set() });
   try {
     if (!stop.aborted) await once(stop, "abort");
     app.log.info(
@@ -98,11 +98,11 @@ async function waitAtMost(ms: number, promise: Promise<unknown>): Promise<void> 
 }
 
 /** Claims queue jobs from now on. `current` returns the context with the values of fan-outs as they are known now. */
-async function claimJobs(current: () => WorkerContext, deps: ProjectDeps): Promise<void> {
+function claimJobs(current: () => WorkerContext, deps: ProjectDeps): void {
   const { queue } = current();
   const handle: WorkSettings["handle"] = (job, handBack) => handleJob(current(), deps, job, handBack);
-  await queue.work("export", { atOnce: PROJECTS_AT_ONCE, atOnceOfGroup: PROJECTS_OF_A_KEY, handle });
-  await queue.work("rotation", { atOnce: ROTATIONS_AT_ONCE, handle });
+  queue.work("export", { atOnce: PROJECTS_AT_ONCE, atOnceOfGroup: PROJECTS_OF_A_KEY, handle });
+  queue.work("rotation", { atOnce: ROTATIONS_AT_ONCE, handle });
 }
 
 /** Throws an error with a scrubbed text and no stack: the queue stores it. */

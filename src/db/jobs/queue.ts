@@ -1,8 +1,9 @@
 // The queues through which workers share jobs: pg-boss, in a schema of its own. Only this file knows pg-boss. The jobs of a worker whose
 // heartbeats stop go to another one, and a job that fails is tried again, later each time.
 
+import { setTimeout as sleep } from "node:timers/promises";
 import { CompiledQuery } from "kysely";
-import type { Db, JobInsert, JobWithMetadata, PgBoss, WorkOptions } from "pg-boss";
+import type { Db, JobInsert, JobWithMetadata, PgBoss } from "pg-boss";
 import type { Logger } from "pino";
 import { AppError } from "../../errors.ts";
 import type { Database } from "../connection/database.ts";
@@ -28,13 +29,13 @@ export type Queue = ReturnType<typeof queueOn>;
 
 /** After this time without a heartbeat a process counts as dead, and other processes claim its jobs. */
 const HEARTBEAT_SECONDS = 15;
-const HEARTBEAT_REFRESH_SECONDS = 4;
+const HEARTBEAT_REFRESH_MS = 4_000;
 /** How often jobs of dead processes are looked for. With HEARTBEAT_SECONDS, a retry delay and the polling, one is claimed within 25 s. */
 const SUPERVISE_SECONDS = 5;
-/** Three consumers of a queue look for jobs every 2 s, so that an idle process makes few queries. If one finds a job, others look, too. */
-const POLLERS = 3;
-const POLL_SECONDS = 2;
-const RESERVE_POLL_SECONDS = 30;
+/** How often an idle process looks for jobs. */
+const POLL_MS = 2_000;
+/** How long a process that has claimed jobs waits before it looks again, unless these jobs have ended. */
+const PAUSE_MS = 100;
 
 /** How long the queue keeps finished jobs. Their results are in our tables. */
 const KEEP_SECONDS = 7 * 24 * 60 * 60;
@@ -75,67 +76,136 @@ type ReportDatabase = (error?: unknown) => void;
 /** Throws if `installQueue` has not run for this version. */
 export async function openQueue(db: Database, log: Logger, reportDatabase: ReportDatabase = () => {}): Promise<Queue> {
   const boss = await openBoss(onPool(db, reportDatabase), { migrate: false, supervise: true });
-  boss.on("error", (error) => {
+  const report = (error: Error) => {
     // The database's own outage is reported by its statements, so it is no warning here.
     const level = isConnectionError(Object.assign(new Error(error.message), error)) ? "debug" : "warn";
     log[level]({ reason: error.message }, "queue error");
-  });
+  };
+  boss.on("error", report);
   boss.on("warning", ({ message }) => log.warn({ reason: message }, "queue warning"));
   await boss.start().catch((error: Error) => {
     if (!/^pg-boss (is not installed|database requires migrations)$/.test(error.message)) throw error;
     throw new AppError("database", "the tables of the queue are not those of this version; run: usage-export migrate");
   });
-  return queueOn(boss);
+  return queueOn(boss, report);
 }
 
-function queueOn(boss: PgBoss) {
-  const worked = new Set<JobId["kind"]>();
-  /** Looks for jobs at once: there may be new ones. */
-  const wake = () => {
-    for (const { id } of boss.getWipData()) boss.notifyWorker(id);
-  };
-  /**
-   * Called when a consumer has found a job: there may be more. Those with a job look again when they have handled it, and one idle consumer
-   * looks at once; if it finds a job, the next one does. If all looked, most of the worker's statements would be theirs.
-   */
-  const wakeNext = (queue: JobId["kind"]) => {
-    const consumers = boss.getWipData().filter(({ name }) => name === queue);
-    const idle = consumers.find(({ count }) => count === 0);
-    for (const { id, count } of consumers) if (count > 0 || id === idle?.id) boss.notifyWorker(id);
-  };
+function queueOn(boss: PgBoss, report: (error: Error) => void) {
+  const consumers: ReturnType<typeof startConsumer>[] = [];
   return {
     /** Adds jobs when the transaction commits. */
     async add(tx: Tx, queue: JobId["kind"], jobs: readonly JobInsert[]): Promise<void> {
       if (jobs.length > 0)
         await boss.insert(queue, [...jobs], { db: { executeSql: (text, values) => executeRaw(tx, text, values) } });
     },
-    async work(queue: JobId["kind"], { atOnce, atOnceOfGroup, handle }: WorkSettings): Promise<void> {
-      worked.add(queue);
-      const work = async ([job]: JobWithMetadata[]) => {
-        wakeNext(queue);
-        if (job) await handle(job, () => addAnew(boss, job));
-      };
-      const pollers = Math.min(POLLERS, atOnce - 1);
-      for (const [localConcurrency, pollingIntervalSeconds] of [
-        [pollers, POLL_SECONDS],
-        [atOnce - pollers, pollers > 0 ? RESERVE_POLL_SECONDS : POLL_SECONDS],
-      ] as const) {
-        if (localConcurrency === 0) continue;
-        const options: WorkOptions & { includeMetadata: true } = {
-          ...{ localConcurrency, pollingIntervalSeconds, includeMetadata: true },
-          heartbeatRefreshSeconds: HEARTBEAT_REFRESH_SECONDS,
-          // pg-boss counts it over both calls of `work`, and takes the number of the second one.
-          ...(atOnceOfGroup && { localGroupConcurrency: Math.min(atOnceOfGroup, localConcurrency) }),
-        };
-        await boss.work<object, void, typeof options>(queue, options, work);
-      }
+    work(queue: JobId["kind"], settings: WorkSettings): void {
+      consumers.push(startConsumer(boss, queue, settings, report));
     },
-    wake,
+    /** Looks for jobs at once: there may be new ones. */
+    wake(): void {
+      for (const { wake } of consumers) wake();
+    },
     /** Claims no more. Resolves when no job is in hand. */
     async drain(): Promise<void> {
-      await Promise.all([...worked].map((queue) => boss.offWork(queue, { wait: true })));
+      await Promise.all(consumers.map(({ drain }) => drain()));
     },
-    stop: () => boss.stop({ close: false, graceful: false }),
+    /** Gives up what is still in hand: other processes need not wait until its heartbeats are missed. */
+    async stop(): Promise<void> {
+      await Promise.all(consumers.map(({ stop }) => stop()));
+      await boss.stop({ close: false, graceful: false });
+    },
+  };
+}
+
+/**
+ * Claims jobs of a queue while there is room for them, and handles each on its own. pg-boss's own workers have statements of their own for each
+ * job, which in a night of small projects are half of all statements. Here jobs that are claimed, renewed or completed at about the same time
+ * share one.
+ */
+function startConsumer(boss: PgBoss, queue: JobId["kind"], settings: WorkSettings, report: (error: Error) => void) {
+  /** Each controller is aborted if another process has claimed the job since. */
+  const inHand = new Map<JobWithMetadata, AbortController>();
+  const handled: JobWithMetadata[] = [];
+  const heartbeats = setInterval(() => void renew().catch(report), HEARTBEAT_REFRESH_MS);
+  let isStopped = false;
+  let wakeUp = new AbortController();
+  const working = work();
+
+  async function work(): Promise<void> {
+    while (!isStopped || inHand.size > 0) {
+      wakeUp = new AbortController();
+      await completeHandled();
+      const claimed = isStopped ? [] : await claim().catch(report);
+      const handling = claimed?.map(handleClaimed) ?? [];
+      // Meanwhile other jobs end, and are completed and replaced together.
+      if (handling.length > 0) await Promise.race([Promise.all(handling), sleep(PAUSE_MS)]);
+      else await sleep(POLL_MS, undefined, { signal: wakeUp.signal }).catch(() => {});
+    }
+    clearInterval(heartbeats);
+  }
+
+  async function claim(): Promise<readonly JobWithMetadata[]> {
+    const room = roomFor(settings, inHand.keys());
+    return room.batchSize > 0 ? boss.fetch<object>(queue, { ...room, includeMetadata: true }) : [];
+  }
+
+  async function handleClaimed(job: JobWithMetadata): Promise<void> {
+    const lost = new AbortController();
+    inHand.set(job, lost);
+    try {
+      await settings.handle({ ...job, signal: lost.signal }, () => addAnew(boss, job));
+      handled.push(job);
+    } catch (error) {
+      await giveUp([job], error as Error);
+    }
+    wakeUp.abort();
+  }
+
+  async function completeHandled(): Promise<void> {
+    const jobs = handled.splice(0);
+    if (jobs.length > 0) await boss.complete(queue, jobs).catch((error: Error) => giveUp(jobs, error));
+    for (const job of jobs) inHand.delete(job);
+  }
+
+  /** If this fails, too, other processes claim the jobs when they miss their heartbeats. */
+  async function giveUp(jobs: readonly JobWithMetadata[], why: Error): Promise<void> {
+    if (jobs.length > 0) await boss.fail(queue, [...jobs], why).catch(report);
+    for (const job of jobs) inHand.delete(job);
+  }
+
+  async function renew(): Promise<void> {
+    const jobs = [...inHand.keys()];
+    if (jobs.length === 0) return;
+    const { settled } = (await boss.touch(queue, jobs)) as { readonly settled?: readonly string[] };
+    for (const job of jobs) if (settled && !settled.includes(job.id)) inHand.get(job)?.abort();
+  }
+
+  const wake = () => wakeUp.abort();
+  const drain = () => {
+    isStopped = true;
+    wake();
+    return working;
+  };
+  const stop = async () => {
+    isStopped = true;
+    const jobs = [...inHand];
+    await giveUp([...inHand.keys()], new Error("the worker stopped"));
+    for (const [, lost] of jobs) lost.abort();
+    wake();
+  };
+  return { wake, drain, stop };
+}
+
+/** How many more jobs may be claimed, and of which groups none. All that are claimed may be of one group. */
+function roomFor({ atOnce, atOnceOfGroup = atOnce }: WorkSettings, inHand: Iterable<JobWithMetadata>) {
+  const jobs = [...inHand];
+  const groups = Map.groupBy(jobs, ({ groupId }) => groupId ?? "");
+  groups.delete("");
+  const rooms = [...groups].map(([id, { length }]) => ({ id, room: atOnceOfGroup - length }));
+  const some = rooms.map(({ room }) => room).filter((room) => room > 0);
+  return {
+    batchSize: Math.min(atOnce - jobs.length, atOnceOfGroup, ...some),
+    ignoreGroups: rooms.flatMap(({ id, room }) => (room > 0 ? [] : [id])),
   };
 }
 

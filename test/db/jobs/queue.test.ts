@@ -32,7 +32,7 @@ test("jobs are handled when the transaction that added them commits, those with 
   await expect(refused).rejects.toThrow("rolled back");
   await add(queue, { data: { key: "low" } }, { data: { key: "high" }, priority: 1 });
   const handled: unknown[] = [];
-  await queue.work("export", { atOnce: 1, handle: async (job) => void handled.push(keyOf(job)) });
+  queue.work("export", { atOnce: 1, handle: async (job) => void handled.push(keyOf(job)) });
   await expect.poll(() => handled).toEqual(["high", "low"]);
 });
 
@@ -42,7 +42,7 @@ test("jobs that do not end leave those of another group alone, and far more jobs
   await add(queue, ...jobs);
   const [stuck, quick]: [unknown[], unknown[]] = [[], []];
   const end = Promise.withResolvers<void>();
-  await queue.work("export", {
+  queue.work("export", {
     ...{ atOnce: 6, atOnceOfGroup: 2 },
     async handle(job) {
       if (Number(keyOf(job)) >= 20) return void quick.push(job);
@@ -56,11 +56,35 @@ test("jobs that do not end leave those of another group alone, and far more jobs
   await expect.poll(() => stuck.length).toBe(20);
 });
 
+test("jobs that begin or end at about the same time share a statement", async () => {
+  let statements = 0;
+  const queue = await open(() => statements++);
+  await add(queue, ...Array.from({ length: 60 }, (_, key) => ({ data: { key } })));
+  statements = 0;
+  queue.work("export", { atOnce: 20, handle: async () => {} });
+  await expect.poll(states).toEqual(Array(60).fill("completed"));
+  // Three times each, and a last look; the queue's own upkeep may come in between.
+  expect(statements).toBeLessThan(20);
+});
+
+test("what a worker has in hand when it stops is free for others at once", async () => {
+  const queue = await open();
+  await add(queue, { data: { key: "a" } });
+  const lost = Promise.withResolvers<void>();
+  const handle = ({ signal }: ClaimedJob) =>
+    new Promise<void>(() => signal.addEventListener("abort", () => lost.resolve()));
+  queue.work("export", { atOnce: 1, handle });
+  await expect.poll(states).toEqual(["active"]);
+  await queue.stop();
+  expect(await states()).toEqual(["retry"]);
+  await lost.promise;
+});
+
 test("a worker that has lost a job to another one hears of it", async () => {
   const [silent, other] = [await open(), await open()];
   await add(silent, { data: { key: "a" } });
   let lost = 0;
-  await silent.work("export", {
+  silent.work("export", {
     atOnce: 1,
     handle: ({ signal }) => new Promise((resolve) => signal.addEventListener("abort", () => resolve(void lost++))),
   });
@@ -68,7 +92,7 @@ test("a worker that has lost a job to another one hears of it", async () => {
   // As the queue does with a job whose heartbeats stopped.
   await sql`update usage_export_queue.job set state = 'retry', start_after = now()`.execute(db);
   const attempts: number[] = [];
-  await other.work("export", { atOnce: 1, handle: async ({ retryCount }) => void attempts.push(retryCount) });
+  other.work("export", { atOnce: 1, handle: async ({ retryCount }) => void attempts.push(retryCount) });
   await expect.poll(() => attempts).toEqual([1]);
   await expect.poll(() => lost).toBe(1);
 });
@@ -77,7 +101,7 @@ test("a job that fails is tried again after 1 to 4 seconds, and seven times in a
   const queue = await open();
   await add(queue, { data: { key: "a" } });
   const attempts: number[] = [];
-  await queue.work("export", {
+  queue.work("export", {
     atOnce: 1,
     async handle({ retryCount, retryLimit }) {
       attempts.push(retryCount);
@@ -158,10 +182,17 @@ async function databaseWithSchema() {
   return empty;
 }
 
-async function open(): Promise<Queue> {
+async function open(onStatement = () => {}): Promise<Queue> {
   const connection = openPostgres(url);
   opened.unshift(() => connection.destroy());
-  const queue = await openQueue(connection, pino({ level: "silent" }));
+  const counted = connection.withPlugin({
+    transformQuery: ({ node }) => node,
+    async transformResult({ result }) {
+      onStatement();
+      return result;
+    },
+  });
+  const queue = await openQueue(counted, pino({ level: "silent" }));
   opened.unshift(() => queue.stop());
   return queue;
 }
