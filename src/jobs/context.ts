@@ -5,6 +5,7 @@ import type { Config } from "../config/config.ts";
 import type { Database } from "../db/connection/database.ts";
 import { storeBudgets, storePrices } from "../db/prices-and-budgets.ts";
 import { type FetchNumbers, openFetchNumbers, raiseSequences } from "../db/usage/fetch-numbers.ts";
+import { openReader, type Reader } from "../db/usage/reader.ts";
 import { registerSeries, type SeriesIds } from "../db/usage/stored-series.ts";
 import { openWriter, type Writer } from "../db/usage/writer.ts";
 import { keepMemoryFlat } from "../heap.ts";
@@ -33,6 +34,7 @@ export type RotationContext = Pick<ServiceContext<Database>, "app" | "db" | "ser
 export type ExportContext = ServiceContext<Database> & {
   readonly ids: SeriesIds;
   readonly fetchNumbers: FetchNumbers;
+  readonly reader: Reader;
   readonly writer: Writer;
 };
 
@@ -75,5 +77,6 @@ export async function openExportContext(
     app.log[prices.length > 0 ? "info" : "debug"]({ prices: prices.length }, "prices changed");
   if (await storeBudgets(db, budgets))
     app.log[budgets.length > 0 ? "info" : "debug"]({ budgets: budgets.length }, "budgets changed");
-  return { ...context, ids, fetchNumbers: openFetchNumbers(db), writer: openWriter(db) };
+  const shared = { fetchNumbers: openFetchNumbers(db), reader: openReader(db), writer: openWriter(db) };
+  return { ...context, ids, ...shared };
 }

@@ -9,7 +9,7 @@ import { databaseNow } from "../db/connection/database.ts";
 import { isConnectionError, isDatabaseFailure } from "../db/connection/errors.ts";
 import { type RunOutcome, recordedRun } from "../db/jobs/runs.ts";
 import { storeBalances, storeLineItems, storeListedKeys } from "../db/project-facts.ts";
-import { dueSlices, type StoredDays, storedDays } from "../db/usage/due-slices.ts";
+import { type StoredDays, storedDays } from "../db/usage/due-slices.ts";
 import { recordFailure } from "../db/usage/failures.ts";
 import { markDue, seriesIdOf } from "../db/usage/stored-series.ts";
 import type { StoredAnswer } from "../db/usage/writer.ts";
@@ -308,13 +308,13 @@ export async function readKeysAndBalances(context: ExportContext, project: Proje
 
 /** By seriesKey, the due days of the job that need another reading and that `isWanted` accepts. */
 export async function daysToReread(
-  { db, ids }: Pick<ExportContext, "db" | "ids">,
+  { ids, reader }: Pick<ExportContext, "ids" | "reader">,
   job: ExportJob,
   isWanted: (slice: DueSlice) => boolean = () => true,
 ): Promise<DaysToReread> {
   if (!job.window) return new Map();
   const keys = new Map(seriesOf(job).map((series) => [seriesIdOf(ids, series), seriesKey(series)]));
-  const due = await dueSlices(db, [...keys.keys()]);
+  const due = await reader.dueSlices([...keys.keys()]);
   return Map.groupBy(due.filter(isWanted), ({ seriesId }) => keys.get(seriesId) ?? "");
 }
 

@@ -3,9 +3,8 @@
 
 import { jobNameOf, type RotationConfig } from "../config/rotations.ts";
 import type { ClaimedJob } from "../db/jobs/queue.ts";
-import { type OpenProject, type ProjectEnd, readOpenProject, recordAttempt, type StoredRun } from "../db/jobs/runs.ts";
+import { type OpenProject, type ProjectEnd, type ProjectJob, recordAttempt, type StoredRun } from "../db/jobs/runs.ts";
 import { hasVanished } from "../db/projects.ts";
-import { settledSlices } from "../db/usage/due-slices.ts";
 import { seriesIdOf } from "../db/usage/stored-series.ts";
 import { AppError, errorCode, errorText } from "../errors.ts";
 import { daysToReread, exportProject, readKeysAndBalances } from "../jobs/export.ts";
@@ -17,9 +16,6 @@ import { type Day, dayOf } from "../usage/days.ts";
 import { describeRequest, type ExportJob, planRun, seriesOf, windowOf } from "../usage/plan.ts";
 import type { Series } from "../usage/series.ts";
 import type { WorkerContext } from "./worker-context.ts";
-
-/** What the planning worker puts into the queue job. */
-export type ProjectJob = { readonly runId: string; readonly projectId: string };
 
 export type ProjectDeps = {
   /** Aborted when the worker stops: requests that were started are completed, and the job goes back to the queue. */
@@ -33,7 +29,7 @@ export type ProjectDeps = {
 /** Throws if the job is to be tried again. */
 export async function handleProject(context: WorkerContext, deps: ProjectDeps, claimed: ClaimedJob): Promise<void> {
   const { runId, projectId } = claimed.data as ProjectJob;
-  const run = await readOpenProject(context.db, runId, projectId);
+  const run = await context.reader.openProject({ runId, projectId });
   if (!run) return;
   forgetRefusalsOfEarlierRuns(context, deps.knownRuns, runId);
   const { exports, rotations } = context.config;
@@ -81,11 +77,11 @@ async function leaveToOthers(
  * could not be finished throws, and the worker that claims the queue job next continues from the ledger.
  */
 async function rotateProject(context: WorkerContext, rotation: RotationConfig, run: OpenProject): Promise<void> {
-  const { app, db } = context;
+  const { app } = context;
   const { runId, projectId, kind, trigger } = run;
   await withRotationLease(context, rotation, async (lease) => {
     // If the queue has delivered the job twice, another worker may have ended the project during the wait for the lease.
-    if (!(await readOpenProject(db, runId, projectId))) return;
+    if (!(await context.reader.openProject(run))) return;
     const { status, did, errors } = await rotateKey(context, rotation, lease).catch((error: unknown) => {
       app.signal.throwIfAborted();
       if (!(error instanceof AppError) || error.code === "database" || error.code === "stopped") throw error;
@@ -135,18 +131,19 @@ async function readProject(
  * The requests that are left to make for the job's one project. A run that was not scheduled reads only days that need another reading.
  * `settled` counts the slices of the window that were read since the run began, by its earlier attempts or by another run.
  */
-async function remainingRequests({ db, ids }: WorkerContext, job: ExportJob, run: OpenProject) {
+async function remainingRequests({ ids, reader }: WorkerContext, job: ExportJob, run: OpenProject) {
   const { scheduledFor, startedAt } = run;
   const runDay = dayOf(startedAt);
   const seriesIds = seriesOf(job).map((series) => seriesIdOf(ids, series));
-  const slices = scheduledFor ? await settledSlices(db, seriesIds, windowOf(job, runDay), run) : [];
-  const toReread = await daysToReread({ db, ids }, job, (slice) => isDueInRun(slice, startedAt));
+  const window = windowOf(job, runDay);
+  const read = scheduledFor ? await reader.settledSlices({ ...run, seriesIds, window }) : [];
+  const toReread = await daysToReread({ ids, reader }, job, (slice) => isDueInRun(slice, startedAt));
   const sliceKey = (seriesId: number, day: Day | undefined | null) => `${seriesId} ${day ?? ""}`;
-  const settledKeys = new Set(slices.map(({ seriesId, day }) => sliceKey(seriesId, day)));
+  const settledKeys = new Set(read.map(({ seriesId, day }) => sliceKey(seriesId, day)));
   const isSettled = (series: Series, day: Day | undefined) => settledKeys.has(sliceKey(seriesIdOf(ids, series), day));
   const { requests } = planRun(job, runDay, {}, { isSettled, toReread, readsWindow: scheduledFor !== null });
-  const settled = { ...NO_COUNTS, planned: slices.length };
-  for (const { status } of slices) settled[status]++;
+  const settled = { ...NO_COUNTS, planned: read.length };
+  for (const { status } of read) settled[status]++;
   return { requests, runDay, settled };
 }
 

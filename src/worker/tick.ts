@@ -13,6 +13,7 @@ import {
   endRunsWithoutJobs,
   insertQueuedRun,
   type NewRun,
+  type ProjectJob,
   projectsHeldBack,
   type RunProject,
   runningRuns,
@@ -26,7 +27,7 @@ import { nextOccurrence, planTick } from "../schedule/schedule.ts";
 import { isDueForRetry } from "../usage/backfill.ts";
 import { dayOf } from "../usage/days.ts";
 import { configuredSeries, dueDays, type ExportJob, seriesOf, sliceCount, windowOf } from "../usage/plan.ts";
-import { type ProjectJob, reportRunEnd } from "./handle-project.ts";
+import { reportRunEnd } from "./handle-project.ts";
 import type { WorkerContext } from "./worker-context.ts";
 
 /** Returns the ids of the series that may lack due days. */

@@ -3,6 +3,7 @@ import { pino } from "pino";
 import { expect, test } from "vitest";
 import type { Config } from "../../src/config/config.ts";
 import { openFetchNumbers } from "../../src/db/usage/fetch-numbers.ts";
+import { openReader } from "../../src/db/usage/reader.ts";
 import { openWriter } from "../../src/db/usage/writer.ts";
 import { AppError } from "../../src/errors.ts";
 import type { ExportContext } from "../../src/jobs/context.ts";
@@ -111,7 +112,13 @@ async function make(
   const stored = await newSeries(db);
   const { project, series, seriesId } = stored;
   const ids = new Map([[seriesKey(series), seriesId]]);
-  const shared = { config: {} as Config, ids, fetchNumbers: openFetchNumbers(db), writer: openWriter(db) };
+  const shared = {
+    config: {} as Config,
+    ids,
+    fetchNumbers: openFetchNumbers(db),
+    reader: openReader(db),
+    writer: openWriter(db),
+  };
   const context = { ...contextOf(service), ...shared, ...part };
   const lines: string[] = [];
   const log = pino({}, { write: (line) => lines.push(line) });

@@ -10,6 +10,7 @@ import { loadConfig } from "../../src/config/config.ts";
 import { inTransaction } from "../../src/db/connection/transaction.ts";
 import { openQueue } from "../../src/db/jobs/queue.ts";
 import { endProjects, insertQueuedRun } from "../../src/db/jobs/runs.ts";
+import { openReader } from "../../src/db/usage/reader.ts";
 import { registerSeries } from "../../src/db/usage/stored-series.ts";
 import { openWriter } from "../../src/db/usage/writer.ts";
 import { openExportContext } from "../../src/jobs/context.ts";
@@ -230,7 +231,14 @@ test("a rotation that a worker does not know is left to one that does, and fails
   await inTransaction(db, (tx) => insertQueuedRun(tx, planned, [{ projectId, planned: 0 }]));
   const config = { exports: [], rotations: [] };
   const service = { forgetRefusals() {} };
-  const context = { app, db, config, service, writer: openWriter(db) } as unknown as WorkerContext;
+  const context = {
+    app,
+    db,
+    config,
+    service,
+    reader: openReader(db),
+    writer: openWriter(db),
+  } as unknown as WorkerContext;
   const { signal } = new AbortController();
   let asked = 0;
   const deps = { stopping: signal, onUnknownProject: () => asked++, knownRuns: new Set<string>() };

@@ -142,14 +142,19 @@ export type OpenProject = RunRef & {
   readonly fetchNo: number;
 };
 
-/** The run of a queue job; undefined if the project, or the run, has ended. */
-export async function readOpenProject(db: Database, runId: string, projectId: string) {
+/** What the planning worker puts into the queue job. */
+export type ProjectJob = Pick<OpenProject, "runId" | "projectId">;
+
+/** For each of `asked` its run; undefined if the project, or the run, has ended. */
+export async function readOpenProjects(db: Database, asked: readonly ProjectJob[]) {
   const { rows } = await sql<OpenProject>`
     select run_id as "runId", project_id as "projectId", r.kind, r.job, r.trigger, r.scheduled_for as "scheduledFor", r.started_at as "startedAt", r.fetch_no::double precision as "fetchNo"
     from usage_export.run r join usage_export.run_project p using (run_id)
-    where run_id = ${runId}::uuid and project_id = ${projectId} and p.finished_at is null and r.status = 'running'
+    where (run_id, project_id) in (
+        select * from unnest(${asked.map(({ runId }) => runId)}::uuid[], ${asked.map(({ projectId }) => projectId)}::text[])
+      ) and p.finished_at is null and r.status = 'running'
   `.execute(db);
-  return rows[0];
+  return asked.map((one) => rows.find(({ runId, projectId }) => runId === one.runId && projectId === one.projectId));
 }
 
 export type StoredRun = RunCounts &

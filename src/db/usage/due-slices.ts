@@ -115,30 +115,43 @@ export type SettledSlice = {
   readonly status: Exclude<SliceStatus, "missing">;
 };
 
-/** A failed attempt with a retried code is to be repeated, so it settles nothing. A series without a window has the worst status of its slices. */
-export async function settledSlices(
-  db: Database,
-  seriesIds: readonly number[],
-  window: Window | undefined,
-  { fetchNo, startedAt }: { readonly fetchNo: number; readonly startedAt: Date },
-): Promise<readonly SettledSlice[]> {
-  const isSettled = sql`(
-    greatest(sl.fetch_no, sl.suspect_fetch_no) > ${fetchNo}
-    or (sl.status = 'failed' and sl.attempted_at >= ${startedAt} and ${IS_BELIEVED} and not coalesce(sl.error_code, '') = any(${RETRIED_CODES}::text[]))
-  )`;
-  const ids = sql`${numbersArray(seriesIds)}::integer[]`;
-  const settled = window
-    ? sql<SettledSlice>`
-        select sl.series_id as "seriesId", to_char(sl.usage_date, 'YYYY-MM-DD') as day, sl.status
-        from usage_export.slice sl
-        where sl.series_id = any(${ids}) and sl.usage_date between ${window.start}::date and ${window.end}::date and ${isSettled}
-      `
-    : sql<SettledSlice>`
-        select sl.series_id as "seriesId", null as day, (array_agg(sl.status order by sl.status = 'failed' desc, sl.status desc))[1] as status
-        from usage_export.slice sl where sl.series_id = any(${ids}) and ${isSettled} group by sl.series_id
-        union
-        select n.series_id, null, 'complete' from usage_export.undated_snapshot n
-        where n.series_id = any(${ids}) and n.fetch_no > ${fetchNo}
-      `;
-  return (await settled.execute(db)).rows;
+export type SeriesOfRun = {
+  readonly seriesIds: readonly number[];
+  readonly window: Window | undefined;
+  readonly fetchNo: number;
+  readonly startedAt: Date;
+};
+
+/**
+ * The settled slices for each of `asked`. A failed attempt with a retried code is to be repeated, so it settles nothing. A series without a
+ * window has the worst status of its slices.
+ */
+export async function settledSlices(db: Database, asked: readonly SeriesOfRun[]) {
+  const series = asked.flatMap((one, i) => one.seriesIds.map((id) => ({ ...one, id, i })));
+  const { rows } = await sql<SettledSlice & { readonly i: number }>`
+    with asked as (
+      select * from unnest(
+        ${numbersArray(series.map(({ i }) => i))}::integer[], ${numbersArray(series.map(({ id }) => id))}::integer[],
+        ${series.map(({ window }) => window?.start ?? null)}::text[]::date[],
+        ${series.map(({ window }) => window?.end ?? null)}::text[]::date[],
+        ${numbersArray(series.map(({ fetchNo }) => fetchNo))}::bigint[], ${series.map(({ startedAt }) => startedAt.toISOString())}::timestamptz[]
+      ) as asked (i, series_id, first_day, last_day, fetch_no, started_at)
+    ), settled as (
+      select i, series_id, case when first_day is not null then usage_date end as day, status
+      from asked join usage_export.slice sl using (series_id)
+      where sl.usage_date between coalesce(first_day, '-infinity') and coalesce(last_day, 'infinity') and (
+        greatest(sl.fetch_no, sl.suspect_fetch_no) > asked.fetch_no
+        or (sl.status = 'failed' and sl.attempted_at >= asked.started_at and ${IS_BELIEVED}
+          and not coalesce(sl.error_code, '') = any(${RETRIED_CODES}::text[]))
+      )
+      union all
+      select i, series_id, null, 'complete' from asked join usage_export.undated_snapshot n using (series_id)
+      where first_day is null and n.fetch_no > asked.fetch_no
+    )
+    select i, series_id as "seriesId", to_char(day, 'YYYY-MM-DD') as day,
+      (array_agg(status order by status = 'failed' desc, status desc))[1] as status
+    from settled group by i, series_id, day
+  `.execute(db);
+  const byAsked = Map.groupBy(rows, ({ i }) => i);
+  return asked.map((_, i): readonly SettledSlice[] => byAsked.get(i) ?? []);
 }

@@ -60,13 +60,14 @@ test("a day that failed while the database's clock was two days ahead is due at 
   await fail(db, seriesId, [back(2)], { code: "unauthorized" });
   const startedAt = new Date(Date.now() - 60_000);
   const isDue = async () => (await dueOf(seriesId)).map((slice) => isDueForRetry(slice, new Date()));
-  const settled = () => settledSlices(db, [seriesId], { start: back(2), end: back(2) }, { fetchNo: 1e9, startedAt });
-  expect([await isDue(), await settled()]).toMatchObject([[false], [{ status: "failed" }]]);
+  const settled = () =>
+    settledSlices(db, [{ seriesIds: [seriesId], window: { start: back(2), end: back(2) }, fetchNo: 1e9, startedAt }]);
+  expect([await isDue(), await settled()]).toMatchObject([[false], [[{ status: "failed" }]]]);
 
   await sql`
     update usage_export.slice set attempted_at = attempted_at + interval '2 days' where series_id = ${seriesId} and status = 'failed'
   `.execute(db);
-  expect([await isDue(), await settled()]).toEqual([[true], []]);
+  expect([await isDue(), await settled()]).toEqual([[true], [[]]]);
 });
 
 test("each series has the status of each of its slices in the range, also if it is no longer configured", async () => {
