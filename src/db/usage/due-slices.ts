@@ -8,13 +8,13 @@ import type { Series } from "../../usage/series.ts";
 import type { SliceStatus } from "../../usage/slice-decision.ts";
 import type { Database } from "../connection/database.ts";
 import type { Tx } from "../connection/transaction.ts";
+import { seriesKeyText } from "./stored-series.ts";
 import { numbersArray } from "./stored-slices.ts";
 
 /** The statuses of the days of a range. A past day that was read only before it ended is missing. */
 export async function sliceStatuses(db: Database, series: readonly Series[], { start, end }: Window) {
-  type Row = { key: readonly [string, string, string, string]; days: Readonly<Record<Day, SliceStatus>> };
-  const { rows } = await sql<Row>`
-    select json_build_array(s.source, s.project_id, s."grouping", s.filter_key) as key, json_object_agg(
+  const { rows } = await sql<{ key: string; days: Readonly<Record<Day, SliceStatus>> }>`
+    select ${seriesKeyText} as key, json_object_agg(
       to_char(sl.usage_date, 'YYYY-MM-DD'), case
         when sl.status = 'complete' and sl.closed_at is null and sl.usage_date < (now() at time zone 'UTC')::date then 'missing'
         else sl.status end
@@ -24,8 +24,7 @@ export async function sliceStatuses(db: Database, series: readonly Series[], { s
       and sl.usage_date between ${start}::date and ${end}::date
     group by s.series_id
   `.execute(db);
-  // This is the form that seriesKey writes.
-  return new Map(rows.map(({ key, days }) => [JSON.stringify(key), days]));
+  return new Map(rows.map(({ key, days }) => [key, days]));
 }
 
 export type StoredDays = {

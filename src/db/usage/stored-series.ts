@@ -203,24 +203,16 @@ export function seriesIdOf(ids: SeriesIds, series: Series): number {
 /** The id of each series, by seriesKey. */
 export type SeriesIds = ReadonlyMap<string, number>;
 
-/** Series that differ by their project alone. */
-type SeriesOfFilter = Readonly<Record<"source" | "grouping" | "filterKey", string>> & {
-  readonly seriesIds: readonly number[];
-  readonly projectIds: readonly string[];
-};
+/** The seriesKey of a row of usage_export.series. Postgres escapes texts in JSON as JSON.stringify does. */
+export const seriesKeyText = sql<string>`
+  concat('[', concat_ws(',', to_json(source), to_json(project_id), to_json("grouping"), to_json(filter_key)), ']')
+`;
 
 async function readIds(db: Database): Promise<SeriesIds> {
-  const { rows } = await sql<SeriesOfFilter>`
-    select source, "grouping", filter_key as "filterKey", json_agg(series_id) as "seriesIds", json_agg(project_id) as "projectIds"
-    from usage_export.series group by 1, 2, 3
+  const { rows } = await sql<{ key: string; id: number }>`
+    select ${seriesKeyText} as key, series_id as id from usage_export.series
   `.execute(db);
-  const ids = new Map<string, number>();
-  for (const { source, grouping, filterKey, seriesIds, projectIds } of rows) {
-    // This is the form that seriesKey writes.
-    const [before, after] = [JSON.stringify([source]).slice(0, -1), JSON.stringify([grouping, filterKey]).slice(1)];
-    for (const [i, id] of seriesIds.entries()) ids.set(`${before},${JSON.stringify(projectIds[i])},${after}`, id);
-  }
-  return ids;
+  return new Map(rows.map(({ key, id }) => [key, id]));
 }
 
 export type StoredValue = {
