@@ -83,17 +83,24 @@ export function keyOfProject(reference: KeyReference, written: readonly WrittenR
   return isForMany ? { ...key, rotation: ledgerName(key.rotation, project) } : key;
 }
 
+/** `project` is no pattern: the keys of several projects would have one name in the ledger. */
+function projectsOf({ project, projects: names }: WrittenRotation, projects: readonly Project[]): Project[] {
+  if (names) return projectsNamed(projects, names);
+  return projects.filter(({ name }) => name === project).map(({ id, name }) => ({ id, name }));
+}
+
 /** One rotation for each project of each rotation in the file. */
 export function rotationsOf(written: readonly WrittenRotation[], projects: readonly Project[]) {
-  return written.flatMap(({ project: name = "", projects: names, createWith, ...job }) =>
-    projectsNamed(projects, names ?? [name]).map((project): RotationConfig => {
+  return written.flatMap((inFile) => {
+    const { project: _, projects: names, createWith, ...job } = inFile;
+    return projectsOf(inFile, projects).map((project): RotationConfig => {
       const creator = createWith && { createWith: keyOfProject(createWith, written, project) };
       const rotation = { ...job, project, ...creator };
       if (names === undefined) return rotation;
       const deliver = job.deliver.map((sink) => withId(sink, project.id));
       return { ...rotation, name: ledgerName(job.name, project), jobName: job.name, deliver };
-    }),
-  );
+    });
+  });
 }
 
 /**
@@ -101,22 +108,20 @@ export function rotationsOf(written: readonly WrittenRotation[], projects: reado
  * they are written, because other projects may be discovered later.
  */
 export function deliveryIssues(written: readonly WrittenRotation[], projects: readonly Project[]): ConfigIssue[] {
-  const filesOf = (file: string, names: readonly string[]) => [
-    file,
-    ...projectsNamed(projects, names).map(({ id }) => putId(file, id)),
-  ];
+  const filesOf = (file: string, chosen: readonly Project[]) => [file, ...chosen.map(({ id }) => putId(file, id))];
   const uses = new Map<string, string>();
-  for (const { createWith, project = "", projects: names = [project] } of written) {
+  for (const rotation of written) {
+    const { createWith } = rotation;
     const creator = createWith && "rotation" in createWith ? createWith.first : createWith;
     if (!creator || !("file" in creator)) continue;
     const use = "the file of the key that a rotation creates keys with";
-    for (const file of filesOf(creator.file, names)) uses.set(file, use);
+    for (const file of filesOf(creator.file, projectsOf(rotation, projects))) uses.set(file, use);
   }
   return written.flatMap(({ deliver, projects: names = [] }, index) =>
     deliver.flatMap((sink, i) => {
       if (!("file" in sink)) return [];
       const path = ["rotations", index, "deliver", i, "file"];
-      const files = filesOf(sink.file, names);
+      const files = filesOf(sink.file, projectsNamed(projects, names));
       const used = files.find((file) => uses.has(file));
       if (used !== undefined) return [{ path, message: `expected a file of its own; ${used} is ${uses.get(used)}` }];
       for (const file of files) uses.set(file, `already at ${formatPath(path)}`);

@@ -101,6 +101,15 @@ test("a pattern fits every project whose name matches, also one that is called l
   expect(namesOf(exports[0]?.projects)).toEqual(["own-*", "own-c"]);
 });
 
+test("a rotation whose project is called like a pattern makes the key of that project alone", () => {
+  const rotation = { name: "r", schedule: "0 4 * * *", project: "own-*", comment: "c", scopes: ["member"] };
+  const config = configOf([{ ...ONE, name: "own-*" }, DISCOVERY], ["*"], { rotations: [rotation] });
+
+  const { rotations } = withDiscovered(config, [known("c", "own-c")]);
+
+  expect(rotations.map(({ name, project }) => [name, project.id])).toEqual([["r", "p1"]]);
+});
+
 test("a project that is in the file, too, is read with the key in the file", () => {
   const { projects } = withDiscovered(configOf([DISCOVERY, ONE], ["*"]), [known("p1", "listed"), known("p2", "two")]);
 
