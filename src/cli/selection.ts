@@ -67,12 +67,12 @@ export type BackfillOptions = Omit<SelectionOptions, "day"> & {
 export type BackfillChoice = ReturnType<typeof chooseBackfill>;
 
 /** Ten years. The days of a range become due for good: a typo such as 2006 for 2026 must not make twenty years due. */
-const RANGE_DAYS_MAX = 3660;
+const RANGE_LIMITS = { daysMax: 3660, newestIs: "the newest day that is over in UTC" };
 
 /** Throws `config` for a selection or range that can't be read. `dateless` names the exports that are left out. */
 export function chooseBackfill(config: Config, options: BackfillOptions, today: Day) {
   const range = { start: options.from, end: options.to };
-  requirePeriod(range, addDays(today, -1), RANGE_DAYS_MAX);
+  requirePeriod(range, addDays(today, -1), RANGE_LIMITS);
   const { jobs, selection } = chooseJobs(config, options, today);
   const dated = jobs.filter(({ window }) => window);
   // Without a window no dates are sent, so the service chooses the days.
@@ -84,8 +84,8 @@ export function chooseBackfill(config: Config, options: BackfillOptions, today: 
   return { jobs: jobsWithSeries(dated, selection), dateless, range };
 }
 
-function requirePeriod(period: Window, newest: Day, daysMax?: number): void {
-  const fault = periodError(period, newest, daysMax);
+function requirePeriod(period: Window, newest: Day, limits?: typeof RANGE_LIMITS): void {
+  const fault = periodError(period, newest, limits);
   if (fault !== undefined) throw new AppError("config", `--${fault}`);
 }
 

@@ -80,9 +80,13 @@ function isCalendarMonth({ start, end }: Window): boolean {
   return start.endsWith("-01") && end.slice(0, 7) === start.slice(0, 7) && addDays(end, 1).endsWith("-01");
 }
 
-/** The first rule that the period breaks, after the parameter's name. `newest` is the last day that it may have. */
-export function periodError({ start, end }: Window, newest: Day, daysMax: number = DAYS_MAX): string | undefined {
-  if (end > newest) return `to: expected ${newest} or before, days are in UTC; got ${end}`;
+/** The first rule that the period breaks, after the parameter's name. `newest` is the last day that it may have, and `newestIs` says why. */
+export function periodError(
+  { start, end }: Window,
+  newest: Day,
+  { daysMax = DAYS_MAX, newestIs = "which is today in UTC" } = {},
+): string | undefined {
+  if (end > newest) return `to: expected ${newest} or before, ${newestIs}; got ${end}`;
   if (start > end) return `from: expected ${end} or before, which is the last day; got ${start}`;
   if (start < DAY_MIN) return `from: expected ${DAY_MIN} or after; got ${start}`;
   if (dayCount({ start, end }) <= daysMax) return undefined;

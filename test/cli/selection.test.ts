@@ -33,8 +33,8 @@ function choose(options: Partial<BackfillOptions>) {
 }
 
 test.each<[Partial<BackfillOptions>, string]>([
-  [{ to: TODAY }, "--to: expected 2026-03-17 or before, days are in UTC; got 2026-03-18"],
-  [{ from: "2026-03-19", to: "2026-03-20" }, "--to: expected 2026-03-17 or before, days are in UTC"],
+  [{ to: TODAY }, "--to: expected 2026-03-17 or before, the newest day that is over in UTC; got 2026-03-18"],
+  [{ from: "2026-03-19", to: "2026-03-20" }, "--to: expected 2026-03-17 or before, the newest day that is over in UTC"],
   [{ to: "2026-02-28" }, "--from: expected 2026-02-28 or before, which is the last day; got 2026-03-01"],
   [{ from: "2016-03-09" }, "--from: expected 2016-03-10 or after, as there are at most 3660 days"],
   [

@@ -84,7 +84,7 @@ const TODAY = "2026-03-18";
 
 test.each([
   ["2026-03-18", "2026-03-18", undefined],
-  ["2026-03-18", "2026-03-19", "to: expected 2026-03-18 or before, days are in UTC; got 2026-03-19"],
+  ["2026-03-18", "2026-03-19", "to: expected 2026-03-18 or before, which is today in UTC; got 2026-03-19"],
   ["2026-03-19", "2026-03-18", "from: expected 2026-03-18 or before, which is the last day; got 2026-03-19"],
   ["2000-01-01", "2000-01-01", undefined],
   ["1999-12-31", "2000-01-01", "from: expected 2000-01-01 or after; got 1999-12-31"],

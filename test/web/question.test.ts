@@ -58,7 +58,7 @@ test.each([
   ["to=2026-03-01&from=", "expected both from and to"],
   ["from=2026-02-30&to=2026-03-02", "from: expected a day that exists, as YYYY-MM-DD"],
   ["from=2026-03-01&to=tomorrow", "to: expected a day that exists, as YYYY-MM-DD"],
-  ["from=2026-03-01&to=2026-03-11", "to: expected 2026-03-10 or before, days are in UTC; got 2026-03-11"],
+  ["from=2026-03-01&to=2026-03-11", "to: expected 2026-03-10 or before, which is today in UTC; got 2026-03-11"],
   ["days=7", 'Unrecognized key: "days"'],
 ])("%j is refused: %s", (query, error) => {
   expect(() => viewAt(query)).toThrow(error);
