@@ -8,6 +8,7 @@ export default defineConfig({
   test: {
     include: ["test/faults/**/*.faults.ts"],
     globalSetup: "test/support/global-setup.ts",
+    setupFiles: "test/support/same-day.ts",
     sequence: {
       sequencer: longestFirst(["sabotage.", "worker.", "rotation.", "export.", "backfill.", "answers.", "migration."]),
     },

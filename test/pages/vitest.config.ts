@@ -7,6 +7,7 @@ export default defineConfig({
   test: {
     include: ["test/pages/**/*.check.ts"],
     globalSetup: "test/support/global-setup.ts",
+    setupFiles: "test/support/same-day.ts",
     // A page waits for its browser and a browser for its page. Without this, two cores would run one file at a time.
     maxWorkers: 2,
     ...LIMITS,
