@@ -44,8 +44,10 @@ export class Secret {
 export function urlSecrets(text: string): readonly Secret[] {
   const { username = "", password = "" } = URL.parse(text) ?? {};
   if (username + password === "") return [];
-  const written = [password, `${username}:${password}`];
-  return [...written, ...written.map((text) => decoded(text) ?? text)].map((form) => new Secret(form));
+  // Each half is decoded on its own: the other one may hold an escape that is no UTF-8.
+  const [plainUser, plainPassword] = [decoded(username) ?? username, decoded(password) ?? password];
+  const forms = [password, plainPassword, `${username}:${password}`, `${plainUser}:${plainPassword}`];
+  return forms.map((form) => new Secret(form));
 }
 
 /** Undefined if an escape in the text is no UTF-8, such as %ff. */
@@ -132,7 +134,7 @@ function twoLettersAt(text: string, at: number): number {
   return ((text.charCodeAt(at) << 7) ^ text.charCodeAt(at + 1)) & 16_383;
 }
 
-/** The lower case of İ alone is longer. Without it, positions in both texts are the same. */
+/** İ is the only letter whose lower case is longer. With i in its place, positions in both texts are the same. */
 function toLowerCaseSameLength(text: string): string {
   return text.replaceAll("İ", "i").toLowerCase();
 }

@@ -136,3 +136,11 @@ test.each(["http://me:hush%2Dhush%20now@proxy:1", "me:hush%2Dhush%20now@proxy:1"
     }
   },
 );
+
+test.each([
+  ["http://me%40us:hush%ff@proxy", "me@us:hush%ff"],
+  ["http://me%ff:hush%40us@proxy", "me%ff:hush@us"],
+])("of the credentials in %j each half is decoded on its own: %j is hidden", async (HTTPS_PROXY, form) => {
+  const { scrubber } = await openApp({ HTTPS_PROXY }, "jobs.config.json", new AbortController().signal);
+  expect(scrubber.scrub(`refused ${form} here`)).toBe("refused [secret] here");
+});
