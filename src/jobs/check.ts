@@ -111,7 +111,8 @@ async function checkSource(probe: Probe, check: Check, source: Source, jobs: rea
 function keyResult(project: Project, scopes: readonly string[] | undefined, sources: readonly Source[]): CheckResult {
   if (!scopes) return warn("the service does not say which scopes a key has");
   const list = scopes.map(toPrintableLine).join(", ") || "(none)";
-  if (sources.length === 0 || sources.some((source) => mayRead(source, scopes))) return ok(`scopes ${list}`);
+  if (sources.length === 0) return ok(`scopes ${list}; no export reads this project`);
+  if (sources.some((source) => mayRead(source, scopes))) return ok(`scopes ${list}`);
   const needed = sources.map((source) => `reading ${source} needs ${BREAKDOWN_SCOPES[source][0]}`).join(", and ");
   return fail(`the key of "${project.name}" has the scopes ${list}; ${needed}`);
 }

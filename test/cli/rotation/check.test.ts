@@ -27,7 +27,7 @@ limitedTest("check says which scope is missing for creating keys", async ({ cont
 creatingTest("check accepts a key that may only create keys if no export reads its project", async ({ context }) => {
   await context.configure({}, { projects: [PRODUCTION], exports: [] });
   const { status, stdout } = await context.run(["check"]);
-  expect(stdout).toContain("ok   key: scopes keys:read, keys:write");
+  expect(stdout).toContain("ok   key: scopes keys:read, keys:write; no export reads this project");
   expect(stdout).toContain(fine("the key"));
   expect(status).toBe(0);
 
