@@ -54,7 +54,7 @@ async function readAccess(app: App, access: Config["monitor"]["access"]): Promis
   return { scheme: "Basic", credentials: app.scrubber.add(new Secret(`${username}:${password.reveal()}`)) };
 }
 
-/** For comparisons only. */
+/** The secrets in plain text, for comparisons only. */
 export function revealed({ receivers: { webhook, deadMan }, access }: MonitorSecrets): readonly unknown[] {
   return [access?.scheme, ...[webhook?.address, deadMan?.address, access?.credentials].map((one) => one?.reveal())];
 }

@@ -34,7 +34,7 @@ export async function callReceiver(
   const post = { method: "POST", headers, body: JSON.stringify({ text }) } as const;
   const options = text === undefined ? ({ method: "GET" } as const) : post;
   const ended = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
-  // Closed after the call: with one a minute, keeping a connection open gains nothing.
+  // The agent is closed after the call: with one a minute, keeping a connection open gains nothing.
   const agent = openAgent({ allowH2: false }, proxy);
   // undici ignores the signal while it connects.
   using _ = addAbortListener(ended, () => void agent.destroy());
