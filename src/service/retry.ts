@@ -68,9 +68,9 @@ export class Caller {
   async #attempt(call: ServiceCall, key: Secret, signal: AbortSignal, send: Send): Promise<Outcome> {
     const { rate, waitMsMax } = this.#deps;
     // The path begins with v1, projects and the project's id.
-    const caller = { key: key.name, project: call.path.slice(0, 3).join("/"), waitMsMax };
+    const project = call.path.slice(0, 3).join("/");
     for (;;) {
-      const permit = await rate.acquire(caller, signal);
+      const permit = await rate.acquire({ key: key.name, project, waitMsMax }, signal);
       try {
         await call.beforeAttempt?.();
         this.#requireNotRefused(call, key);
