@@ -106,8 +106,10 @@ test("check --confirm-projects believes a short list at once", async ({ context 
   await run("export");
   names.delete("b");
   names.delete("c");
-  expect((await run("check", "--confirm-projects")).stdout).toContain("1 listed; 0 new, 2 gone");
+  expect((await run("check", "--confirm-projects")).stdout).toContain("ok   list: 1 listed; 0 new, 2 gone");
   expect(await run("export")).toMatchObject(requests(1));
+  names.clear();
+  expect((await run("check", "--confirm-projects")).stdout).toContain("warn list: 0 listed; 0 new, 1 gone");
 });
 
 test("a list that is cut, or not readable, leaves the projects as they were", async ({ context }) => {

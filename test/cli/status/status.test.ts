@@ -33,6 +33,8 @@ test("before the first run status shows when the job would run if there were a w
   );
   expect(stdout).toContain("slices: 0 complete, 0 suspect, 0 failed, 0 missing");
   expect(status).toBe(0);
+  await context.run(["jobs", "pause", "nightly", "--why", "run by cron"]);
+  expect((await context.run(["status"])).stdout).toMatch(/^all is well\n/);
 });
 
 test("days without a run are missing until the next run reads them", async ({ context }) => {
