@@ -143,6 +143,10 @@ test("the month so far has a forecast, of all projects together", async () => {
   const [year, month] = back(0).split("-").map(Number);
   const daysOfMonth = new Date(Date.UTC(year ?? 0, month ?? 0, 0)).getUTCDate();
   expect(Number(monthSoFar?.forecast?.forecast)).toBeCloseTo(4 * daysOfMonth);
+  const first = `${back(1).slice(0, 8)}01`;
+  const onFirst = { ...asked, period: { start: first, end: first } };
+  const begun = await readByStatements(db, (run) => overview(run, onFirst, first));
+  expect(begun.monthSoFar?.period).toEqual(onFirst.period);
 });
 
 test("the report of one project leaves out budgets that it shares with others", async () => {

@@ -145,6 +145,13 @@ test("for any usage and any prices, every row of the view is the calculated one,
   );
 });
 
+test("a price of null ends the price before it", async () => {
+  await storePriceBook(db, NOVA, { ...NOVA, price: null, from: "2026-03-02" });
+  await use([hours("03-01", "2"), hours("03-02", "3")]);
+  const amounts = (await storedCosts(db)).map(({ day, amount }) => `${day} ${amount}`).sort();
+  expect(amounts).toEqual(["2026-03-01 2", "2026-03-02 null"]);
+});
+
 test("the keys of a rotation have one lineage", async () => {
   const project = newProject();
   const { rotation, keys } = await usedKeys(db, project);

@@ -6,6 +6,7 @@ import { beforeEach, expect, test } from "vitest";
 import { storeListedKeys } from "../../../src/db/project-facts.ts";
 import type { Grouping, Project } from "../../../src/usage/series.ts";
 import { testDatabase } from "../../support/database.ts";
+import { usedKeys } from "../keys/written-ledger.ts";
 import { forgetAll } from "../reported-usage.ts";
 import { type BilledRow, billed } from "../stored-billing.ts";
 import { storePriceBook } from "../stored-costs.ts";
@@ -51,13 +52,14 @@ async function storeBoth(): Promise<Project> {
   const project = newProject();
   await storePriceBook(db, ...PRICES);
   await storeListedKeys(db, project.id, [{ apiKeyId: "k1", comment: "the exporter", scopes: [], tags: [] }]);
+  const { keys } = await usedKeys(db, project, 1);
   const nova = { accessor: "k1", line_item: "streaming::nova-3" };
   const bills: readonly Bill[] = [
     [
       ...([DAY, "accessor,line_item,tags"] as const),
       ["0.1000000000000000055511151231257827", { ...nova, tags: ["b", "a"] }],
       ["0.2", { accessor: null, line_item: "sync::aura-2", tags: [] }],
-      ["-0.05", { ...nova, tags: null }],
+      ["-0.05", { ...nova, accessor: keys[0] ?? null, tags: null }],
     ],
     [DAY, "none", ["0.25"]],
   ];
@@ -98,7 +100,9 @@ test("a billed charge has the columns of FOCUS, every digit, and no quantity, wh
     ...{ x_CostSource: "billed", x_UsageDate: DAY, x_Model: null, x_Metric: null },
     ...{ x_Grouping: "accessor,line_item,tags", x_Finality: "final" },
   });
-  expect(credit).toMatchObject({ BilledCost: "-0.05", ChargeCategory: "Credit", ResourceId: "k1", Tags: null });
+  expect(credit).toMatchObject({ BilledCost: "-0.05", ChargeCategory: "Credit", Tags: null });
+  // The service did not list this key: the ledger has its comment.
+  expect(credit).toMatchObject({ ResourceId: expect.stringMatching(/^id-of-/), ResourceName: expect.any(String) });
   expect(other).toMatchObject({
     BilledCost: "0.2",
     ResourceId: null,
