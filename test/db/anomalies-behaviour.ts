@@ -47,7 +47,7 @@ export function testAnomalies(db: Database): void {
   }
 
   test("at first only the newest final day is judged, and each day once", async () => {
-    const { project } = await seriesWith({ 4: "5000", 9: "5000", 20: "5000" });
+    const { project, seriesId } = await seriesWith({ 4: "5000", 9: "5000", 20: "5000" });
     expect(await judge()).toEqual([
       { project: project.name, filter: "all", day: back(4), verdict: "high", metric: "requests", isFinal: true },
     ]);
@@ -60,6 +60,9 @@ export function testAnomalies(db: Database): void {
       expected: "1000.000000",
     };
     expect(await anomaliesOf(project)).toMatchObject([{ ...high, is_open: true }]);
+    // Nobody waits for a later day of a project that is not exported any more.
+    await sql`update usage_export.series set retired_at = now() where series_id = ${seriesId}`.execute(db);
+    expect(await openIn(project)).toEqual([]);
   });
 
   test("on the morning after it, a day is judged only by whether it is far too high, so that late usage is no drop", async () => {

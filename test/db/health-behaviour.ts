@@ -5,10 +5,12 @@ import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { type Config, parseConfig } from "../../src/config/config.ts";
 import type { Database } from "../../src/db/connection/database.ts";
+import { readSnapshot } from "../../src/db/connection/transaction.ts";
 import { heartbeatWorker, markWorkerStopped } from "../../src/db/jobs/jobs.ts";
 import { finishRun, startRun } from "../../src/db/jobs/runs.ts";
 import { recordEvent } from "../../src/db/keys/ledger.ts";
 import { recordListFailure } from "../../src/db/projects.ts";
+import { failureCauses } from "../../src/db/usage/failures.ts";
 import { health } from "../../src/facts/health.ts";
 import type { RunTrigger } from "../../src/usage/counts.ts";
 import { testMetrics } from "../health/test-metrics.ts";
@@ -16,18 +18,20 @@ import { newIntent, newRotation } from "./keys/written-ledger.ts";
 import { configured, fail, newProject, register, setDue } from "./stored-usage.ts";
 
 export function testHealth(db: Database): void {
-  test("the metrics leave out projects and series that are no longer configured", async () => {
+  test("metrics and causes leave out projects and series that are no longer configured", async () => {
     const [gone, kept] = [newProject(), newProject()];
     const ofKept = configured(kept, "none");
     const [keptId, ...retired] = await register(db, ofKept, configured(kept), configured(gone));
     await setDue(db, [keptId, ...retired], "2026-03-16", "2026-03-18");
-    for (const seriesId of retired) await fail(db, seriesId, ["2026-03-17"]);
+    for (const seriesId of retired) await fail(db, seriesId, ["2026-03-17"], { reason: "of a retired series" });
     await register(db, ofKept);
     const samples = await testMetrics({ readHealth: () => health(db, configOf()) }).samples();
     const shown = (name: string) => samples.filter((line) => line.includes(`project="${name}"`));
     expect(shown(gone.name)).toEqual([]);
     const slices = shown(kept.name).flatMap((line) => /status="(\w+"} \d+)$/.exec(line)?.slice(1) ?? []);
     expect(slices).toEqual(['missing"} 3', 'failed"} 0', 'suspect"} 0']);
+    const causes = await readSnapshot(db, failureCauses);
+    expect(causes.map(({ error }) => error)).not.toContain("of a retired series");
   });
 
   test("the last success of a job is the end of its newest run, other than a backfill, that stored everything", async () => {

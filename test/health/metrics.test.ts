@@ -115,6 +115,7 @@ test("an answer of 5,000 projects, jobs and rotations is below 2 MB, and has the
   const projects = [
     ...many((i) => projectLine({ project: `p-${i}`, failed: isBad(i) ? 3 : 0, missing: i === 17 ? 500 : 0 })),
     projectLine({ project: "doubtful", suspect: 2, freshThrough: "2026-03-10" }),
+    projectLine({ project: "stale", freshThrough: "2020-01-01" }),
     projectLine({ project: "retired", series: 0, suspect: 9 }),
   ];
   const state = healthState({
@@ -129,6 +130,7 @@ test("an answer of 5,000 projects, jobs and rotations is below 2 MB, and has the
     'incomplete_slices{project="p-17",source="usage",status="missing"} 500',
     'incomplete_slices{project="p-4321",source="usage",status="failed"} 3',
     'incomplete_slices{project="doubtful",source="usage",status="suspect"} 2',
+    'newest_complete_day_timestamp_seconds{project="stale",source="usage"} 1577836800',
   ])
     expect(text).toContain(`\nusage_export_${line}\n`);
   expect(text).not.toContain("retired");
