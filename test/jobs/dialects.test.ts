@@ -17,13 +17,14 @@ const { db: database } = await testDatabase();
 const NAMES = { interface: "model", "2026": "models" } as const;
 const BY_MODEL = sampleRequest("model");
 
-/** A service that groups by model only in the dialect that `spoken` returns, and `Dialects` on this service. */
-async function open(dialect: Dialect | "auto", spoken: () => Dialect | undefined, db?: Database) {
+/** A service that groups by model only in the dialect that `spoken` returns, else answers with the status `other`; and `Dialects` on it. */
+async function open(dialect: Dialect | "auto", spoken: () => Dialect | undefined, db?: Database, other = 200) {
   const script: Script = ({ target }, response) => {
     const grouping = new URL(target, "http://service").searchParams.get("grouping");
     const speaks = spoken();
-    const rows = speaks && grouping === NAMES[speaks] ? [sampleRow("2026-03-17", { [NAMES[speaks]]: "nova" })] : [];
-    answerJson(response, 200, sampleAnswer(rows));
+    const isKnown = speaks && grouping === NAMES[speaks];
+    const rows = isKnown ? [sampleRow("2026-03-17", { [NAMES[speaks]]: "nova" })] : [];
+    answerJson(response, isKnown ? 200 : other, sampleAnswer(rows));
   };
   const { server, service } = await serve(script, { dialect });
   const app = silentApp();
@@ -37,6 +38,11 @@ test("the probe requests recent days first, because an old window may have no us
   const undated = await open("auto", () => "2026");
   await undated.dialects.forRequest(windowless("model"));
   expect(undated.server.requests[0]?.target).not.toContain("start=");
+});
+
+test.each([400, 422])("a service that refuses the name of the other dialect with %d speaks this one", async (other) => {
+  const { dialects } = await open("auto", () => "interface", undefined, other);
+  expect(await dialects.forRequest(BY_MODEL)).toBe("interface");
 });
 
 test("no probe is made for a configured dialect or for a request that is the same in both dialects", async () => {

@@ -81,10 +81,13 @@ test.for<readonly [string, FaultPlan]>([
   expect(await context.states()).toEqual(["retired", "active"]);
 });
 
-test("every day of a long grace period is checked before a key is deleted, also the first", async ({ context }) => {
-  const { old, current } = await replaceKey(context, 61);
-  usedAgo = { 60: old, 1: current };
-  await context.configure({ maxAgeDays: 90, graceDays: 60, retire: "delete" });
+test.for([
+  ["every day of a long grace period is checked, also the first", 60],
+  ["the day before is checked even without a grace period", 0],
+] as const)("before a key is deleted, %s", async ([, graceDays], { context }) => {
+  const { old, current } = await replaceKey(context, graceDays + 1);
+  usedAgo = { [Math.max(graceDays, 1)]: old, 0: current };
+  await context.configure({ maxAgeDays: 90, graceDays, retire: "delete" });
   expect((await context.run(["rotate"])).stdout).toContain("replaced key still in use");
   expect(deletesOf(context)).toEqual([]);
 });
