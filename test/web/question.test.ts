@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { fixedView, type View, viewOf, viewQuery } from "../../src/web/question.ts";
+import { fixedView, monthOf, type View, viewOf, viewQuery } from "../../src/web/question.ts";
 
 const TODAY = "2026-03-10";
 
@@ -22,6 +22,10 @@ test.each([
 
 test("on the first day of a month, this month is that day", () => {
   expect(viewAt("period=this-month", "2026-03-01").period).toMatchObject({ start: "2026-03-01", end: "2026-03-01" });
+});
+
+test("the current month by its name is that of the days so far", () => {
+  expect(monthOf("2026-03", TODAY)).toMatchObject({ start: "2026-03-01", end: "2026-03-09" });
 });
 
 test("the form of a named period also sends its dates, and it keeps its name until they are changed", () => {

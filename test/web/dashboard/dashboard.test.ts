@@ -94,6 +94,7 @@ test("an unknown project and an unknown run are refused with a reason", async ()
   };
   for (const [path, reason] of Object.entries(reasons))
     expect(await ask(path)).toMatchObject({ status: 400, body: expect.stringContaining(reason) });
+  expect((await ask("/run?id=1")).body).toContain('<a href="./data-health">Show the newest days</a>');
 });
 
 /** A health state with these projects; the number of each is its identifier. */

@@ -38,6 +38,7 @@ test.each<[keyof PageData, readonly string[]]>([
 
 test("the pages show jobs, runs, keys and days in words", () => {
   const text = textOf(pageOf("health"));
+  expect(pageOf("health").body).toContain('<a href="./usage?project=project-0"><bdi title="production">');
   expect(text).toContain("nightly export, every day 02:15 (Europe/Vienna)");
   expect(text).toContain("2026-03-10 01:15 nightly export, on schedule ok 42 s 12 all 60 12,345");
   expect(text).toContain("exporter in 18 days 11111111-2222-3333-4444-555555555555 12 of 30 days 2026-03-09 1 active");
@@ -67,7 +68,6 @@ test("a run over many projects says an error that they share once, and folds all
 });
 
 test.each([
-  ["15 2 * * *", "every day 02:15"],
   ["0 5 * * 1", "every Monday 05:00"],
   ["*/5 * * * *", "*/5 * * * *"],
 ])("the schedule %s is read as %s", (schedule, text) => expect(scheduleText(schedule)).toBe(text));
@@ -117,10 +117,13 @@ test("the next rotation comes first, and a key over its maximum age is marked", 
   const keys = [keyLine({ ageDays: 31 }), keyLine({ state: "draining", ageDays: 61 })];
   const old = rotationKeys({ rotation: "old", keys });
   const gone = rotationKeys({ rotation: "gone", maxAgeDays: null });
-  const { body } = pageOf("health", { keys: { rotations: [gone, rotationKeys(), old], hasMore: false, events: [] } });
+  const due = rotationKeys({ rotation: "due", keys: [keyLine({ ageDays: 30 })] });
+  const { body } = pageOf("health", {
+    keys: { rotations: [gone, rotationKeys(), due, old], hasMore: false, events: [] },
+  });
   expect(body).toContain('<span class="state warn">31 of 30 days</span>');
   expect(textOf({ body })).toMatch(
-    /old with its next run .* 1 active, 1 draining .* exporter in 18 days .* gone none, as it is no longer configured/,
+    /old with its next run .* 1 active, 1 draining .* due with its next run .* exporter in 18 days .* gone none, as it is no longer configured/,
   );
 });
 
@@ -231,6 +234,16 @@ test("the overview says what a list has not that its figures have", () => {
   expect(textOf(pageOf("overview", { splits }))).toContain(
     "Not in this list, as it was not read by API key: 1 day of this period; staging.",
   );
+  const whole = { ...part, lacking: { ...NOTHING_LACKING, incompleteDays: [PERIOD.start] } };
+  const same = { total: makeAnswer(whole), splits: [makeAnswer({ ...whole, groups: [{ group: "nova-3" }] })] };
+  expect(textOf(pageOf("overview", same))).not.toContain("Not in this list");
+});
+
+test("of days that could not be read, a page does not say that nothing was used", () => {
+  const lacking = { ...NOTHING_LACKING, incompleteDays: [PERIOD.end] };
+  const text = textOf(pageOf("usage", { answer: makeAnswer({ lacking, groups: [] }) }));
+  expect(text).toMatch(/could not be read.*Data health says why/);
+  expect(text).not.toContain("on these days");
 });
 
 test("every anchor that a page links to exists once, on the page that the link leads to", () => {

@@ -65,6 +65,8 @@ test("the table has the exact amounts, and a click on a row narrows to it", asyn
   ]);
   const narrowed = await open(linkOf(page, "aura-2"));
   expect(rowsOf(narrowed)).toEqual([["aura-2", "0.5", "1", "-0.5", "-50%"]]);
+  // It leads nowhere, as it would to itself.
+  expect(narrowed).toContain('<th scope="row"><bdi>aura-2</bdi></th>');
   expect(rowsOf(await open(linkOf(narrowed, "show every model")))).toHaveLength(3);
   expect(page).toContain('data-copy="select usage_date, model as');
   expect(page).toContain(`href="api/v1/usage.csv?from=${back(2)}&amp;to=${back(1)}&amp;rows=groups"`);
