@@ -128,16 +128,20 @@ test("what was wrong is right again when the file is as it was before", async ({
 test("a configuration is refused while a secret that it names is missing", async ({
   opened: { folder, write, reloader, rate },
 }) => {
-  await write(configText(2, { notify: { webhook: { file: "address" } } }));
+  await writeFile(path.join(folder, "token"), "0123456789abcdef");
+  const monitor = { access: { bearer: { file: "token" } } };
+  await write(configText(2, { notify: { webhook: { file: "address" } }, monitor }));
   await expect.poll(() => reloader.refusal()?.reason).toMatch(/notify\.webhook: .*does not exist/);
   await writeFile(path.join(folder, "address"), "https://hooks.example.com/0123456789");
   await expect.poll(rate).toBe(2);
 
-  // From then on a new address is a change, too.
+  // From then on a new address or token is a change, too.
   await writeFile(path.join(folder, "address"), "https://hooks.example.com/other");
   await expect
     .poll(() => reloader.current().receivers.webhook?.address.reveal())
     .toBe("https://hooks.example.com/other");
+  await writeFile(path.join(folder, "token"), "fedcba9876543210");
+  await expect.poll(() => reloader.current().access?.credentials.reveal()).toBe("fedcba9876543210");
 });
 
 test("what a running worker can't change is refused, with the next step", async ({
