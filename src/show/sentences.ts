@@ -12,6 +12,7 @@ import { nameOf, shortGroupName } from "./answer-chart.ts";
 import {
   changeText,
   counted,
+  dayLabel,
   daysText,
   estimateText,
   isZero,
@@ -21,6 +22,7 @@ import {
   monthName,
   periodText,
   quantityText,
+  roundedText,
   signedText,
   wholePercent,
 } from "./format.ts";
@@ -79,14 +81,23 @@ export function lackingDaysSentences(answer: Answer): readonly string[] {
   const text = hasTooLowNumbers(answer)
     ? `The numbers of ${incomplete} are too low: not all of it could be read.`
     : `There are no numbers for ${incomplete}, which could not be read.`;
-  return present([
-    incompleteDays.length > 0 && text,
-    unreadDays.length > 0 &&
-      `Not read: ${daysText(unreadDays)}, as the export began later or these days are not due yet.`,
-  ]);
+  return present([incompleteDays.length > 0 && text, unreadDays.length > 0 && unreadText(answer)]);
 }
 
-/** "November: $165,519 so far, heading for $239,000 ($232,000 to $246,000), 412% of the budget of $58,000." */
+/** Numbers that begin later or end earlier than the period are right as they are, so nothing is said to be missing between them. */
+function unreadText({ days, lacking: { incompleteDays, unreadDays } }: Answer): string {
+  const read = days.flatMap(({ day }) => (unreadDays.includes(day) ? [] : day));
+  const [first, last] = [read[0], read.at(-1)];
+  if (first && last && incompleteDays.length === 0) {
+    if (unreadDays.every((day) => day < first))
+      return `The numbers begin on ${dayLabel(first)}: the days before were not read.`;
+    if (unreadDays.every((day) => day > last))
+      return `The numbers end on ${dayLabel(last)}: the days after were not read yet.`;
+  }
+  return `Not read: ${daysText(unreadDays)}, as the export began later or these days are not due yet.`;
+}
+
+/** "November: $165,519 so far, heading for $239,000 ($232,000 to $246,000), 4.1 times the budget." */
 function monthSentence(monthSoFar: NonNullable<Overview["monthSoFar"]>, budgets: readonly BudgetUse[]) {
   const { question, total } = monthSoFar.answer;
   const amount = total?.amount ?? null;
@@ -120,8 +131,15 @@ function monthForecast({ answer, forecast }: NonNullable<Overview["monthSoFar"]>
   return { budget, forecast: { forecast: amount, low: forecastLow ?? amount, high: forecastHigh ?? amount } };
 }
 
+/** From this share on, the sentence says how many times the budget is used up. */
+const TIMES_FROM_PERCENT = 200;
+
 function budgetText({ amount, percent, forecastPercent }: BudgetUse, measure: Measure): string {
-  return `${wholePercent(forecastPercent ?? percent ?? "0")} of the budget of ${quantityText(amount, measure)}`;
+  const share = forecastPercent ?? percent ?? "0";
+  const times = Number((Number(share) / 100).toPrecision(2));
+  return Number(share) >= TIMES_FROM_PERCENT
+    ? `${roundedText(String(times))} times the budget`
+    : `${wholePercent(share)} of the budget of ${quantityText(amount, measure)}`;
 }
 
 function periodSentence(answer: Answer): string | undefined {
@@ -134,8 +152,19 @@ function periodSentence(answer: Answer): string | undefined {
 /** A smaller change has no cause worth a sentence: groups that rose and fell by far more may add up to it. */
 const STEADY_SHARE = 0.03;
 
+/** How much of a change one group caused, by the smallest share that has the words. A smaller part is not worth a sentence. */
+const SHARE_TEXTS = [
+  [1.05, "more than all"],
+  [0.995, "all"],
+  [0.95, "nearly all"],
+  [0.55, "most"],
+  [0.45, "half"],
+  [0.3, "a third"],
+  [0.2, "a quarter"],
+] as const;
+
 /**
- * "Call Centre US caused 52% of the rise, mostly one API key, batch." Names the group that caused the most of the change by the first split, such
+ * "Call Centre US caused half of the rise, mostly one API key, batch." Names the group that caused the most of the change by the first split, such
  * as a project. Adds the API key that caused the most, if that is more than half as much.
  */
 function driversSentence({ question, total }: Answer, splits: Overview["splits"]): string | undefined {
@@ -145,8 +174,8 @@ function driversSentence({ question, total }: Answer, splits: Overview["splits"]
     .filter((one) => one.question.metric === question.metric && one.compared && one.question.grouping !== "tags")
     .flatMap((split) => driverOf(split, change) ?? []);
   const [first] = parts;
-  if (!first || first.share < 0.2) return undefined;
-  const share = first.share > 1 ? "more than all" : wholePercent(String(first.share * 100));
+  const share = first && SHARE_TEXTS.find(([from]) => first.share >= from)?.[1];
+  if (!share) return undefined;
   const key = parts.find(({ grouping }) => grouping === "accessor");
   const isOneKey = key !== undefined && key !== first && key.share > first.share / 2;
   const mostly = isOneKey ? `, mostly one ${groupingNoun("accessor")}, ${key.name}` : "";

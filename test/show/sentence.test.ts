@@ -41,9 +41,9 @@ test("with a cost, the month is said with its forecast and its budget, then what
   const splits = [splitOf("project", { "Call Centre US": "25", other: "5" }), splitOf("accessor", { "key-1": "20" })];
   const budgets = [makeBudgetUse({ amount: "58000", forecast: null, forecastPercent: "412" })];
   expect(say({ cost, monthSoFar: monthOf(), splits }, budgets)).toEqual([
-    "March: $165,519 so far, heading for $239,000 ($232,000 to $246,000), 412% of the budget of $58,000.",
+    "March: $165,519 so far, heading for $239,000 ($232,000 to $246,000), 4.1 times the budget.",
     "Billed cost rose by 50%, from $100.00 (Jan 13 – Feb 9) to $150.00 (Feb 10 – Mar 9, 2026).",
-    "Call Centre US caused 50% of the rise, mostly one API key, key-1.",
+    "Call Centre US caused half of the rise, mostly one API key, key-1.",
   ]);
 });
 
@@ -86,7 +86,13 @@ const TOO_LOW = "are too low: not all of it could be read.";
 const NOT_DUE = "as the export began later or these days are not due yet.";
 
 test.each<[string, Partial<Answer["lacking"]>, said: string]>([
-  ["the days before the first night", { unreadDays: DAYS.slice(0, -7) }, `Not read: Feb 10 – Mar 2, 2026, ${NOT_DUE}`],
+  [
+    "the days before the first night",
+    { unreadDays: DAYS.slice(0, -7) },
+    "The numbers begin on Mar 3: the days before were not read.",
+  ],
+  ["the newest days", { unreadDays: DAYS.slice(-2) }, "The numbers end on Mar 7: the days after were not read yet."],
+  ["every day that was not due", { unreadDays: DAYS }, `Not read: Feb 10 – Mar 9, 2026, ${NOT_DUE}`],
   ["the day that is not over", { incompleteDays: [PERIOD.end] }, `The numbers of Mar 9, 2026 ${TOO_LOW}`],
   ["every day", { incompleteDays: DAYS }, `The numbers of Feb 10 – Mar 9, 2026 ${TOO_LOW}`],
   ["a day between", { unreadDays: ["2026-03-04"] }, `Not read: Mar 4, 2026, ${NOT_DUE}`],
@@ -117,9 +123,12 @@ const saidOfChange = (cost: Answer, splits: readonly Answer[] = []) => say({ cos
 
 test.each([
   ["30", "more than all"],
-  ["25", "100%"],
-  ["13.75", "55%"],
-  ["7.5", "30%"],
+  ["25", "all"],
+  ["24", "nearly all"],
+  ["23.7", "most"],
+  ["13.7", "half"],
+  ["11.2", "a third"],
+  ["7.4", "a quarter"],
 ])("a project with %s of a rise of 25 caused %s of it", (change, share) => {
   expect(saidOfChange(rise("125", "100", "25"), [splitOf("project", { other: "1", US: change })])).toBe(
     `US caused ${share} of the rise.`,
@@ -132,15 +141,15 @@ const OF_A_KEY = [splitOf("project", { US: "80" }), splitOf("accessor", { k: "40
 const BILLED = /^Billed cost rose/;
 
 test.each<[string, Answer, readonly Answer[], said: RegExp]>([
-  ["a fall", rise("60", "100", "-40"), [splitOf("model", { a: "-20", b: "5" })], /^a caused 50% of the fall\.$/],
+  ["a fall", rise("60", "100", "-40"), [splitOf("model", { a: "-20", b: "5" })], /^a caused half of the fall\.$/],
   ["groups of less than a fifth", DOUBLED, [splitOf("model", { a: "19.9" })], BILLED],
   ["tags, which overlap", DOUBLED, [splitOf("tags", { '["a"]': "90" })], BILLED],
   ["a split that is not compared", DOUBLED, [{ ...BY_MODEL, compared: false }], BILLED],
   ["a split of another metric", DOUBLED, [makeAnswer({ groups: [{ group: "a" }] })], BILLED],
-  ["a key with half of its project", DOUBLED, OF_A_KEY, /^US caused 80% of the rise\.$/],
-  ["a split whose groups fell", DOUBLED, [splitOf("project", { US: "-5" }), BY_MODEL], /^a caused 90% of the rise\.$/],
-  ["keys", DOUBLED, [splitOf("accessor", { k: "100" })], /^k caused 100% of the rise\.$/],
-  ["what was not used before", rise("90", "0", "90"), [BY_MODEL], /^a caused 100% of the rise\.$/],
+  ["a key with half of its project", DOUBLED, OF_A_KEY, /^US caused most of the rise\.$/],
+  ["a split whose groups fell", DOUBLED, [splitOf("project", { US: "-5" }), BY_MODEL], /^a caused most of the rise\.$/],
+  ["keys", DOUBLED, [splitOf("accessor", { k: "100" })], /^k caused all of the rise\.$/],
+  ["what was not used before", rise("90", "0", "90"), [BY_MODEL], /^a caused all of the rise\.$/],
   ["3 %", rise("103", "100", "3"), [BY_MODEL], BILLED],
   ["nothing", rise("0", "0", "0"), [BY_MODEL], /^Billed cost did not change/],
 ])("of %s it is said who caused the change, if somebody did", (_, cost, splits, said) => {
@@ -173,7 +182,9 @@ const BUDGET = { amount: "58000", forecast: null, forecastPercent: "50" };
 test.each<[string, Parameters<typeof makeBudgetUse>[0], said: RegExp]>([
   ["of everything is said", {}, /, 50% of the budget of \$58,000\.$/],
   ["without a forecast has its share so far", { forecastPercent: null, percent: "12.9" }, /, 12% of the budget/],
-  ["that is used up twice is a share", { forecastPercent: "199" }, /, 199% of the budget/],
+  ["that is used up once is a share", { forecastPercent: "199.9" }, /, 199% of the budget of/],
+  ["that is used up twice is so many times", { forecastPercent: "200" }, /, 2 times the budget\.$/],
+  ["that is used up very often is a whole number", { forecastPercent: "123456" }, /, 1,200 times the budget\.$/],
   ["with a forecast has it", { forecast: "300", forecastLow: null, forecastHigh: null }, /heading for \$300, 50%/],
   ["of a tag is not said", { scope: "tag" }, /\$246,000\)\.$/],
   ["of a day is not said", { period: "day" }, /\$246,000\)\.$/],
