@@ -82,8 +82,8 @@ export async function withProgress<T>(
   const replaceLine = (text: string) => void (stream.isTTY && stream.write(`\r\x1b[K${text}`));
   const draw = (pace: string) => {
     const bar = "=".repeat(Math.floor((BAR_COLUMNS * done) / Math.max(planned, done, 1))).padEnd(BAR_COLUMNS, "-");
-    // A line that is longer than the terminal is wide could not be replaced.
-    replaceLine(truncate(`${label} [${bar}] ${done} of ${planned} slices${pace}`, (stream.columns ?? 80) - 1));
+    // A line that is longer than the terminal is wide could not be replaced. A terminal without a size says 0.
+    replaceLine(truncate(`${label} [${bar}] ${done} of ${planned} slices${pace}`, (stream.columns || 80) - 1));
   };
   draw("");
   try {

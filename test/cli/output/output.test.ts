@@ -105,6 +105,8 @@ test.each<[string, readonly Partial<RunCounts>[], string]>([
 test("a bar is one line of a narrow terminal, and is removed at the end", async () => {
   const lines = (await draw([{ complete: 12 }], { isTTY: true, columns: 20 })).split("\r\x1b[K");
   expect(lines).toEqual(["", "nightly [---------…", "nightly [=========…", ""]);
+  // As of a container with a terminal that nobody has given a size.
+  expect(await draw([], { isTTY: true, columns: 0 })).toMatch(/\] 0 of 12 slices\r/);
 });
 
 test("nothing is written to a stream that is no terminal", async () => {
