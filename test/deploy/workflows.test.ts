@@ -60,12 +60,6 @@ test("a job can't hang, has no rights that it does not name, and waits for jobs 
   }
 });
 
-/** The tests look for it in every command line, and there would find a process of that name. */
-test("the password of the database is no user's name", () => {
-  const [, user, password] = /postgres:\/\/(\w+):(\w+)@/.exec(read(".github/workflows/ci.yml")) ?? [];
-  expect(password).not.toBe(user);
-});
-
 test("what .ci/run runs, GitHub runs too", () => {
   const scripts = (text: string) => new Set(text.match(/npm (run [\w:]+|test)/g));
   const github = scripts(read(".github/workflows/ci.yml"));

@@ -15,43 +15,16 @@ test("a metric that is absent or null is not 0", () => {
   expect(values).toEqual(["0", null, null, null, null, null, "2"]);
 });
 
-test("an unknown number is kept as an exact extra metric, and other unknown values are ignored", () => {
-  const row = {
-    requests: 1,
-    zebra_minutes: new ExactNumber("9007199254740993"),
-    credits: 1.5,
-    balance: -2,
-    note: "text",
-    flag: true,
-    nothing: null,
-    list: [1],
-    nested: { depth: 1 },
-  };
-  expect(readMetrics(row, ROW).extra).toBe('{"balance":-2,"credits":1.5,"zebra_minutes":9007199254740993}');
+test("an unknown number is kept as an exact extra metric, and other unknown values, dates and dimensions are not", () => {
+  const numbers = { credits: 1.5, balance: -2, zebra_minutes: new ExactNumber("9007199254740993") };
+  const others = { note: "text", flag: true, nothing: null, list: [1], nested: { depth: 1 } };
+  const known = { start: 20260317, end: 20260317, model: 3, models: 3, tags: 5, grouping: 7, method: 1 };
+  const { extra } = readMetrics({ requests: 1, ...numbers, ...others, ...known }, ROW);
+  expect(extra).toBe('{"balance":-2,"credits":1.5,"zebra_minutes":9007199254740993}');
 });
 
-test("dates, dimensions and texts of a flat row are no extra metrics", () => {
-  const row = {
-    requests: 1,
-    start: 20260317,
-    end: 20260317,
-    model: 3,
-    models: 3,
-    tags: 5,
-    grouping: 7,
-    method: 1,
-    note: "text",
-  };
-  expect(readMetrics(row, ROW).extra).toBeNull();
-});
-
-test.each(["constructor", "toString", 'a"b', "with space", "日本"])("an extra metric may be called %j", (name) => {
-  const { extra } = readMetrics({ requests: 1, [name]: 2 }, ROW);
-  expect(JSON.parse(extra ?? "")).toEqual({ [name]: 2 });
-});
-
-test("a row needs no metric beside an extra one", () => {
-  expect(readMetrics({ credits: 2 }, ROW).extra).toBe('{"credits":2}');
+test.each(["constructor", "toString", 'a"b', "with space", "日本"])("a row may have %j as its only metric", (name) => {
+  expect(JSON.parse(readMetrics({ [name]: 2 }, ROW).extra ?? "")).toEqual({ [name]: 2 });
 });
 
 test("a cost may be negative or absent", () => {
@@ -74,9 +47,6 @@ test.each<[unknown, string]>([
   [Number.POSITIVE_INFINITY, "results[3].hours: expected a finite number, got Infinity"],
   [Number.NaN, "results[3].hours: expected a finite number, got NaN"],
   ["1.5", 'results[3].hours: expected a number, got the string "1.5"'],
-  ["NaN", 'results[3].hours: expected a number, got the string "NaN"'],
-  ["Infinity", 'results[3].hours: expected a number, got the string "Infinity"'],
-  ["", 'results[3].hours: expected a number, got the string ""'],
   [true, "results[3].hours: expected a number, got the boolean true"],
   [[1], "results[3].hours: expected a number, got an array"],
   [{ value: 1 }, "results[3].hours: expected a number, got an object"],
