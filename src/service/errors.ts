@@ -12,7 +12,7 @@ export type Failure = {
   readonly requestedWaitMs?: number | undefined;
 };
 
-/** Such as "GET /v1/projects/p1/keys". */
+/** The name of a call in messages: "GET /v1/projects/p1/keys". */
 export function callName({ method, path }: ServiceCall): string {
   return `${method} /${path.join("/")}`;
 }

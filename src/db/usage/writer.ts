@@ -180,7 +180,7 @@ async function readAndWrite(
   const windowless = answers.filter((one) => one.serviceChoosesDays).sort((a, b) => a.seriesId - b.seriesId);
   const lockedSeries = [...windowless, ...undated];
   const newestSnapshots = await lockSnapshots(tx, lockedSeries);
-  // Of two transactions that change a slice, the second one has the later time, as it has read what the first one wrote. An insert or a lock may
+  // The second of two transactions that change a slice has the later time, as it has read what the first one wrote. An insert or a lock may
   // have waited, so the time is one after that.
   const seenAt = readAt && missing.length + lockedSeries.length === 0 ? readAt : await databaseNow(tx);
   const compared = changing.filter((slice) =>
