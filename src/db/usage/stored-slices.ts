@@ -1,4 +1,4 @@
-// Slices and their rows as they are stored: reading and locking slices, writing the decision on an answer, and merging rows into the table
+// Slices and their rows as they are stored: reading and inserting slices, writing the decision on an answer, and merging rows into the table
 // snapshot_row. Group values are stored once, and rows hold their id.
 
 import { hash } from "node:crypto";

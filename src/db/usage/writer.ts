@@ -133,7 +133,7 @@ type SliceToStore = NormalisedSlice &
 
 /**
  * Stores all of the answers or none, and returns the results in their order. Safe to repeat: an answer that is stored already is
- * found unchanged. No two answers may have a slice in common. Slices are sorted by series and day, because every process must lock
+ * found unchanged. No two answers may have a slice in common. Slices are sorted by series and day, because every process must insert
  * them in the same order.
  */
 export async function mergeAnswers(db: Database, answers: readonly AnswerToStore[]): Promise<readonly StoredAnswer[]> {
