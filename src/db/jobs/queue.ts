@@ -128,6 +128,7 @@ function startConsumer(boss: PgBoss, queue: JobId["kind"], settings: WorkSetting
   const handled: JobWithMetadata[] = [];
   const heartbeats = setInterval(() => void renew().catch(report), HEARTBEAT_REFRESH_MS);
   let isStopped = false;
+  let claiming: Promise<readonly JobWithMetadata[]> | undefined;
   let wakeUp = new AbortController();
   const working = work();
 
@@ -135,18 +136,13 @@ function startConsumer(boss: PgBoss, queue: JobId["kind"], settings: WorkSetting
     while (!isStopped || inHand.size > 0) {
       wakeUp = new AbortController();
       await completeHandled();
-      const claimed = isStopped ? [] : await claim().catch(report);
-      const handling = claimed?.map(handleClaimed) ?? [];
+      claiming = isStopped ? undefined : claim(boss, queue, settings, inHand.keys());
+      const handling = (await claiming?.catch(report))?.map(handleClaimed) ?? [];
       // Meanwhile other jobs end, and are completed and replaced together.
       if (handling.length > 0) await Promise.race([Promise.all(handling), sleep(PAUSE_MS)]);
       else await sleep(POLL_MS, undefined, { signal: wakeUp.signal }).catch(() => {});
     }
     clearInterval(heartbeats);
-  }
-
-  async function claim(): Promise<readonly JobWithMetadata[]> {
-    const room = roomFor(settings, inHand.keys());
-    return room.batchSize > 0 ? boss.fetch<object>(queue, { ...room, includeMetadata: true }) : [];
   }
 
   async function handleClaimed(job: JobWithMetadata): Promise<void> {
@@ -188,6 +184,9 @@ function startConsumer(boss: PgBoss, queue: JobId["kind"], settings: WorkSetting
   };
   const stop = async () => {
     isStopped = true;
+    // Postgres may have given out jobs that this process has not received.
+    await claiming?.catch(() => {});
+    await completeHandled();
     const jobs = [...inHand];
     await giveUp([...inHand.keys()], new Error("the worker stopped"));
     for (const [, lost] of jobs) lost.abort();
@@ -196,17 +195,22 @@ function startConsumer(boss: PgBoss, queue: JobId["kind"], settings: WorkSetting
   return { wake, drain, stop };
 }
 
-/** How many more jobs may be claimed, and of which groups none. All that are claimed may be of one group. */
-function roomFor({ atOnce, atOnceOfGroup = atOnce }: WorkSettings, inHand: Iterable<JobWithMetadata>) {
+/** Claims as many jobs as there is room for. All of them may be of one group. */
+async function claim(
+  boss: PgBoss,
+  queue: JobId["kind"],
+  { atOnce, atOnceOfGroup = atOnce }: WorkSettings,
+  inHand: Iterable<JobWithMetadata>,
+): Promise<readonly JobWithMetadata[]> {
   const jobs = [...inHand];
   const groups = Map.groupBy(jobs, ({ groupId }) => groupId ?? "");
   groups.delete("");
   const rooms = [...groups].map(([id, { length }]) => ({ id, room: atOnceOfGroup - length }));
   const some = rooms.map(({ room }) => room).filter((room) => room > 0);
-  return {
-    batchSize: Math.min(atOnce - jobs.length, atOnceOfGroup, ...some),
-    ignoreGroups: rooms.flatMap(({ id, room }) => (room > 0 ? [] : [id])),
-  };
+  const batchSize = Math.min(atOnce - jobs.length, atOnceOfGroup, ...some);
+  if (batchSize === 0) return [];
+  const ignoreGroups = rooms.flatMap(({ id, room }) => (room > 0 ? [] : [id]));
+  return boss.fetch<object>(queue, { batchSize, ignoreGroups, includeMetadata: true });
 }
 
 async function addAnew(boss: PgBoss, { name, data, priority, groupId }: JobWithMetadata): Promise<void> {
