@@ -202,10 +202,12 @@ function wellHtml({ jobs, slices, projects }: HealthState): Html {
   return html`<p class="well"><strong>${oldest === undefined ? "Nothing is missing." : `All data up to ${dayLabel(oldest)} is in.`}</strong></p>\n`;
 }
 
-/** "3 notes on anomalies, budgets". */
+const NOTE_TOPICS: Partial<Record<Condition["section"], string>> = { anomalies: "unusual usage", keys: "API keys" };
+
+/** "3 notes on unusual usage, budgets". */
 function notesTitle(reminders: readonly Condition[]): string {
-  const sections = new Set(reminders.map(({ section }) => section));
-  return `${counted(reminders.length, "note")} on ${[...sections].join(", ")}`;
+  const topics = new Set(reminders.map(({ section }) => NOTE_TOPICS[section] ?? section));
+  return `${counted(reminders.length, "note")} on ${[...topics].join(", ")}`;
 }
 
 /** The page Data health has the sections of the other conditions. */

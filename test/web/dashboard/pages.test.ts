@@ -330,11 +330,15 @@ test("a run that failed is shown also if others came after it, and how long runs
   expect(textOf({ body })).toContain("7 s, usually 20 s");
 });
 
-test("the reasons why this worker can't work come first, and a budget is a note", () => {
-  const health = { slices: { complete: 0, suspect: 0, failed: 0, missing: 1 }, budgets: [makeBudgetUse()] };
+test("the reasons why this worker can't work come first, and reminders are notes", () => {
+  const unusual = { metric: "requests", amount: "9", low: "1", high: "2", daysBefore: 0, isFinal: true } as const;
+  const anomalies = [{ ...unusual, project: "production", filter: "all", unfiltered: true, day: "2026-03-06" }];
+  const reminders = { rotations: [rotationLine({ keys: { orphan: 1 } })], budgets: [makeBudgetUse()], anomalies };
+  const health = { slices: { complete: 0, suspect: 0, failed: 0, missing: 1 }, ...reminders };
   const around = { health, readiness: { live: true, reasons: ["the database is away"] } };
   const text = textOf(pageOf("overview", {}, around));
-  expect(text).toMatch(/2 things to look at This worker can&#39;t work now: the database is away .* 1 note on budgets/);
+  expect(text).toContain("2 things to look at This worker can&#39;t work now: the database is away");
+  expect(text).toContain("3 notes on API keys, budgets, unusual usage");
   // Above an answer they are folded.
   const isOpen = (page: PageName) => pageOf(page, {}, around).body.includes('<details class="notice bad" open>');
   expect([isOpen("overview"), isOpen("usage")]).toEqual([true, false]);
