@@ -13,6 +13,7 @@ import { InvalidQuestion } from "../facts/question.ts";
 import type { Query } from "../facts/scope.ts";
 import { answerCsv, CSV_ROWS, chargebackCsv } from "../show/csv.ts";
 import { dayOf } from "../usage/days.ts";
+import { READ_MS_MAX } from "./page.ts";
 import { aMonth, monthOf, problemOf, QuestionParameters, questionOf } from "./question.ts";
 
 export type ApiDeps = {
@@ -21,8 +22,6 @@ export type ApiDeps = {
   readonly version: string;
 };
 
-/** How long a request waits for its answer, the wait for earlier ones included. */
-const WAIT_MS_MAX = 20_000;
 const RETRY_SECONDS = 5;
 
 const CsvParameters = z.strictObject({
@@ -43,8 +42,8 @@ const ErrorAnswer = z.object({
 const JSON_CONTENT = { "application/json": { schema: Answer } };
 const CSV_CONTENT = { "text/csv": { schema: z.string() } };
 
-export function openApi({ log, readByStatements, version }: ApiDeps, waitMsMax: number = WAIT_MS_MAX) {
-  const inTurn = oneAtATime(waitMsMax);
+export function openApi({ log, readByStatements, version }: ApiDeps, readMsMax: number = READ_MS_MAX) {
+  const inTurn = oneAtATime(readMsMax);
 
   const read = <T>(work: (query: Query) => Promise<T>) => inTurn((signal) => readByStatements(work, signal));
 

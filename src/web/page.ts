@@ -11,6 +11,12 @@ export type Page = {
 /** Makes a page from the parameters of its address. */
 export type MakePage = (query: URLSearchParams) => Page | Promise<Page>;
 
+/**
+ * How long an answer waits for what is read for it, the wait for earlier reads included. Below the time after which the server closes a
+ * silent connection (SOCKET_IDLE_MS_MAX).
+ */
+export const READ_MS_MAX = 20_000;
+
 export type Readiness = {
   /** Whether the process works at all: if not, it should be restarted. */
   readonly live: boolean;

@@ -16,7 +16,7 @@ import { isNew, sentences } from "../../show/sentences.ts";
 import { dayCount, dayOf } from "../../usage/days.ts";
 import { type BudgetUse, budgetsOf } from "../../usage/money.ts";
 import { scriptPage } from "../assets.ts";
-import type { MakePage, Page, Readiness } from "../page.ts";
+import { type MakePage, type Page, READ_MS_MAX, type Readiness } from "../page.ts";
 import { type View, viewOf } from "../question.ts";
 import {
   ADDING_UP_WARNING,
@@ -54,12 +54,6 @@ export type DashboardDeps = {
   readonly read: { readonly [P in PageName]: (view: View, signal: AbortSignal) => Promise<PageData[P]> };
   readonly readReport: (view: View, signal: AbortSignal) => Promise<ReportData>;
 };
-
-/**
- * How long a page waits for each of its two reads, which run at the same time; the wait for earlier reads is included. Below the time after
- * which the server closes a silent connection (SOCKET_IDLE_MS_MAX).
- */
-const READ_MS_MAX = 20_000;
 
 /** How long one reading of the health state serves all pages. */
 const HEALTH_MS = 5_000;
