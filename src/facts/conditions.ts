@@ -160,7 +160,7 @@ function workerCondition({ jobs, workers }: HealthFacts): Found | undefined {
 
 function overdueCondition({ kind, job, overdueSince }: JobHealth): Found | undefined {
   if (!overdueSince) return undefined;
-  const text = `${kind} ${job} is overdue since ${instantText(overdueSince)}: no worker has taken it up`;
+  const text = `${kind} ${job} has been overdue since ${instantText(overdueSince)}: no worker has taken it up`;
   return condition("overdue", `${kind} ${job}`, text, { since: overdueSince });
 }
 
@@ -179,11 +179,11 @@ function configCondition({ workers }: HealthFacts): Found | undefined {
 function listCondition({ list, projects, waiting, waitingSince, error, failingSince }: StoredList): Found | undefined {
   if (error !== null && failingSince !== null) {
     const kept = `${counted(projects, "project")} of the last list are exported, and new ones are not until it can be read`;
-    const text = `the projects of ${list} can't be listed since ${instantText(failingSince)}: ${kept}; ${truncate(error, ERROR_LENGTH_MAX)}`;
+    const text = `the projects of ${list} could not be listed since ${instantText(failingSince)}: ${kept}; ${truncate(error, ERROR_LENGTH_MAX)}`;
     return condition("projects", nameWord(list), text, { since: failingSince });
   }
   if (waiting === 0 || waitingSince === null) return undefined;
-  const text = `${waiting} of ${projects} projects of ${list} are missing from the list since ${instantText(waitingSince)}, more than half: they are exported until a list an hour or more later lacks them, too, or until a person runs check --confirm-projects`;
+  const text = `${waiting} of ${projects} projects of ${list} have been missing from the list since ${instantText(waitingSince)}, more than half: they are exported until a list an hour or more later lacks them, too, or until a person runs check --confirm-projects`;
   return condition("projects", nameWord(list), text, { since: waitingSince });
 }
 
@@ -231,7 +231,7 @@ function causeText(cause: FailureCause): string {
   const title = causeTitle(cause);
   const error = truncate(cause.error.replaceAll(REQUEST_DETAILS, ""), ERROR_LENGTH_MAX);
   return present([
-    `${title} since ${instantText(since)}`,
+    `${title}; first seen ${instantText(since)}`,
     `${counted(days, "day")} of ${counted(projects, "project")} could not be read`,
     isRetried && "the worker tries again",
     cause.code === "unauthorized" &&
@@ -248,7 +248,7 @@ const REQUEST_DETAILS = / \((?:\d+ attempts|request id [^)]*)\)/g;
 /** The title where only the text of the error says what happened. */
 const UNKNOWN_CAUSE = "readings fail";
 
-/** "the service fails (503)" */
+/** "the service is failing (503)" */
 export function causeTitle({ code, project, isBillingRefused, error }: FailureCause): string {
   const status = /the service answered (\d{3})/.exec(error)?.[1];
   const answer = status === undefined ? "" : ` (${status})`;
@@ -256,7 +256,7 @@ export function causeTitle({ code, project, isBillingRefused, error }: FailureCa
   if (error.startsWith("the key command ")) return UNKNOWN_CAUSE;
   switch (code) {
     case "unavailable":
-      return status === undefined ? "the service is not reachable" : `the service fails${answer}`;
+      return status === undefined ? "the service is not reachable" : `the service is failing${answer}`;
     case "rate_limited":
       return `the service asks for fewer calls${answer}`;
     case "unauthorized":

@@ -149,7 +149,7 @@ const CASES: readonly [name: string, text: string | RegExp, part: Part][] = [
   ],
   [
     "jobs: overdue export nightly",
-    "export nightly is overdue since 2026-03-10 06:00 UTC: no worker has taken it up",
+    "export nightly has been overdue since 2026-03-10 06:00 UTC: no worker has taken it up",
     { jobs: [jobLine({ overdueSince: NOW })] },
   ],
   [
@@ -164,12 +164,12 @@ const CASES: readonly [name: string, text: string | RegExp, part: Part][] = [
   ],
   [
     'jobs: projects "env ACCOUNT_KEY"',
-    /^the projects of env ACCOUNT_KEY can't be listed since .*: 10 projects of the last list are exported, .*; HTTP 500$/,
+    /^the projects of env ACCOUNT_KEY could not be listed since .*: 10 projects of the last list are exported, .*; HTTP 500$/,
     { lists: [{ ...LIST, error: "HTTP 500", failingSince: NOW }] },
   ],
   [
     'jobs: projects "env ACCOUNT_KEY"',
-    /^6 of 10 projects of env ACCOUNT_KEY are missing from the list since .*check --confirm-projects$/,
+    /^6 of 10 projects of env ACCOUNT_KEY have been missing from the list since .*check --confirm-projects$/,
     { lists: [{ ...LIST, waiting: 6, waitingSince: NOW }] },
   ],
   ["runs: export nightly", `export nightly failed ${MANUAL_RUN}: no`, { jobs: [jobLine({ failedRun: FAILED_RUN })] }],
@@ -272,7 +272,7 @@ const CAUSE: FailureCause = {
   isRetried: true,
 };
 
-const SINCE = "since 2026-03-10 03:23 UTC; 2 days of 1 project could not be read";
+const SINCE = "first seen 2026-03-10 03:23 UTC; 2 days of 1 project could not be read";
 const WITH_A_KEY = "with a key that works, usage-export export --project production reads them at once";
 const REFUSED = { code: "unauthorized", project: "production", isRetried: false };
 const LACKS_SCOPE = { ...REFUSED, isBillingRefused: true, error: "the service answered 403: the key lacks a scope" };
@@ -313,7 +313,7 @@ test.each<[Partial<FailureCause>, string, string]>([
   [{ code: null, error: " (2 attempts)", isRetried: false }, "readings fail", "last good numbers shown"],
 ])("failed slices with the same cause are one condition (%o)", (part, what, next) => {
   const cause = { ...CAUSE, ...part };
-  const text = `${what} ${SINCE}; ${next}`;
+  const text = `${what}; ${SINCE}; ${next}`;
   expect(conditionsOf({ causes: [cause], slices: { ...SLICES, failed: 12 } })).toMatchObject([
     { name: "failed", subject: cause.code ?? "other", text },
   ]);

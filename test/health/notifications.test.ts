@@ -97,7 +97,9 @@ test("several causes with one code are one notification, for which one that is n
   const failure = { code: "unavailable", error: "no", since: NOW };
   const causes = [true, false].map((isRetried) => ({ ...cause, ...failure, isRetried }));
   const slices = { ...MISSING.slices, missing: 0, failed: 2 };
-  const text = expect.stringMatching(/^The service is not reachable since .*; the service is not reachable since /);
+  const text = expect.stringMatching(
+    /^The service is not reachable; first seen .*; the service is not reachable; first seen /,
+  );
   expect(notified({ causes, slices })).toMatchObject([{ subject: "failed unavailable", text }]);
   expect(notified({ causes: causes.slice(0, 1), slices: { ...slices, failed: 1 } })).toEqual([]);
 });

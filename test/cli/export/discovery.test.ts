@@ -87,7 +87,7 @@ test("a list without more than half of the projects is not believed until an hou
   const status = await run("status");
   expect(status).toMatchObject(FAILED);
   expect(status.stdout.match(/missing from the list/g)).toHaveLength(1);
-  expect(status.stdout).toContain("3 of 4 projects of env ACCOUNT_KEY are missing from the list since");
+  expect(status.stdout).toContain("3 of 4 projects of env ACCOUNT_KEY have been missing from the list since");
   expect((await run("check")).stdout).toMatch(/warn missing: 3 are missing, more than half \(beta, gamma, delta\)/);
   expect(await run("export")).toMatchObject(requests(4));
 
@@ -131,7 +131,7 @@ test("a list that is cut, or not readable, leaves the projects as they were", as
     });
   }
   const alert =
-    /the projects of env ACCOUNT_KEY can't be listed since .*: 3 projects of the last list are exported, and new ones are not until it can be read; .*403/;
+    /the projects of env ACCOUNT_KEY could not be listed since .*: 3 projects of the last list are exported, and new ones are not until it can be read; .*403/;
   expect(await run("status")).toMatchObject({ ...FAILED, stdout: expect.stringMatching(alert) });
   expect((await run("check")).stdout).toMatch(/FAIL list: .*403.*; projects that were listed before stay/);
 

@@ -89,7 +89,7 @@ test("a failure is a row by its cause, and numbers that are old are told from th
   const { body } = pageOf("health", { coverage: makeCoverage({ projects }) }, { health: { causes } });
   const text = textOf({ body });
   expect(text).toMatch(
-    /The service fails \(503\) .* 2026-03-10 06:00 3 60 older numbers, where there are some not by itself/,
+    /The service is failing \(503\) .* 2026-03-10 06:00 3 60 older numbers, where there are some not by itself/,
   );
   expect(text).toContain("2 days usage by model, Mar 9, 2026: no numbers. no");
   expect(body).toContain('<rect class="stale" x="0.000%" width="3.571%" height="100%">');
@@ -110,7 +110,7 @@ test("the overview of a project begins with a failure of its own, and not of ano
     return textOf(pageOf("overview", { total: { ...total, days } }, { health: { causes } }));
   };
   expect(saidOf(null)).toContain("The service refuses the API key of staging: no data after Mar 8.");
-  expect(saidOf("project-1")).toContain("The service fails (503): no data after Mar 8.");
+  expect(saidOf("project-1")).toContain("The service is failing (503): no data after Mar 8.");
 });
 
 test("the next rotation comes first, and a key over its maximum age is marked", () => {
