@@ -96,6 +96,12 @@ export function shortNameNote(names: readonly string[]): string | undefined {
   return start === "" ? undefined : `“…” is short for ${start}.`;
 }
 
+/** The same for groups. The text for a set of tags is never shortened. */
+export function shortGroupsNote(grouping: string, groups: readonly NamedGroup[]): string | undefined {
+  const names = groups.flatMap(({ projectInLabel, label, group }) => projectInLabel ?? label ?? group ?? []);
+  return addsUp(grouping) ? shortNameNote(names) : undefined;
+}
+
 /** The words that every name begins with, if they are long enough to be left out. */
 function commonStart(names: readonly string[]): string {
   const [first = ""] = names;
@@ -249,7 +255,6 @@ type GroupTable = {
 /** The largest groups, each with a bar of its share. */
 export function groupTable(answer: Answer, { caption, groups, hrefOf, titles, cells, totals }: GroupTable): Html {
   const { grouping } = answer.question;
-  const shortened = answer.groups.flatMap(({ projectInLabel, label, group }) => projectInLabel ?? label ?? group ?? []);
   const largest = Math.max(...groups.map(({ amount }) => Number(amount ?? "0")));
   const rows = groups.map((one) => {
     const href = hrefOf(one.group);
@@ -267,8 +272,7 @@ export function groupTable(answer: Answer, { caption, groups, hrefOf, titles, ce
     ];
   });
   const noun = grouping === "none" ? "" : capitalized(groupingNoun(grouping));
-  // The text for a set of tags is never shortened.
-  const note = addsUp(grouping) ? shortNameNote(shortened) : undefined;
+  const note = shortGroupsNote(grouping, answer.groups);
   const columns = [noun, ...titles.map((numbers) => ({ numbers }))];
   return table(note === undefined ? caption : `${caption}. ${note}`, columns, rows, totals);
 }

@@ -178,7 +178,10 @@ function driversSentence({ question, total }: Answer, splits: Overview["splits"]
   if (!share) return undefined;
   const key = parts.find(({ grouping }) => grouping === "accessor");
   const isOneKey = key !== undefined && key !== first && key.share > first.share / 2;
-  const mostly = isOneKey ? `, mostly one ${groupingNoun("accessor")}, ${key.name}` : "";
+  // The name of a key includes its project where other keys have the same comment.
+  const mostly = isOneKey
+    ? `, mostly one ${groupingNoun("accessor")}, ${key.name.replace(` (${first.name})`, "")}`
+    : "";
   return `${first.name} caused ${share} of the ${change > 0 ? "rise" : "fall"}${mostly}.`;
 }
 

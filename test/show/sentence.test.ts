@@ -38,12 +38,15 @@ const lackingOf = (part: Partial<Answer["lacking"]>) =>
 
 test("with a cost, the month is said with its forecast and its budget, then what changed and who caused it", () => {
   const cost = makeAnswer({ question: COST, ...total("150", "100", "50") });
-  const splits = [splitOf("project", { "Call Centre US": "25", other: "5" }), splitOf("accessor", { "key-1": "20" })];
+  const splits = [
+    splitOf("project", { "Call Centre US": "25", other: "5" }),
+    splitOf("accessor", { "key (Call Centre US)": "20" }),
+  ];
   const budgets = [makeBudgetUse({ amount: "58000", forecast: null, forecastPercent: "412" })];
   expect(say({ cost, monthSoFar: monthOf(), splits }, budgets)).toEqual([
     "March: $165,519 so far, heading for $239,000 ($232,000 to $246,000), 4.1 times the budget.",
     "Billed cost rose by 50%, from $100.00 (Jan 13 – Feb 9) to $150.00 (Feb 10 – Mar 9, 2026).",
-    "Call Centre US caused half of the rise, mostly one API key, key-1.",
+    "Call Centre US caused half of the rise, mostly one API key, key.",
   ]);
 });
 

@@ -160,7 +160,9 @@ export function runSections({ run, found, projects }: RunDetails): readonly Sect
   const common = failed.length > 1 && otherErrors.length === 0 ? (error ?? null) : null;
   const outcome = table(`Times in UTC. ${READING}`, RUN_COLUMNS, [runCells(run, instantHtml(run.startedAt))]);
   const note = html`<p class="note">In SQL: <code>select * from bi.runs where run_id = '${run.runId}'</code></p>`;
-  const rows = projects.map((one): readonly HtmlValue[] => [
+  const byName = [...projects].sort((a, b) => a.project.localeCompare(b.project, "en", { numeric: true }));
+  const sorted = ["failed", "open", "ok"].flatMap((outcome) => byName.filter((one) => one.outcome === outcome));
+  const rows = sorted.map((one): readonly HtmlValue[] => [
     html`<bdi title="${one.project}">${nameHtml(shortName(one.project, names))}</bdi>`,
     html`${stateHtml(one.outcome === "open" ? "not done yet" : one.outcome)} ${one.error !== common && foldedText(one.error)}`,
     one.finishedAt ? instantHtml(one.finishedAt) : "–",

@@ -3,7 +3,14 @@
 import { type Answer, askedPeriods, comparedWindow } from "../../facts/answer.ts";
 import type { Change } from "../../facts/changes.ts";
 import { COSTS, isCost, SPLITS } from "../../facts/question.ts";
-import { answerChart, GRAINS, type Grain, type GroupAmounts, groupTable } from "../../show/answer-chart.ts";
+import {
+  answerChart,
+  GRAINS,
+  type Grain,
+  type GroupAmounts,
+  groupTable,
+  shortGroupsNote,
+} from "../../show/answer-chart.ts";
 import {
   amountHtml,
   capitalized,
@@ -48,7 +55,8 @@ export function usageContent({ answer, change }: UsageAnswer, view: View): PageC
   const body = html`<div class="toolbar">${groupingLinks(answer, view)}${hasGroups && grainLinks(view)}</div>
 ${narrowedHtml(answer, view)}${known}${emptyHtml(answer)}${hasGroups && chartHtml(answer, view)}`;
   const reasons = change ? reasonSentences(change) : [];
-  const reasonList = html`<ul>${reasons.map((one) => html`<li>${one}</li>`)}</ul>`;
+  const notes = new Set(change?.splits.flatMap(({ grouping, parts }) => shortGroupsNote(grouping, parts) ?? []));
+  const reasonList = html`<ul>${reasons.map((one) => html`<li>${one}</li>`)}</ul>${[...notes].map((one) => html`<p class="note">${one}</p>`)}`;
   return {
     controls: controlsOf(answer),
     compared: comparedWindow(answer),

@@ -56,11 +56,11 @@ test("the pages show jobs, runs, keys and days in words", () => {
 
 test("a run over many projects says an error that they share once, and folds all but the first", () => {
   const one = pageData().run?.projects[0] ?? expect.fail("expected a project");
-  const projects = Array.from({ length: 9 }, (_, i) => ({ ...one, project: `project ${i}` }));
+  const projects = Array.from({ length: 9 }, (_, i) => ({ ...one, project: `project ${10 - i}` }));
   const text = textOf(pageOf("run", { projects }));
   expect(text).toMatch(/Run of nightly, 2026-03-10 01:15 UTC .* Why they failed: the service answered 503 /);
   expect(text.split("the service answered 503")).toHaveLength(2);
-  expect(text).toMatch(/project 7 .* 1 more project .* project 8 /);
+  expect(text).toMatch(/project 9 .* 1 more project .* project 10 /);
   const long = projects.map(({ project }) => ({ ...one, project: `Customer Experience Analytics (${project})` }));
   expect(textOf(pageOf("run", { projects: long }))).toContain("“…” is short for Customer Experience Analytics.");
   const other = { ...one, error: "the service answered 400" };
