@@ -160,7 +160,8 @@ where grouped_by = '${grouping}' and ${anyOf(present([question.period, question.
   });
   const rows = await query<UsageRow & { readonly grouping: string }>(`with amount as materialized (
   select usage_date, project_id, model, case grouping(project_id, model) when 1 then 'project' when 2 then 'model' end as grouped_by, sum(amount) as amount
-  from ${view} where ${[within(days), ...conditions].join(" and ")}
+  -- Postgres takes conditions beside grouping sets for conditions on the groups, and would read all days.
+  from (select usage_date, project_id, model, amount from ${view} where ${[within(days), ...conditions].join(" and ")}) priced
   group by grouping sets ((usage_date), (usage_date, project_id), (usage_date, model))
 )
 select 'none' as grouping, 'day' as part, null::bigint as rank, null as "group", usage_date, amount, null::numeric as amount_before, null::bigint as groups

@@ -3,9 +3,9 @@
 import fc from "fast-check";
 import { sql } from "kysely";
 import { beforeEach, expect, test } from "vitest";
-import { readByStatements } from "../../src/db/connection/transaction.ts";
+import { type Query, queryOn, readByStatements } from "../../src/db/connection/transaction.ts";
 import { storeLineItems } from "../../src/db/project-facts.ts";
-import { amounts } from "../../src/facts/amounts.ts";
+import { amounts, readEstimates } from "../../src/facts/amounts.ts";
 import type { Answer } from "../../src/facts/answer.ts";
 import { overview } from "../../src/facts/overview.ts";
 import { answerCsv } from "../../src/show/csv.ts";
@@ -181,6 +181,23 @@ test("the totals of the overview are the answers to the same questions, credits 
   );
 });
 
+test("the estimate of some days does not read all days", async () => {
+  const plans: unknown[] = [];
+  const explain: Query = async (statement) => {
+    plans.push(await queryOn(db)(`explain ${statement}`));
+    return [];
+  };
+  const question = askedBy(new URLSearchParams("metric=estimated_cost&grouping=none"), back(0));
+  await readEstimates(
+    explain,
+    question,
+    { projectIds: undefined, filter: undefined, currency: "USD" },
+    question.period,
+  );
+  expect(JSON.stringify(plans)).toContain("SELECT");
+  expect(JSON.stringify(plans)).not.toMatch(/Filter: \(+\\"\*SELECT/);
+});
+
 test("a line item is shown with the name that the service has for it", async () => {
   const charges = [
     { day: back(2), line_item: "streaming::nova-3", dollars: "7" },
@@ -207,9 +224,7 @@ test("a day with a charge that has no amount is incomplete, and it is said; othe
   );
   const query = "metric=billed_cost&grouping=accessor";
   const answer = await ask(query);
-  expect(answer).toMatchObject({
-    ...{ complete: false, lacking: { incompleteDays: [back(2)], incompleteDaysBefore: [] } },
-  });
+  expect(answer).toMatchObject({ complete: false, lacking: { incompleteDays: [back(2)], incompleteDaysBefore: [] } });
   expect(answer.groups.map(({ group, byDay }) => [group, byDay])).toEqual([
     ["key-2", ["90", null, "90"]],
     ["key-1", ["10", "10", "10"]],
