@@ -123,9 +123,9 @@ async function writeBatch(db: Database, answers: readonly AnswerToStore[]): Prom
   }
 }
 
-/** Answers without a date count as one slice of their series, whatever the day of their run. */
+/** Answers without a date may also become one snapshot of their series, whatever the day of their run. */
 function sliceKeysOf({ seriesId, slices }: AnswerToStore): readonly string[] {
-  return slices.map(({ day, undated }) => (undated ? `${seriesId}` : sliceKey({ seriesId, day })));
+  return slices.flatMap(({ day, undated }) => [sliceKey({ seriesId, day }), ...(undated ? [`${seriesId}`] : [])]);
 }
 
 type SliceToStore = NormalisedSlice &

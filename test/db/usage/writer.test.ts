@@ -8,7 +8,7 @@ import { openFetchNumbers, raiseSequences } from "../../../src/db/usage/fetch-nu
 import { openWriter } from "../../../src/db/usage/writer.ts";
 import { testDatabase } from "../../support/database.ts";
 import { forgetSequences } from "../../support/forget-sequences.ts";
-import { answerOf, newSeries, nextFetchNo, shown, total } from "../stored-usage.ts";
+import { answerOf, newSeries, nextFetchNo, rowOf, rowsOn, shown, total } from "../stored-usage.ts";
 
 const { db, read } = await testDatabase();
 const DAY = "2026-03-16";
@@ -66,17 +66,25 @@ test("an answer that Postgres refuses, or that a mistake of the program can't st
   expect(await shown(db, later.project)).toEqual({ [DAY]: { speak: "2" } });
 });
 
-test("two answers for one slice are stored one after the other, and the later fetch is shown", async () => {
-  const write = openBusyWriter();
-  const { project, seriesId } = await newSeries(db);
-  const earlier = await answerOf(db, seriesId, { [DAY]: { listen: "1" } });
-  const later = await answerOf(db, seriesId, { [DAY]: { listen: "2" } });
+test.each([
+  ["with", false],
+  ["without", true],
+])(
+  "two answers for one slice, one %s its date, are stored one after the other, and the later fetch is shown",
+  async (_, undated) => {
+    const write = openBusyWriter();
+    const { project, seriesId } = await newSeries(db);
+    const earlier = await answerOf(db, seriesId, [{ ...rowsOn(DAY, [rowOf("listen", "1")]), undated }], {
+      undated: "day",
+    });
+    const later = await answerOf(db, seriesId, { [DAY]: { listen: "2" } });
 
-  const results = await Promise.all([write(later), write(earlier)]);
+    const results = await Promise.all([write(later), write(earlier)]);
 
-  expect(results.map(({ slices }) => slices[0]?.decision)).toEqual(["replace", "stale"]);
-  expect(await shown(db, project)).toEqual({ [DAY]: { listen: "2" } });
-});
+    expect(results.map(({ slices }) => slices[0]?.decision)).toEqual(["replace", "stale"]);
+    expect(await shown(db, project)).toEqual({ [DAY]: { listen: "2" } });
+  },
+);
 
 test("a later fetch has a higher number, even among more fetches at once than there are spare numbers", async () => {
   const next = openFetchNumbers(db);
