@@ -110,6 +110,15 @@ async function costQuestion(query: Query, asked: Omit<Question, "grouping">, pro
   return billedCount > 0 ? billed : undefined;
 }
 
+/** The question about the cost, if one is known; otherwise the question itself. What is billed is not known by model. */
+export async function costFirst(query: Query, asked: Question): Promise<Question> {
+  const { basis } = await readTotalSplit(query, { ...asked, grouping: "none" });
+  const cost = await costQuestion(query, asked, basis.scope.projectCount);
+  if (!cost) return asked;
+  const billedSplit = cost.basis.scope.projectCount > 1 ? "project" : "none";
+  return { ...asked, ...cost.question, grouping: cost.question.metric === "billed_cost" ? billedSplit : "model" };
+}
+
 /** The days of the current month so far, its first day alone while that lasts. Undefined if the period ends in an earlier month. */
 function monthOf(period: Window, today: Day): { readonly period: Window; readonly before: Window } | undefined {
   if (period.end.slice(0, 7) < today.slice(0, 7)) return undefined;

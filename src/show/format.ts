@@ -195,22 +195,30 @@ export function stretchesOf<T extends string>(days: readonly Day[], kindOf: (day
   return stretches;
 }
 
-const METRIC_NAMES: ReadonlyMap<string, string> = new Map([
-  ...METRIC_TABLE.map(({ name, label }) => [name, label] as const),
-  ["estimated_cost", "Estimated cost"],
-  ["billed_cost", "Billed cost"],
-  ["dollars", "Billed dollars"],
-]);
+const NAMED_METRICS: readonly { readonly name: string; readonly label: string; readonly meaning: string }[] = [
+  ...METRIC_TABLE,
+  { name: "estimated_cost", label: "Estimated cost", meaning: "Usage at the configured prices" },
+  { name: "billed_cost", label: "Billed cost", meaning: "What the service charges" },
+  { name: "dollars", label: "Billed dollars", meaning: "What the service charges" },
+];
 
 /** A metric that is not known here keeps the name of its column. */
 export function metricName(column: string): string {
-  return METRIC_NAMES.get(column) ?? column;
+  return NAMED_METRICS.find(({ name }) => name === column)?.label ?? column;
+}
+
+/** "hours including all processing" */
+export function metricMeaning(column: string): string {
+  return inSentence(NAMED_METRICS.find(({ name }) => name === column)?.meaning.split(",")[0] ?? "");
 }
 
 /** Behind an amount, or within a sentence: "tokens in", "TTS characters". */
 export function metricUnit(column: string): string {
-  const name = metricName(column);
-  return /^[A-Z]{2}/.test(name) ? name : name.charAt(0).toLowerCase() + name.slice(1);
+  return inSentence(metricName(column));
+}
+
+function inSentence(text: string): string {
+  return /^[A-Z]{2}/.test(text) ? text : text.charAt(0).toLowerCase() + text.slice(1);
 }
 
 export function capitalized(text: string): string {

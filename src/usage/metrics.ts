@@ -19,7 +19,7 @@ export const METRIC_TABLE = [
     name: "total_hours",
     label: "Total hours",
     unit: "hours",
-    meaning: "Total hours, in hours, as the service counts them",
+    meaning: "Hours including all processing, in hours, as the service counts them",
   },
   { name: "agent_hours", label: "Agent hours", unit: "hours", meaning: "Hours of agent connections, in hours" },
   { name: "tokens_in", label: "Tokens in", unit: "tokens", meaning: "Tokens received, a count" },
@@ -30,7 +30,7 @@ export const METRIC_TABLE = [
     unit: "characters",
     meaning: "Characters turned into speech, a count",
   },
-  { name: "requests", label: "Requests", unit: "requests", meaning: "Requests, a count" },
+  { name: "requests", label: "Requests", unit: "requests", meaning: "Requests to the service, a count" },
 ] as const satisfies readonly MetricEntry[];
 
 export type Metric = (typeof METRIC_TABLE)[number]["name"];

@@ -16,25 +16,31 @@ import { coverage } from "../facts/coverage.ts";
 import { health } from "../facts/health.ts";
 import { readRun, readRuns } from "../facts/jobs.ts";
 import { readKeys } from "../facts/keys.ts";
-import { overview } from "../facts/overview.ts";
-import type { Question } from "../facts/question.ts";
+import { costFirst, overview } from "../facts/overview.ts";
 import type { Query } from "../facts/scope.ts";
 import { comparedPeriod, dayOf, type Window } from "../usage/days.ts";
 import { budgetsOf } from "../usage/money.ts";
 import type { DashboardDeps, ReportData } from "../web/dashboard/pages.ts";
 import type { UsageAnswer } from "../web/dashboard/usage-sections.ts";
-import { usageQuestion } from "../web/question.ts";
+import { usageQuestion, type View } from "../web/question.ts";
 
 const REASON_SPLITS = ["project", "line_item", "model", "accessor"] as const;
 /** How many groups are named among the reasons of a change. */
 const REASONS_MAX = 5;
 
+/** Without these parameters the page begins with the cost. */
+const OF_USAGE = ["metric", "grouping", "filter", "group", "no-value"];
+
 /** The answer, with the reasons of its change if the question is about all usage of its projects. */
-async function usageAnswer(query: Query, asked: Question): Promise<UsageAnswer> {
+async function usageAnswer(query: Query, view: View): Promise<UsageAnswer> {
+  const question = usageQuestion(view, dayOf(new Date()));
+  const asked = OF_USAGE.some((name) => view.pageParameters[name] !== undefined)
+    ? question
+    : await costFirst(query, question);
   const answer = await amounts(query, asked);
-  const { before, filter, group, ...question } = asked;
+  const { before, filter, group, ...rest } = asked;
   if (!before || !answer.compared || filter !== undefined || group !== undefined) return { answer, change: undefined };
-  const change = await changes(query, { ...question, before, groupings: REASON_SPLITS, limit: REASONS_MAX });
+  const change = await changes(query, { ...rest, before, groupings: REASON_SPLITS, limit: REASONS_MAX });
   return { answer, change };
 }
 
@@ -47,7 +53,7 @@ export function dashboardReads(
     readHealth: () => health(db, config(), BRIEF_SNAPSHOT_SECONDS),
     read: {
       overview: (view, signal) => read(signal, (query) => overview(query, comparedQuestion(view), dayOf(new Date()))),
-      usage: (view, signal) => read(signal, (query) => usageAnswer(query, usageQuestion(view, dayOf(new Date())))),
+      usage: (view, signal) => read(signal, (query) => usageAnswer(query, view)),
       async health(view, signal) {
         const asked = comparedQuestion(view);
         const [covered, runs, keys] = await Promise.all([

@@ -142,7 +142,8 @@ export type FrameContent = {
   readonly status?: number;
 };
 
-export type PageContent = Pick<FrameContent, "sections" | "title" | "lead" | "notice" | "compared" | "controls">;
+export type PageContent = Pick<FrameContent, "sections" | "title" | "lead" | "notice" | "compared" | "controls"> &
+  Partial<Pick<FrameContent, "view">>;
 
 export function framePage(content: FrameContent): Page {
   const { page, view, health, readiness, sections, lead, notice, status = 200 } = content;

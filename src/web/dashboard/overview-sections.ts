@@ -13,6 +13,7 @@ import {
   counted,
   dayLabel,
   isZero,
+  metricMeaning,
   metricName,
   monthName,
   quantityText,
@@ -70,7 +71,7 @@ function summaryHtml(data: Overview, view: LinkedView): Html {
     const name = href === undefined ? title : html`<a href="${href}">${title}</a>`;
     const more = present([measure.currency !== null && days, isCompared && changeText(amount, before)]);
     const change = more.length > 0 && html`<span class="change">${more.join(", ")}</span>`;
-    return html`<div><dt>${name}</dt><dd><span class="figure">${amountHtml(amount, measure)}</span>
+    return html`<div><dt title="${metricMeaning(measure.metric)}">${name}</dt><dd><span class="figure">${amountHtml(amount, measure)}</span>
 ${change}</dd></div>\n`;
   });
   const notes = present([

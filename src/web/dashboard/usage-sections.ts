@@ -18,6 +18,7 @@ import {
   counted,
   daysText,
   type Measure,
+  metricMeaning,
   metricName,
   metricUnit,
   moneyText,
@@ -47,8 +48,12 @@ import { type FrameContent, type PageContent, pageHref, type Section } from "./f
 /** `change` says why the total rose or fell. It is undefined if the question is of a filter or a group alone, or compares nothing. */
 export type UsageAnswer = { readonly answer: Answer; readonly change: Change | undefined };
 
-export function usageContent({ answer, change }: UsageAnswer, view: View): PageContent {
+export function usageContent({ answer, change }: UsageAnswer, asked: View): PageContent {
   const { question, projectCount, groups } = answer;
+  // A cost that the address does not name is named by the links of the page.
+  const isNamed = asked.pageParameters.metric !== undefined || !isCost(question.metric);
+  const named = isNamed ? {} : { metric: question.metric, grouping: question.grouping };
+  const view = { ...asked, pageParameters: { ...asked.pageParameters, ...named } };
   const isKnown = projectCount > 0 && (!isCost(question.metric) || question.currency !== null);
   const known = isKnown && html`${totalHtml(answer)}${lackingHtml(answer, view)}`;
   const hasGroups = groups.length > 0;
@@ -58,6 +63,7 @@ ${narrowedHtml(answer, view)}${known}${emptyHtml(answer)}${hasGroups && chartHtm
   const notes = new Set(change?.splits.flatMap(({ grouping, parts }) => shortGroupsNote(grouping, parts) ?? []));
   const reasonList = html`<ul>${reasons.map((one) => html`<li>${one}</li>`)}</ul>${[...notes].map((one) => html`<p class="note">${one}</p>`)}`;
   return {
+    view,
     controls: controlsOf(answer),
     compared: comparedWindow(answer),
     sections: present<Section>([
@@ -159,7 +165,7 @@ function totalHtml(answer: Answer): Html | undefined {
 
 /** The warnings stand above the numbers, because a number that is too low looks like any other. */
 function lackingHtml(answer: Answer, view: View): Html {
-  const { complete, lacking, days, groups, total } = answer;
+  const { complete, lacking, days, groups, total, question } = answer;
   const settling = days.filter(({ state }) => state === "settling").map(({ day }) => day);
   const hasAmounts = groups.length > 0 || total?.amount != null;
   const notes = present<HtmlValue>([
@@ -169,11 +175,13 @@ function lackingHtml(answer: Answer, view: View): Html {
   ]);
   if (lacking.incompleteDays.length > 0)
     notes[0] = html`<b class="flag">${notes[0]}</b> <a href="${pageHref("health", view)}">Data health</a> says why.`;
+  const { metric } = question;
   const mayChange =
     settling.length > 0 &&
-    html`<p class="note">Lighter days may still change, as usage is sometimes reported late: ${daysText(settling)}.</p>\n`;
+    ` Lighter days may still change, as usage is sometimes reported late: ${daysText(settling)}.`;
+  const meaning = html`<p class="note">${metricName(metric)}: ${metricMeaning(metric)}.${mayChange}</p>\n`;
   const list = html`<div class="notice ${complete ? "none" : "bad"}"><ul>${notes.map((note) => html`<li>${note}</li>`)}</ul></div>\n`;
-  return html`${notes.length > 0 && list}${mayChange}`;
+  return html`${notes.length > 0 && list}${meaning}`;
 }
 
 function chartHtml(answer: Answer, view: View): Html {

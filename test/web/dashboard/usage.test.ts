@@ -6,6 +6,7 @@ import { storeListedKeys } from "../../../src/db/project-facts.ts";
 import type { Page } from "../../../src/web/page.ts";
 import { storeFormerKeys } from "../../db/keys/written-ledger.ts";
 import { DIARIZED, forgetAll, storeSeries } from "../../db/reported-usage.ts";
+import { storePriceBook } from "../../db/stored-costs.ts";
 import { daysBack, newProject } from "../../db/stored-usage.ts";
 import { STORABLE_NAMES } from "../../show/hostile-names.ts";
 import { testDatabase } from "../../support/database.ts";
@@ -226,4 +227,16 @@ test("a wrong parameter is a page that names it", async () => {
   const page = await pageAt("metric=hour");
   expect(page?.status).toBe(400);
   expect(page?.body).toContain("metric: Invalid option: expected one of");
+});
+
+test("where prices are configured, the page begins with the cost, which its links and form name", async () => {
+  await storeModels({ "nova-3": ["20", "10"] });
+  await storePriceBook(db, { metric: "hours", model: "*", currency: "USD", price: "0.5", from: "2020-01-01" });
+  const page = await open(DAYS);
+  expect(rowsOf(page)[0]).toEqual(["nova-3", "10", "5", "5", "+100%"]);
+  expect(page).toContain("Estimated cost: usage at the configured prices.");
+  expect(linkOf(page, "week")).toContain("metric=estimated_cost&grouping=model");
+  expect(page).toContain('<input type="hidden" name="grouping" value="model">');
+  expect(page).toContain("metric=estimated_cost&amp;grouping=model&amp;rows=groups");
+  expect(rowsOf(await open(`${DAYS}&grouping=model`))[0]?.[1]).toBe("20");
 });
