@@ -195,7 +195,10 @@ function startConsumer(boss: PgBoss, queue: JobId["kind"], settings: WorkSetting
   return { wake, drain, stop };
 }
 
-/** Claims as many jobs as there is room for. All of them may be of one group. */
+/**
+ * Claims as many jobs as there is room for. All of them may be of one group, so a group that is nearly full would keep every claim small: it is
+ * asked only if the others have no job.
+ */
 async function claim(
   boss: PgBoss,
   queue: JobId["kind"],
@@ -206,11 +209,16 @@ async function claim(
   const groups = Map.groupBy(jobs, ({ groupId }) => groupId ?? "");
   groups.delete("");
   const rooms = [...groups].map(([id, { length }]) => ({ id, room: atOnceOfGroup - length }));
-  const some = rooms.map(({ room }) => room).filter((room) => room > 0);
-  const batchSize = Math.min(atOnce - jobs.length, atOnceOfGroup, ...some);
-  if (batchSize === 0) return [];
-  const ignoreGroups = rooms.flatMap(({ id, room }) => (room > 0 ? [] : [id]));
-  return boss.fetch<object>(queue, { batchSize, ignoreGroups, includeMetadata: true });
+  const half = atOnceOfGroup / 2;
+  for (const roomMin of rooms.some(({ room }) => room > 0 && room < half) ? [half, 1] : [1]) {
+    const asked = rooms.filter(({ room }) => room >= roomMin);
+    const batchSize = Math.min(atOnce - jobs.length, atOnceOfGroup, ...asked.map(({ room }) => room));
+    if (batchSize === 0) return [];
+    const ignoreGroups = rooms.flatMap(({ id, room }) => (room >= roomMin ? [] : [id]));
+    const claimed = await boss.fetch<object>(queue, { batchSize, ignoreGroups, includeMetadata: true });
+    if (claimed.length > 0) return claimed;
+  }
+  return [];
 }
 
 async function addAnew(boss: PgBoss, { name, data, priority, groupId }: JobWithMetadata): Promise<void> {
