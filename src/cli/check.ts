@@ -30,7 +30,7 @@ type CheckOptions = {
 
 export async function runCheck(app: App, options: CheckOptions): Promise<number> {
   const config = await loadConfig(app.configPath);
-  // Called for its error: --offline does not open the database.
+  // With --offline too, a wrong DATABASE_URL is an error, although the database is not opened.
   databaseUrlOf(app.env);
   await requireSecrets(app, config);
   const file: Finding = { what: "file", state: "ok", text: app.configPath };
@@ -73,14 +73,14 @@ async function checkWindows(db: Database): Promise<Finding[]> {
   });
 }
 
-/** A night lasts until the next run. This many runs are compared, because a schedule may rest at weekends. */
-const OCCURRENCES = 15;
+/** How many starts of a job are compared to find the shortest time between two: a schedule may rest at weekends. */
+const STARTS_COMPARED = 15;
 
 function checkNights({ exports, service: { requestsPerSecond } }: Config): Finding[] {
   const now = new Date();
   return exports.flatMap((job) => {
-    const moments = nextOccurrences(job, now, OCCURRENCES).map((moment) => moment.getTime() / 1000);
-    const secondsBetween = Math.min(...moments.slice(1).map((moment, i) => moment - (moments[i] ?? 0)));
+    const starts = nextOccurrences(job, now, STARTS_COMPARED).map((start) => start.getTime() / 1000);
+    const secondsBetween = Math.min(...starts.slice(1).map((start, i) => start - (starts[i] ?? 0)));
     // Besides the requests, a run reads each project's list of keys.
     const calls = planRun(job, dayOf(now)).requests.length + job.projects.length;
     const seconds = Math.ceil(calls / requestsPerSecond);
@@ -96,7 +96,7 @@ const DISCOVERED_CHECKED_MAX = 3;
 /** Checks the lists of projects, the nights, the projects of the file, and the first of the discovered projects. */
 async function checkService(app: App, fileConfig: Config, db: Database | undefined, options: CheckOptions) {
   const lists = await readLists(app, fileConfig, db, options.confirmProjects);
-  // Without a database, no project is known but those of the file.
+  // Without a database, only the projects of the file are known.
   const config = db ? await withKnownProjects(fileConfig, db) : fileConfig;
   const answer: SubjectFindings[] = lists.map((read) => ({
     subject: `projects that the key in ${read.list} can see`,
@@ -106,12 +106,12 @@ async function checkService(app: App, fileConfig: Config, db: Database | undefin
   const discovered = config.projects.filter(({ isDiscovered }) => isDiscovered);
   const fromFile = config.projects.filter(({ isDiscovered }) => !isDiscovered);
   const checked = [...fromFile, ...discovered.slice(0, DISCOVERED_CHECKED_MAX)];
-  const exports = [...checkNights(config), ...checkPatterns(config)];
+  const exportFindings = [...checkNights(config), ...checkPatterns(config)];
   if (checked.length < config.projects.length) {
     const text = `${checked.length} of ${config.projects.length} are checked: a run says which of the others can't be read`;
-    exports.push({ what: "projects", state: "ok", text });
+    exportFindings.push({ what: "projects", state: "ok", text });
   }
-  if (exports.length > 0) answer.push({ subject: "exports", findings: exports });
+  if (exportFindings.length > 0) answer.push({ subject: "exports", findings: exportFindings });
   for (const project of checked) {
     answer.push({ subject: `project ${project.name}`, findings: await checkProject(context, project) });
   }
@@ -148,7 +148,7 @@ function checkPatterns({ exports, discovery, file }: Config): Finding[] {
 
 const MARKS = { ok: "ok  ", warn: "warn", fail: "FAIL" } as const;
 
-/** Findings that differ only in the request id have one cause, and are one line. */
+/** Warnings and failures that differ only in the request id have one cause, and share a line. Each `ok` has its own. */
 export function renderFindings({ subject, findings }: SubjectFindings): string {
   const causeOf = ({ state, text }: Finding) =>
     state === "ok" ? Symbol() : `${state} ${text.replaceAll(/\(request id [^)]*\)/g, "")}`;

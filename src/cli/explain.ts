@@ -14,7 +14,7 @@ import { comparedPeriod, type Day, dayOf, type Window } from "../usage/days.ts";
 import { groupingNoun } from "../usage/dimensions.ts";
 import type { UsageGrouping } from "../usage/series.ts";
 import { writeAnswer } from "./output.ts";
-import { namingOption, STATEMENT_SECONDS_MAX } from "./report.ts";
+import { STATEMENT_SECONDS_MAX, withOptionInError } from "./report.ts";
 import { choosePeriod, notBegunError, type PeriodOptions } from "./selection.ts";
 
 export type ExplainOptions = PeriodOptions & {
@@ -32,7 +32,7 @@ export async function runExplain(app: App, options: ExplainOptions): Promise<num
   const period = explainedPeriod(options, dayOf(new Date()));
   const found = await withDatabase(app, (db) => {
     const limit = { secondsMax: STATEMENT_SECONDS_MAX };
-    return namingOption(readByStatements(db, (query) => readChanges(query, options, period), limit));
+    return withOptionInError(readByStatements(db, (query) => readChanges(query, options, period), limit));
   });
   const answer = { period, changes: found.map((change) => ({ ...change, sentences: changeSentences(change) })) };
   writeAnswer(app, options, answer, ({ changes }) =>

@@ -21,12 +21,12 @@ export async function runKeys(app: App, { json }: { readonly json?: boolean }): 
 }
 
 function keysText(keys: readonly KeyStatus[], rotations: readonly RotationRow[]): string {
-  const keysOf = Map.groupBy(keys, ({ ledgerName }) => ledgerName);
+  const keysByLedger = Map.groupBy(keys, ({ ledgerName }) => ledgerName);
   const lines = [...Map.groupBy(rotations, ({ rotation }) => rotation)].flatMap(([name, members]) => [
     members.some(({ project }) => project !== null) ? `${name}, ${counted(members.length, "project")}` : name,
     ...members.flatMap((member) => {
       const indent = member.project === null ? "  " : `  ${member.project}: `;
-      const texts = (keysOf.get(member.ledgerName) ?? []).map(keyText);
+      const texts = (keysByLedger.get(member.ledgerName) ?? []).map(keyText);
       if (member.failedAttempts > 0) texts.push(attemptsText(member));
       if (member.fallback !== null) texts.push(fallbackText(member));
       return texts.map((text) => `${indent}${text}`);

@@ -55,11 +55,11 @@ export async function writeFileAtomically(file: string, pieces: Pieces, signal: 
  * or the disk is full; main.ts reports a full disk.
  */
 export async function writeStandardOutput(pieces: AsyncIterable<string | Uint8Array>, signal: AbortSignal) {
-  // Awaited beside each write: a write takes for ever if the reader reads nothing.
+  // Each write is raced against the abort, because a write never ends if the reader reads nothing.
   const stopped = once(signal, "abort");
   for await (const piece of pieces) {
     const written = new Promise<boolean>((resolve) => process.stdout.write(piece, (error) => resolve(!error)));
-    // An abort that has happened already is not announced again.
+    // `stopped` never resolves if the signal was aborted before this call.
     const isWritten = signal.aborted || (await Promise.race([written, stopped]));
     signal.throwIfAborted();
     if (!isWritten) return;

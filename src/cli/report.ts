@@ -41,13 +41,13 @@ export async function runReport(app: App, options: ReportOptions): Promise<numbe
 /** The page is scrubbed of secrets, because it contains error texts of the service and the database. */
 export async function readReport(app: App, db: Database, asked: Parameters<typeof readReportData>[1]) {
   const now = new Date();
-  const data = await namingOption(readReportData(db, asked, now, { secondsMax: STATEMENT_SECONDS_MAX }));
+  const data = await withOptionInError(readReportData(db, asked, now, { secondsMax: STATEMENT_SECONDS_MAX }));
   const { renderReport } = await import("../web/dashboard/pages.ts");
   return { data, page: app.scrubber.scrub(renderReport(data, now, (await scriptPage()).body)) };
 }
 
-/** The message of a wrong question begins with the parameter, which is an option here. */
-export async function namingOption<T>(reading: Promise<T>): Promise<T> {
+/** The message of an `InvalidQuestion` begins with the name of a parameter, which is the name of an option here. */
+export async function withOptionInError<T>(reading: Promise<T>): Promise<T> {
   try {
     return await reading;
   } catch (error) {

@@ -44,7 +44,7 @@ function distinctNames(named: readonly { readonly name: string }[]): readonly st
   return [...new Set(named.map(({ name }) => name))];
 }
 
-/** Whether the selection has series of the job, or may have some of a fan-out. Once its values are read (`seen`), a filter has to name one. */
+/** Whether the job has selected series, or a fan-out that may make some: with `filters`, only one whose values are not read yet (`seen`). */
 function isSelected(job: ExportJob, selection: Selection): boolean {
   const { projects, filters } = selection;
   const mayFanOut = (job.fanOuts ?? []).length > 0 && !(job.seen && filters);

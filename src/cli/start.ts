@@ -65,7 +65,7 @@ async function work(app: App, first: Loaded, db: Database, liveness: Liveness): 
     onRefusalChange: (refusal) => void heartbeatWorker(db, worker, refusal).catch(() => {}),
   });
   reloader = opened;
-  // With its id, the process can be looked up while it lives.
+  // The actor has the process id, so that somebody can look the process up while it lives.
   const workerApp = { ...app, actor: `${app.actor} worker, pid ${process.pid}` };
   const deps = {
     worker,
@@ -80,7 +80,7 @@ async function work(app: App, first: Loaded, db: Database, liveness: Liveness): 
   while (!app.signal.aborted) await runWorker(workerApp, db, deps);
 }
 
-/** SIGHUP has the configuration read again, unless it comes because the worker's terminal was closed: then the worker stops. */
+/** On SIGHUP the worker reads its configuration again. If the signal comes because its terminal was closed, the worker stops instead. */
 function onHangup(app: App, reload: () => void): Disposable {
   const isTerminalClosed = () => app.terminal && !isatty(process.stderr.fd);
   const stop = () => process.kill(process.pid, "SIGTERM");

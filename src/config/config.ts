@@ -18,7 +18,7 @@ import { ConfigFile } from "./schema.ts";
 
 /** Checked, with defaults, with names replaced by what they name, and with absolute paths. */
 export type Config = Omit<ConfigFile, "$schema" | "projects" | "exports" | "rotations" | "budgets"> & {
-  /** Everything else is made from the file, again whenever projects are discovered. */
+  /** The parsed file. The other fields are computed from it, and again whenever the discovered projects change. */
   readonly file: ConfigFile;
   readonly projects: readonly ConfiguredProject[];
   readonly exports: readonly ExportJob[];
@@ -33,7 +33,7 @@ export type Config = Omit<ConfigFile, "$schema" | "projects" | "exports" | "rota
 
 type ConfiguredProject = WrittenProject & {
   readonly isDiscovered?: true;
-  /** How many days before the first reading of a discovered project are read, too. */
+  /** How many days before the discovery of the project are read, too. */
   readonly backfill?: number;
 };
 
@@ -145,8 +145,8 @@ function discoveredProjects(
       if (isBetter && !writtenIds.has(found.id) && includes(entry, found)) chosen.set(found.id, { entry, found });
     }
   }
-  // If projects share a name, the one that has had it longest keeps it, even if it has vanished: the views still show it, and the other must
-  // not be mistaken for it.
+  // If projects share a name, the one that has had it longest keeps it, even if it has vanished: the views still show
+  // that project under the name.
   const taken = new Set(written.map(({ name }) => name));
   return [...chosen.values()]
     .sort((a, b) => Number(a.found.namedAt) - Number(b.found.namedAt) || (a.found.id < b.found.id ? -1 : 1))

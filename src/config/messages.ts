@@ -111,7 +111,7 @@ export function toConfigIssues(issues: readonly ZodIssue[], base: Path = []): Co
   });
 }
 
-/** If one alternative fits better than all others, its issues; else one issue that names all alternatives. */
+/** Returns the issues of the alternative that fits best. If none fits better than all others, returns one issue that names every alternative. */
 function unionIssues(issue: z.core.$ZodIssueInvalidUnion, path: Path): ConfigIssue[] {
   const { input, errors } = issue;
   const ranked = errors.map((inner) => ({ inner, misfit: misfit(inner, input) })).sort((a, b) => a.misfit - b.misfit);

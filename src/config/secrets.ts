@@ -23,9 +23,9 @@ const SECRET_LENGTH_MAX = 4096;
 /** The monitor may be attacked with as many guesses as the network carries. */
 const ACCESS_SECRET_LENGTH_MIN = 16;
 
-const IS_PASSWORD = /^[^\p{Cc}\p{Cs}]+$/u;
-/** Visible ASCII: it is sent in a header without any encoding. */
-const IS_HEADER_VALUE = /^(?!["'`])[\x21-\x7e]+(?<!["'`])$/;
+const PASSWORD_FORMAT = /^[^\p{Cc}\p{Cs}]+$/u;
+/** Visible ASCII, because it is sent in a header without any encoding. Quotes around it are refused: they are not part of it. */
+const HEADER_VALUE_FORMAT = /^(?!["'`])[\x21-\x7e]+(?<!["'`])$/;
 
 /** Throws an AppError that says where the secret was looked for and how to fix it: `config`, or `unavailable` if a later try may succeed. */
 export async function readSecret(kind: SecretKind, reference: SecretReference, env: Environment): Promise<Secret> {
@@ -51,7 +51,7 @@ function valueProblem(kind: SecretKind, value: string): string | undefined {
   if (value.trim() === "") return `is empty: expected ${nameOf(kind)}`;
   if (length > SECRET_LENGTH_MAX) return `holds ${length} characters: expected at most ${SECRET_LENGTH_MAX}`;
   if (kind === "address") return addressProblem(value);
-  if (!(kind === "password" ? IS_PASSWORD : IS_HEADER_VALUE).test(value)) {
+  if (!(kind === "password" ? PASSWORD_FORMAT : HEADER_VALUE_FORMAT).test(value)) {
     const without = kind === "password" ? "" : `, without spaces, quotes and a word such as "Bearer" before it`;
     return `does not hold ${nameOf(kind)} alone: expected it on one line${without}`;
   }
@@ -71,7 +71,7 @@ function addressProblem(text: string): string | undefined {
 const nameOf = (kind: SecretKind) => (kind === "key" ? "the API key" : `the ${kind}`);
 
 /** The path or the rights are wrong. After any other error the file system, such as a share, is broken and may come back. */
-const IS_WRONG_PATH = /^(ENOENT|ENOTDIR|EISDIR|ENAMETOOLONG|ELOOP|EACCES|EPERM)$/;
+const WRONG_PATH_CODE = /^(ENOENT|ENOTDIR|EISDIR|ENAMETOOLONG|ELOOP|EACCES|EPERM)$/;
 
 async function readSecretFile(kind: SecretKind, path: string): Promise<string> {
   try {
@@ -79,21 +79,21 @@ async function readSecretFile(kind: SecretKind, path: string): Promise<string> {
   } catch (cause) {
     const problem = `${kind} file ${fileReadProblem(path, cause)}`;
     const code = systemCode(cause);
-    if (code === "ETIMEDOUT" || (kind === "key" && !IS_WRONG_PATH.test(code)))
+    if (code === "ETIMEDOUT" || (kind === "key" && !WRONG_PATH_CODE.test(code)))
       throw new AppError("unavailable", problem);
     throw new AppError("config", `${problem}: expected a file with ${nameOf(kind)} alone`, { cause });
   }
 }
 
-/** Throws `config` with every API key that is needed, whatever the database holds, and can't be read. */
+/** Throws `config` with every API key that can't be read, of those that are needed whatever the database holds. */
 export async function requireStaticKeys({ env }: { readonly env: Environment }, config: Config): Promise<void> {
   // Any rotation may have made a key already, and then its `first` key is not needed.
   await requireReadable(neededKeys(config, new Set(config.rotations.map(({ name }) => name))), env);
 }
 
 /**
- * Reads each secret that no command prints, and throws `config` with what is wrong and where. A cause that many projects share, such as a
- * missing variable, is one line. A file that is `unavailable` is no problem: only the calls that need the secret fail.
+ * Throws `config` with each secret that can't be read; of a secret that a command prints, only the program is checked. A cause that many
+ * projects share, such as a missing variable, is one line. A file that is `unavailable` is no problem: only the calls that need the secret fail.
  */
 export async function requireReadable(needed: readonly NeededSecret[], env: Environment): Promise<void> {
   const problems = (await Promise.all(needed.map((secret) => problemsIn(secret, env)))).flat();
@@ -141,7 +141,7 @@ export function neededKeys(
     }
     const { key, projectKey } = entry;
     add(key, "projects", i, "key");
-    // Which files a path with {id} leads to is not known. A command is the same program for all projects.
+    // The files of a path with {id} are not known before discovery. A command with {id} is the same program for all projects.
     if (projectKey && "file" in projectKey && hasId(projectKey)) continue;
     add(projectKey, "projects", i, "projectKey");
   }

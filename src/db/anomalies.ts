@@ -7,7 +7,7 @@ import { type AnomalySettings, GUARDED_FROM, METRIC_TABLE, TOLERANCES } from "..
 import type { Database } from "./connection/database.ts";
 import { inTransaction, type Tx } from "./connection/transaction.ts";
 
-/** How many days are judged afterwards if nothing was exported for a time. If none was judged before, judging begins with the newest final day. */
+/** Days this far beyond their window are still judged, for example after an outage. If none was judged before, judging begins with the newest final day. */
 const CATCH_UP_DAYS = 14;
 
 /** The names of filters that `each` makes, such as "accessor=VALUE". */
@@ -20,12 +20,12 @@ const SETTLING_TOLERANCE = 1.25;
  * The days to judge: those that have become final, and the newest of the others. Three are left out:
  * - days before the first judged one: nothing was judged yet when they became final
  * - filters made by `each`, because hundreds of keys would make false alarms every day
- * - final days that were last read in the first half of their window, for example before an outage: as late usage is not stored, they would
- *   look like a drop. An export that runs at least once in half a window reads each day in the second half.
+ * - final days that were last read in the first half of their window, for example before an outage: their late usage was
+ *   never read, so they would look like a drop. An export that runs at least once in half a window reads each day in the second half.
  */
 async function pendingDays(db: Database): Promise<readonly unknown[]> {
   const { rows } = await sql`
-    select s.series_id, known.usage_date, known.is_final
+    select s.series_id, candidate.usage_date, candidate.is_final
     from usage_export.total_series s
     cross join lateral (
       select sl.usage_date, f.finality = 'final' as is_final,
@@ -37,15 +37,15 @@ async function pendingDays(db: Database): Promise<readonly unknown[]> {
         and (f.finality = 'settling' or (
           f.finality = 'final' and (sl.fetched_at at time zone 'UTC')::date >= sl.usage_date + (coalesce(s.window_days, 0) + 1) / 2
         ))
-    ) known
+    ) candidate
     cross join lateral (
-      select min(j.usage_date) as first, coalesce(bool_or(j.usage_date = known.usage_date and (j.is_final or not known.is_final)), false) as is_judged
+      select min(j.usage_date) as first, coalesce(bool_or(j.usage_date = candidate.usage_date and (j.is_final or not candidate.is_final)), false) as is_judged
       from usage_export.judged_day j
       where j.project_id = s.project_id and j.filter_key = s.filter_key
         and j.usage_date >= (now() at time zone 'UTC')::date - coalesce(s.window_days, 0) - ${CATCH_UP_DAYS}::integer
     ) judged
-    where known.usage_date >= coalesce(judged.first, known.newest_final, known.newest)
-      and (known.is_final or known.usage_date = known.newest) and not judged.is_judged and s.filter !~ ${NAMES_OF_EACH}
+    where candidate.usage_date >= coalesce(judged.first, candidate.newest_final, candidate.newest)
+      and (candidate.is_final or candidate.usage_date = candidate.newest) and not judged.is_judged and s.filter !~ ${NAMES_OF_EACH}
   `.execute(db);
   return rows;
 }
@@ -73,7 +73,7 @@ export async function judgePendingDays(db: Database, { sensitivity }: AnomalySet
     return sql<JudgedDay>`
       with pending as (
         select * from jsonb_to_recordset(${JSON.stringify(pending)}) as p (series_id integer, usage_date date, is_final boolean)
-      ), known as materialized (
+      ), daily as materialized (
         select d.*, case ${minimums} end as minimum
         from usage_export.total_day d where series_id in (select series_id from pending) and finality <> 'open'
       ), judged as (
@@ -85,22 +85,22 @@ export async function judgePendingDays(db: Database, { sensitivity }: AnomalySet
         join usage_export.series s using (series_id)
         left join lateral (
           -- Until a day is final, late usage may come, so it is never called low.
-          select k.metric, k.amount, judged.expected, judged.low, judged.high,
-            case when p.is_final or judged.verdict <> 'low' then judged.verdict end as verdict
+          select k.metric, k.amount, judgement.expected, judgement.low, judgement.high,
+            case when p.is_final or judgement.verdict <> 'low' then judgement.verdict end as verdict
           from (
             select metric, max(minimum) as minimum, array_agg(usage_date) as days, array_agg(amount) as amounts,
               max(amount) filter (where usage_date = p.usage_date) as amount
-            from known where series_id = p.series_id and usage_date between p.usage_date - 56 and p.usage_date
+            from daily where series_id = p.series_id and usage_date between p.usage_date - 56 and p.usage_date
             group by metric
           ) k
-          cross join lateral usage_export.judge_day(p.usage_date, k.amount, k.days, k.amounts, ${TOLERANCES[sensitivity]} * case when p.is_final then 1 else ${SETTLING_TOLERANCE}::numeric end, k.minimum) judged
+          cross join lateral usage_export.judge_day(p.usage_date, k.amount, k.days, k.amounts, ${TOLERANCES[sensitivity]} * case when p.is_final then 1 else ${SETTLING_TOLERANCE}::numeric end, k.minimum) judgement
           -- A day has one row: an unusual metric comes before a usual one, and that before one that can't be judged.
-          order by not p.is_final and judged.verdict = 'low', judged.score desc, judged.expected is null, k.metric limit 1
+          order by not p.is_final and judgement.verdict = 'low', judgement.score desc, judgement.expected is null, k.metric limit 1
         ) j on true
         on conflict (project_id, filter_key, usage_date) do update
         set (series_id, verdict, metric, amount, expected, low, high, is_final, judged_at) = (
           excluded.series_id, excluded.verdict, excluded.metric, excluded.amount, excluded.expected, excluded.low, excluded.high, true,
-          -- The same verdict is not notified again.
+          -- An unchanged verdict keeps its time, so that its alert does not begin anew.
           case when excluded.verdict = stored.verdict then stored.judged_at else excluded.judged_at end
         )
         where excluded.is_final and not stored.is_final
@@ -113,7 +113,7 @@ export async function judgePendingDays(db: Database, { sensitivity }: AnomalySet
   return rows;
 }
 
-/** How long beyond its window a verdict on a usual day is kept. It ends the alert about an earlier day, which is over after 14 days anyway. */
+/** A verdict on a usual day is kept this long beyond its window. It ends the alert about an earlier day, which is open for at most 14 days. */
 const KEPT_DAYS = 60;
 
 /** Removes verdicts on usual days that nothing is computed from any more. */

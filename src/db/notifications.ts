@@ -10,8 +10,8 @@ import { WATCHED_DAYS_MAX } from "./prices-and-budgets.ts";
 /** Longer than it takes to send a notification. */
 const CLAIM_SECONDS = 60;
 /**
- * The record about a budget is kept until nobody watches its period any more, and that about a report as long. A budget's notification
- * is sent 31 days before the period's end at the earliest.
+ * The record of a notification about a budget is kept until its period is no longer watched. The notification is sent at most 31 days before
+ * the period ends. Records about reports are kept as long.
  */
 const RECORD_KEPT_DAYS = WATCHED_DAYS_MAX + 35;
 
@@ -48,7 +48,7 @@ export async function claimNotification(db: Database, subject: string, lastSent:
 type Sent = Pick<LastSent, "state"> & { readonly subject: string; readonly covers?: readonly string[] };
 
 /**
- * Does nothing if another replica has claimed the subject since. The claim is replaced, so that a replica that read it before can't
+ * Marks nothing if another replica has claimed the subject since. The claim is replaced, so that a replica that read it before can't
  * send the notification again. The same holds for everything that the notification covers.
  */
 export async function markSent(db: Database, { subject, state, covers = [] }: Sent, claim: string): Promise<void> {

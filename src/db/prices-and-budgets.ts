@@ -36,7 +36,7 @@ async function insertPrice(tx: Tx, price: Price): Promise<void> {
   `.execute(tx);
 }
 
-/** Replaces the stored budgets. One without a first day begins with the current period, and keeps that beginning while its kind of period stays. */
+/** Replaces the stored budgets. Without `from`, a new one begins with the current period, and a stored one keeps its first day while its `period` stays. */
 export async function storeBudgets(db: Database, budgets: readonly Budget[]): Promise<boolean> {
   return storeConfigured(db, "budgets", JSON.stringify(budgets), async (tx) => {
     const names = budgets.map(({ name }) => name);
@@ -73,7 +73,7 @@ const lastRead = new WeakMap<Database, { readonly version: string; readonly budg
 
 /**
  * The budgets in the periods that somebody should watch. `tx` is a snapshot of `db`. Every scrape, tick and page asks for them, and reading
- * them may take a second, so that they are read only if what they are computed from has changed.
+ * them may take a second, so they are read only if what they are computed from has changed.
  */
 export async function watchedBudgets(db: Database, tx: Tx): Promise<readonly BudgetUse[]> {
   const version = await budgetsVersion(tx);
@@ -105,9 +105,9 @@ async function budgetsVersion(tx: Tx): Promise<string | null> {
 /** The current periods, earlier ones whose days are still read again, and those with a day that was read lately. */
 async function readWatched(tx: Tx): Promise<readonly BudgetUse[]> {
   const watchedFrom = sql`(now() - make_interval(days => ${WATCHED_DAYS}))`;
-  // The condition after the last `and` needs the use, which is slow to compute. Those before it are cheap, and leave most periods out.
+  // Only the conditions from `is_settled` on need the use, which is slow to compute. Those before are cheap, and leave most periods out.
   const { rows } = await sql<BudgetUse>`
-    select ${useColumns}
+    select ${budgetUseColumns}
     from usage_export.budget_period p
     where p.period_end >= (now() at time zone 'UTC')::date - ${WATCHED_DAYS_MAX}::integer and (
       p.period_end >= (${watchedFrom} at time zone 'UTC')::date - (select coalesce(max(window_days), 0) from usage_export.series)
@@ -128,13 +128,13 @@ async function readWatched(tx: Tx): Promise<readonly BudgetUse[]> {
 /** The budgets in the periods with a day of the window. */
 export async function budgetsIn(tx: Tx, { start, end }: Window): Promise<readonly BudgetUse[]> {
   const { rows } = await sql<BudgetUse>`
-    select ${useColumns} from usage_export.budget_period p where p.period_start <= ${end}::date and p.period_end >= ${start}::date
+    select ${budgetUseColumns} from usage_export.budget_period p where p.period_start <= ${end}::date and p.period_end >= ${start}::date
     order by p.name collate "C", p.period_start
   `.execute(tx);
   return rows;
 }
 
-/** Whether something was read by the dimension, but nothing with the value. Sets of tags are JSON arrays; a key may be named by its rotation. */
+/** Whether usage was read by the dimension, but none with the value. Sets of tags are JSON arrays. A key may be named by its rotation. */
 function isNeverSeen(scope: RawBuilder<string>, value: RawBuilder<string | null>) {
   const groupsOfScope = sql`
     select from usage_export.group_value g
@@ -150,7 +150,7 @@ function isNeverSeen(scope: RawBuilder<string>, value: RawBuilder<string | null>
   )`;
 }
 
-const useColumns = sql`
+const budgetUseColumns = sql`
   p.name, p.project_ids as "projectIds", p.scope, p.scope_value as "scopeValue", p.metric, p.currency, p.cost_source as "costSource", p.period, p.period_start as start, p.period_end as "end",
   trim_scale(p.amount)::text as amount, trim_scale(p.used)::text as used, trim_scale(trunc(p.used * 100 / p.amount, 2))::text as percent,
   trim_scale(p.forecast)::text as forecast, trim_scale(p.forecast_low)::text as "forecastLow", trim_scale(p.forecast_high)::text as "forecastHigh",

@@ -65,7 +65,7 @@ function instantOf(text: string | undefined): string | null {
   return Number.isNaN(ms) ? null : new Date(ms).toISOString();
 }
 
-/** Stores the names for people of line items. A newer name replaces an earlier one. */
+/** Stores the display names of line items. A newer one replaces an earlier one. */
 export async function storeLineItems(db: Database, labels: readonly (readonly [name: string, label: string])[]) {
   if (labels.length === 0) return;
   const names = labels.map(([name]) => storableText(name));
@@ -109,7 +109,7 @@ export async function storeBalances(db: Database, project: Project, balances: re
       select ${project.id}, ${project.name}, balance_id, amount, units, purchase_order_id from ${listed}
       on conflict (project_id, balance_id) where ended_at is null
       do update set project = excluded.project, last_read_at = now()
-      -- An amount that another run has stored meanwhile stays: last_read_at must not say that this run read it.
+      -- If another run has stored another amount meanwhile, last_read_at must not say that this run read that amount.
       where (known.amount, known.units, known.purchase_order_id)
         is not distinct from (excluded.amount, excluded.units, excluded.purchase_order_id)
     `.execute(tx);

@@ -60,9 +60,9 @@ function overlap({ gridPos: a }: Panel, { gridPos: b }: Panel): boolean {
 test.each(QUERIES)(
   "$name reads one view of bi and nothing else, and does not add up amounts of several series",
   ({ rawSql }) => {
-    const own = [...rawSql.matchAll(/(\w+) as \(/g)].map(([, name]) => name);
-    const read = [...rawSql.replaceAll(/extract\(\w+ from/g, "").matchAll(/\b(?:from|join) ([\w.]+)/g)];
-    const others = read.map(([, name = ""]) => name).filter((name) => !own.includes(name));
+    const ownTables = [...rawSql.matchAll(/(\w+) as \(/g)].map(([, name]) => name);
+    const tables = [...rawSql.replaceAll(/extract\(\w+ from/g, "").matchAll(/\b(?:from|join) ([\w.]+)/g)];
+    const others = tables.map(([, name = ""]) => name).filter((name) => !ownTables.includes(name));
     const [view = "", ...more] = viewsOf(rawSql);
     expect(more).toEqual([]);
     expect(new Set(others)).toEqual(new Set([`bi.${view}`]));

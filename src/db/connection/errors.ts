@@ -29,8 +29,8 @@ export function isConnectionError(error: unknown): error is Error {
 const TLS_ERROR_CODE = /^(?:CERT_|ERR_TLS_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|EPROTO$)/;
 
 /**
- * Whether the server refused the connection: no such user or database, a certificate that is not trusted, or no room. A server with too many
- * connections (53300) is one without room and a connection error, too; the other causes do not go away by themselves.
+ * Whether the server refused the connection: no such user or database, a certificate that is not trusted, or no resources left (class 53).
+ * Too many connections (53300) are also a connection error, which a later attempt may not meet.
  */
 export function isAccessDenied(error: unknown): error is Error {
   if (!(error instanceof Error)) return false;

@@ -49,8 +49,8 @@ function namesIn(text: string): ReadonlySet<string> {
 
 /**
  * Creates or replaces the views and functions, and returns their names, each after those that it uses. `stored` are the names that the
- * database has. If the columns of a view have changed, all stored ones are dropped and created anew, with the grants that they had. Fails if a
- * view of somebody else depends on one: dropping it would lose its text.
+ * database has. If the columns of a view have changed, all stored ones are dropped and created anew, with the grants that they had. Fails if
+ * somebody else's view depends on a dropped one: that view would be lost.
  */
 export async function createViews(tx: Tx, unordered: readonly ViewText[], stored: readonly string[]) {
   const views = inDependencyOrder(unordered);
@@ -148,7 +148,7 @@ async function grantCorrections(db: Database): Promise<readonly string[]> {
     -- Postgres lets everybody call a new function.
     select format('revoke execute on function %s from public', name) from routine where name like 'bi.%' and 0 = any(grantees)
     union all
-    -- A view calls its functions with the rights of its reader.
+    -- A view calls its functions with the rights of its reader. The grantee 0 is everybody.
     select format('grant execute on function %s to usage_reader', name) from routine
     where 'usage_reader'::regrole <> all(grantees) and (name like 'bi.%' or 0 <> all(grantees))
   `.execute(db);

@@ -11,7 +11,7 @@ const { test, db } = await databaseTest();
 
 const ABC = { a: "alpha", b: "beta", c: "gamma" };
 
-/** An account of these projects, and a configuration that discovers them with its key. */
+/** An account of these projects, and a configuration that discovers them with its key. A test changes the account by changing `names`. */
 async function openAccount(context: ProgramContext, projects: Readonly<Record<string, string>>, entry: object = {}) {
   const names = new Map(Object.entries(projects));
   const secret = context.newSecret();

@@ -50,7 +50,7 @@ test("the answer in JSON has the counts of each job, and each failure with its r
       expect.objectContaining({ job: "hourly", failed: 0, failures: [] }),
     ],
   });
-  // Of a run in which anything was read the list of keys is read, too.
+  // Each run that has read any usage also reads the project's list of keys.
   expect(emulator.requests.filter(({ path }) => path.endsWith("/keys"))).toHaveLength(2);
 });
 
@@ -137,7 +137,7 @@ test("while an export runs, its key is in no command line and no statement", asy
 
 const PRICE = { metric: "hours", model: "nova-*", currency: "USD", price: "0.0077", from: "2026-01-01" };
 
-test("an export stores the prices as the file has them, and logs that they changed once", async ({ context }) => {
+test("an export stores the configured prices, and logs each change of them once", async ({ context }) => {
   const exported = async (...prices: readonly object[]) => {
     await context.setUp({ exports: [{ groupings: ["none", "model"] }], prices });
     const { stderr } = await context.run(["export"]);
