@@ -53,8 +53,9 @@ function drawChart(figure: HTMLElement, description: ChartDescription): void {
     if (href !== undefined) location.assign(href);
   });
   new ResizeObserver(() => {
+    // Not drawn until `resize`, which would otherwise draw all bars a second time.
+    canvas.setOption(chartOption(description, plot.clientWidth), { notMerge: true, lazyUpdate: true });
     canvas.resize();
-    canvas.setOption(chartOption(description, plot.clientWidth), { notMerge: true });
   }).observe(plot);
 }
 
