@@ -41,7 +41,7 @@ export async function runStart(app: App, { embedded = false }: StartOptions): Pr
   return 0;
 }
 
-/** The monitor answers from the start, also while the worker waits for its database. */
+/** The monitor answers from the start, also while the worker waits for its database. Each configuration has its own call of `runWorker`. */
 async function work(app: App, first: Loaded, db: Database, liveness: Liveness): Promise<void> {
   const worker = await newWorker();
   // Opened below, when the database answers.

@@ -70,7 +70,7 @@ function addressProblem(text: string): string | undefined {
 
 const nameOf = (kind: SecretKind) => (kind === "key" ? "the API key" : `the ${kind}`);
 
-/** The path or the rights are wrong. After any other error the file system, such as a share, is broken and may come back. */
+/** The path or the rights are wrong. Any other error with a key's file, such as a broken share, may pass: only calls with that key fail. */
 const WRONG_PATH_CODE = /^(ENOENT|ENOTDIR|EISDIR|ENAMETOOLONG|ELOOP|EACCES|EPERM)$/;
 
 async function readSecretFile(kind: SecretKind, path: string): Promise<string> {
