@@ -7,7 +7,7 @@ import { type Kysely, sql } from "kysely";
 const TABLES_FOLDER = path.join(import.meta.dirname, "tables");
 
 /** In this order, because tables refer to each other. */
-const FILES = ["usage", "runs", "service", "keys", "money", "bi-schema"];
+const FILES = ["usage", "runs", "service", "keys", "money", "changes", "bi-schema"];
 
 /** `expandLists` writes the columns of the metrics that the program knows into the text. */
 export async function up(db: Kysely<unknown>, expandLists: (text: string) => string): Promise<void> {

@@ -65,6 +65,10 @@ export type Tables = {
     what: "series" | "prices" | "budgets";
     digest: string;
   };
+  "usage_export.data_change": {
+    changed_in: Generated<string>;
+    changed_at: Generated<Date>;
+  };
   "usage_export.discovered_project": {
     list: string;
     project_id: string;

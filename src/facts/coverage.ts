@@ -1,7 +1,5 @@
 // Which days were read: the number of slices of each project by status, the state of each day, and what is not complete.
 
-import { sql } from "kysely";
-import type { Tx } from "../db/connection/transaction.ts";
 import type { Day, Window } from "../usage/days.ts";
 import type { Source } from "../usage/dimensions.ts";
 import type { SeriesName } from "../usage/series.ts";
@@ -23,15 +21,13 @@ export type ProjectHealth = SliceCounts & {
   readonly freshThrough: Day | null;
 };
 
-export async function completeness(tx: Tx): Promise<readonly ProjectHealth[]> {
-  const { rows } = await sql<ProjectHealth>`
+export function completeness(query: Query): Promise<readonly ProjectHealth[]> {
+  return query(`
     select max(project) as project, project_id as "projectId", source, (count(*) filter (where is_active))::integer as series,
       sum(complete)::integer as complete, coalesce(sum(missing) filter (where is_active), 0)::integer as missing,
       coalesce(sum(failed) filter (where is_active), 0)::integer as failed,
       coalesce(sum(suspect) filter (where is_active), 0)::integer as suspect, min(fresh_through) filter (where is_active) as "freshThrough"
-    from usage_export.series_health group by source, project_id order by source desc, max(project)
-  `.execute(tx);
-  return rows;
+    from usage_export.series_health group by source, project_id order by source desc, max(project)`);
 }
 
 export function countSlices(projects: readonly SliceCounts[]): SliceCounts {

@@ -6,7 +6,14 @@ import { keyName } from "../config/projects.ts";
 import { openAnomalies } from "../db/anomalies.ts";
 import { storedPauses } from "../db/calling-processes.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
-import { readSnapshot, type Tx, tryWithin } from "../db/connection/transaction.ts";
+import {
+  keptForOneRead,
+  type Query,
+  type ReadOptions,
+  readSnapshot,
+  type Tx,
+  tryWithin,
+} from "../db/connection/transaction.ts";
 import { storedWorkers } from "../db/jobs/jobs.ts";
 import { watchedBudgets } from "../db/prices-and-budgets.ts";
 import { storedLists } from "../db/projects.ts";
@@ -23,9 +30,15 @@ export type HealthState = Omit<HealthFacts, "rotations"> & {
   readonly conditions: readonly Condition[];
 };
 
-/** `statementSecondsMax` is the limit of each statement. */
-export async function health(db: Database, config: Config, statementSecondsMax?: number): Promise<HealthState> {
-  return healthOf(await readSnapshot(db, (tx) => healthFacts(db, tx, config), statementSecondsMax));
+/** `secondsMax` is the limit of each statement. How many slices are complete is read anew only if `kept` does not know it. */
+export async function health(
+  db: Database,
+  config: Config,
+  { secondsMax, kept = keptForOneRead }: ReadOptions = {},
+): Promise<HealthState> {
+  const openQuery = kept();
+  const read = async (tx: Tx) => healthFacts(db, tx, config, await openQuery(tx));
+  return healthOf(await readSnapshot(db, read, secondsMax));
 }
 
 export function healthOf(facts: HealthFacts): HealthState {
@@ -33,9 +46,9 @@ export function healthOf(facts: HealthFacts): HealthState {
 }
 
 /** `tx` is a snapshot of `db`. */
-async function healthFacts(db: Database, tx: Tx, config: Config): Promise<HealthFacts> {
+async function healthFacts(db: Database, tx: Tx, config: Config, query: Query): Promise<HealthFacts> {
   const now = await databaseNow(tx);
-  const projects = await completeness(tx);
+  const projects = await completeness(query);
   const slices = countSlices(projects);
   const workers = await storedWorkers(tx);
   const causes = slices.failed > 0 ? await failureCauses(tx) : [];

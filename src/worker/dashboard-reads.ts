@@ -5,6 +5,8 @@ import type { Config } from "../config/config.ts";
 import type { Database } from "../db/connection/database.ts";
 import {
   BRIEF_SNAPSHOT_SECONDS,
+  type KeptRows,
+  type ReadOptions,
   readByStatements,
   readSnapshot,
   USAGE_SNAPSHOT_SECONDS,
@@ -44,20 +46,23 @@ async function usageAnswer(query: Query, view: View): Promise<UsageAnswer> {
   return { answer, change };
 }
 
+/** The rows of questions about usage and cost are kept. */
 export function dashboardReads(
   db: Database,
   config: () => Config,
+  kept: KeptRows,
 ): Pick<DashboardDeps, "readHealth" | "read" | "readReport"> {
-  const read = <T>(signal: AbortSignal, work: (query: Query) => Promise<T>) => readByStatements(db, work, { signal });
+  const read = <T>(signal: AbortSignal, work: (query: Query) => Promise<T>) =>
+    readByStatements(db, work, { signal, kept });
   return {
-    readHealth: () => health(db, config(), BRIEF_SNAPSHOT_SECONDS),
+    readHealth: () => health(db, config(), { secondsMax: BRIEF_SNAPSHOT_SECONDS, kept }),
     read: {
       overview: (view, signal) => read(signal, (query) => overview(query, comparedQuestion(view), dayOf(new Date()))),
       usage: (view, signal) => read(signal, (query) => usageAnswer(query, view)),
       async health(view, signal) {
         const asked = comparedQuestion(view);
         const [covered, runs, keys] = await Promise.all([
-          read(signal, (query) => coverage(query, asked)),
+          readByStatements(db, (query) => coverage(query, asked), { signal }),
           readRuns(db),
           readKeys(db, config()),
         ]);
@@ -65,7 +70,7 @@ export function dashboardReads(
       },
       run: (view) => readRun(db, view.pageParameters.id ?? ""),
     },
-    readReport: (view, signal) => readReportData(db, view, new Date(), { signal }),
+    readReport: (view, signal) => readReportData(db, view, new Date(), { signal, kept }),
   };
 }
 
@@ -81,10 +86,10 @@ export async function readReportData(
   db: Database,
   asked: Asked,
   now: Date,
-  { secondsMax = USAGE_SNAPSHOT_SECONDS, signal }: { readonly secondsMax?: number; readonly signal?: AbortSignal } = {},
+  { secondsMax = USAGE_SNAPSHOT_SECONDS, signal, kept }: ReadOptions = {},
 ): Promise<ReportData> {
   const read = (query: Query) => overview(query, comparedQuestion(asked), dayOf(now));
-  const shown = await readByStatements(db, read, { secondsMax, signal });
+  const shown = await readByStatements(db, read, { secondsMax, signal, kept });
   const budgets = await readSnapshot(db, (tx) => budgetsIn(tx, asked.period), secondsMax);
   return { overview: shown, budgets: budgetsOf(budgets, shown.total.question.project) };
 }

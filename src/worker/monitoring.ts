@@ -4,11 +4,11 @@ import type { App } from "../app.ts";
 import { oneAtATime } from "../async.ts";
 import type { Config } from "../config/config.ts";
 import type { Database } from "../db/connection/database.ts";
+import { keepRows } from "../db/connection/kept-rows.ts";
 import { newestMigration } from "../db/connection/migrate.ts";
-import { BRIEF_SNAPSHOT_SECONDS, readByStatements } from "../db/connection/transaction.ts";
+import { readByStatements } from "../db/connection/transaction.ts";
 import { errorText } from "../errors.ts";
-import { type HealthState, health } from "../facts/health.ts";
-import type { Query } from "../facts/scope.ts";
+import type { HealthState } from "../facts/health.ts";
 import { programVersion } from "../package-files.ts";
 import { type Metrics, openMetrics } from "../show/prometheus.ts";
 import type { Access } from "../web/access.ts";
@@ -16,6 +16,9 @@ import { openDashboard } from "../web/dashboard/pages.ts";
 import { openMonitor } from "../web/server.ts";
 import { dashboardReads } from "./dashboard-reads.ts";
 import type { Liveness } from "./liveness.ts";
+
+/** How often the first pages are made, so that after a change no visitor waits for what they read. Without a change they are made at once. */
+const READ_AHEAD_MS = 60_000;
 
 /**
  * `current` is called at each request, as the configuration may have changed by then. Visitors must send `access`. `url` has no slash at its
@@ -32,21 +35,34 @@ export async function openMonitoring(
     build: { version, schema: await newestMigration() },
     ready: () => readiness().reasons.length === 0,
   });
-  const read = <T>(work: (query: Query) => Promise<T>, signal: AbortSignal) => readByStatements(db, work, { signal });
+  const kept = keepRows();
   const openApi = async () =>
-    (await import("../web/api.ts")).openApi({ log: app.log, version, readByStatements: read });
+    (await import("../web/api.ts")).openApi({
+      ...{ log: app.log, version },
+      readByStatements: (work, signal) => readByStatements(db, work, { signal, kept }),
+    });
   let api: ReturnType<typeof openApi> | undefined;
+  const reads = dashboardReads(db, () => current().config, kept);
+  const pages = openDashboard({ log: app.log, readiness, ...reads });
   const monitor = await openMonitor(current().config.monitor, {
     log: app.log,
     scrub: app.scrubber.scrub,
     access: () => current().access,
     readiness,
-    metrics: openScrape(app.log, metrics, () => health(db, current().config, BRIEF_SNAPSHOT_SECONDS)),
-    pages: openDashboard({ log: app.log, readiness, ...dashboardReads(db, () => current().config) }),
+    metrics: openScrape(app.log, metrics, reads.readHealth),
+    pages,
     api: () => (api ??= openApi()),
   });
   app.log.info({ url: monitor.url }, "monitor listens");
-  return { metrics, url: monitor.url, [Symbol.asyncDispose]: () => monitor[Symbol.asyncDispose]() };
+  const readAhead = setInterval(async () => {
+    if (readiness().reasons.length > 0) return;
+    for (const path of ["/", "/usage"]) await pages[path]?.(new URLSearchParams());
+  }, READ_AHEAD_MS);
+  const close = () => {
+    clearInterval(readAhead);
+    return monitor[Symbol.asyncDispose]();
+  };
+  return { metrics, url: monitor.url, [Symbol.asyncDispose]: close };
 }
 
 /** Half of the time that Prometheus waits for the answer to a scrape. */

@@ -4,6 +4,7 @@ import { sql } from "kysely";
 import { pino } from "pino";
 import { expect } from "vitest";
 import type { Database } from "../../src/db/connection/database.ts";
+import { keepRows } from "../../src/db/connection/kept-rows.ts";
 import { readByStatements } from "../../src/db/connection/transaction.ts";
 import type { HealthState } from "../../src/facts/health.ts";
 import type { Question } from "../../src/facts/question.ts";
@@ -17,13 +18,16 @@ import { dashboardReads } from "../../src/worker/dashboard-reads.ts";
 import { healthState, projectLine } from "../health/sample-health-state.ts";
 import { WELL } from "./test-monitor.ts";
 
-/** Path to answer. The pages of another call are not in its cache. */
+const kept = keepRows();
+
+/** Path to answer. The pages of another call are not in its cache, but the rows of statements are kept. */
 export function usageSite(db: Database, health?: () => HealthState): Readonly<Record<string, MakePage>> {
   const log = pino({ enabled: false });
   const noConfig = () => expect.fail("the page Usage & cost does not read the configuration");
-  const reads = { ...dashboardReads(db, noConfig), readHealth: async () => health?.() ?? (await healthOf(db)) };
+  const reads = { ...dashboardReads(db, noConfig, kept), readHealth: async () => health?.() ?? (await healthOf(db)) };
   const pages = openDashboard({ log, readiness: () => WELL, ...reads });
-  const read = <T>(work: (query: Query) => Promise<T>, signal: AbortSignal) => readByStatements(db, work, { signal });
+  const read = <T>(work: (query: Query) => Promise<T>, signal: AbortSignal) =>
+    readByStatements(db, work, { signal, kept });
   const api = openApi({ log, version: "1.2.3", readByStatements: read });
   const apiPaths = ["/api/v1/usage", "/api/v1/usage.csv"];
   const usage = pages["/usage"];

@@ -83,24 +83,56 @@ export async function readSnapshot<T>(db: Database, read: (tx: Tx) => Promise<T>
 /** Runs a statement without parameters, and returns its rows. */
 export type Query = <Row>(statement: string) => Promise<readonly Row[]>;
 
-/** `secondsMax` limits each statement. Once `signal` is aborted, no further statement is sent. */
-type ReadOptions = { readonly secondsMax?: number; readonly signal?: AbortSignal | undefined };
+/** Called before a snapshot is taken. The function that it returns is called in the snapshot. Its query returns rows that are known there. */
+export type KeptRows = () => (tx: Tx) => Promise<Query>;
+
+/** `secondsMax` limits each statement. Once `signal` is aborted, no further statement is sent. `kept` has rows of earlier reads. */
+export type ReadOptions = {
+  readonly secondsMax?: number;
+  readonly signal?: AbortSignal | undefined;
+  readonly kept?: KeptRows | undefined;
+};
 
 /** Reads by statements as of one moment. A statement that a page asks for several times is run once, as it has the same rows. */
 export async function readByStatements<T>(
   db: Database,
   read: (query: Query) => Promise<T>,
-  { secondsMax = USAGE_SNAPSHOT_SECONDS, signal }: ReadOptions = {},
+  { secondsMax = USAGE_SNAPSHOT_SECONDS, signal, kept = keptForOneRead }: ReadOptions = {},
 ): Promise<T> {
-  const known = new Map<string, Promise<readonly unknown[]>>();
-  const readOnce = (tx: Tx) =>
-    read(<Row>(statement: string) => {
+  const openQuery = kept();
+  const readOnce = async (tx: Tx) => {
+    const query = await openQuery(tx);
+    return read(<Row>(statement: string) => {
       signal?.throwIfAborted();
-      const rows = known.get(statement) ?? queryOn(tx)<Row>(statement);
+      return query<Row>(statement);
+    });
+  };
+  return readSnapshot(db, readOnce, secondsMax);
+}
+
+export const keptForOneRead: KeptRows = () => async (tx) => knownRows()(tx);
+
+/** Bounds the memory of known rows, to which a statement adds as much as so many rows. */
+const KNOWN_ROWS_MAX = 100_000;
+const STATEMENT_ROWS = 100;
+
+/** Runs a statement whose rows are not known. Callers that come before they are there wait for them. */
+export function knownRows(): (tx: Tx) => Query {
+  const known = new Map<string, Promise<readonly unknown[]>>();
+  let size = 0;
+  const count = ({ length }: readonly unknown[]) => {
+    size += length + STATEMENT_ROWS;
+    if (size <= KNOWN_ROWS_MAX) return;
+    known.clear();
+    size = 0;
+  };
+  return (tx) =>
+    <Row>(statement: string) => {
+      const rows = known.get(statement) ?? queryOn(tx)(statement);
+      if (!known.has(statement)) rows.then(count, () => known.delete(statement));
       known.set(statement, rows);
       return rows as Promise<readonly Row[]>;
-    });
-  return readSnapshot(db, readOnce, secondsMax);
+    };
 }
 
 export function queryOn(db: Database): Query {

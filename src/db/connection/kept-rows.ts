@@ -1,0 +1,30 @@
+// Rows of statements that a process keeps from one read to the next: usage changes at night, and is looked at by day.
+
+import { sql } from "kysely";
+import { type KeptRows, knownRows } from "./transaction.ts";
+
+type State = { readonly snapshot: string; readonly circumstances: string; readonly is_changed: boolean };
+
+/**
+ * Keeps rows until a transaction that their snapshot does not see has changed a table with the trigger record_change. On the clock a statement
+ * may depend only by the day in UTC and by what is due.
+ */
+export function keepRows(): KeptRows {
+  let kept: { readonly state: State | undefined; readonly known: ReturnType<typeof knownRows> } | undefined;
+  return () => {
+    // Its snapshot is older than the one that the caller takes now, which therefore sees everything that it sees.
+    const before = kept?.state;
+    return async (tx) => {
+      const { rows } = await sql<State>`
+        select * from usage_export.data_state(${before?.snapshot ?? null}::pg_snapshot)
+      `.execute(tx);
+      const [state] = rows;
+      const isOver = before === undefined || state?.is_changed || state?.circumstances !== before.circumstances;
+      const now = isOver ? state : before;
+      // Of concurrent reads the first one begins anew. The others have the same snapshot as a rule.
+      if (isOver && kept?.state === before) kept = { state, known: knownRows() };
+      const isKept = kept?.state?.snapshot === now?.snapshot && kept?.state?.circumstances === now?.circumstances;
+      return (isKept && kept ? kept.known : knownRows())(tx);
+    };
+  };
+}

@@ -1,0 +1,75 @@
+// Rows that a process keeps while nothing changes. The pages and the read API over kept rows: test/web/usage-site.ts.
+
+import { sql } from "kysely";
+import { expect, test } from "vitest";
+import { keepRows } from "../../../src/db/connection/kept-rows.ts";
+import { type KeptRows, readByStatements } from "../../../src/db/connection/transaction.ts";
+import { testDatabase } from "../../support/database.ts";
+import { newSeries } from "../stored-usage.ts";
+
+const { db, read } = await testDatabase();
+
+/** Its rows show when it was run. */
+const STATEMENT = "select clock_timestamp()::text as at from pg_sleep(0.05)";
+
+async function readAt(kept: KeptRows, statement = STATEMENT): Promise<string | undefined> {
+  const rows = await readByStatements(db, (query) => query<{ at: string }>(statement), { kept });
+  return rows[0]?.at;
+}
+
+test("every table behind the views that questions read records its changes", async () => {
+  const unrecorded = sql<{ name: string }>`
+    with recursive behind (oid) as (
+      select oid from pg_class where relkind = 'v' and relnamespace in ('bi'::regnamespace, 'usage_export'::regnamespace)
+        and relname ~ '^(usage_(by|total|filtered)|cost_|coverage$|series|price_book|listed_keys|line_items|api_keys|unpriced_usage)'
+      union
+      select refobjid from behind join pg_rewrite r on ev_class = behind.oid join pg_depend d on objid = r.oid
+      where refclassid = 'pg_class'::regclass
+    )
+    select relname as name from behind join pg_class c using (oid)
+    where relkind = 'r' and not exists (select from pg_trigger where tgrelid = c.oid and tgname = 'record_change')
+  `;
+  expect(await read(unrecorded)).toEqual([]);
+});
+
+test("each process sees at its next read what was committed, also by a transaction that began before the rows were kept", async () => {
+  const replicas = [keepRows(), keepRows()];
+  const [written, commit] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const early = db.transaction().execute(async (tx) => {
+    await sql`insert into usage_export.line_item values ('early', 'A')`.execute(tx);
+    written.resolve();
+    await commit.promise;
+  });
+  await written.promise;
+  const seen: (string | undefined)[][] = [];
+  const commitEarly = async () => {
+    commit.resolve();
+    await early;
+  };
+  for (const change of [() => newSeries(db), commitEarly]) {
+    await change();
+    seen.push(await Promise.all(replicas.map((kept) => readAt(kept))));
+    expect(await Promise.all(replicas.map((kept) => readAt(kept)))).toEqual(seen.at(-1));
+  }
+  expect(new Set(seen.flat()).size).toBe(4);
+});
+
+test("rows are kept until the next day of a series is due", async () => {
+  const kept = keepRows();
+  await newSeries(db);
+  await sql`update usage_export.series set next_due_at = now() + interval '0.5 s'`.execute(db);
+  const before = await readAt(kept);
+  await expect.poll(() => readAt(kept)).not.toBe(before);
+  expect(await readAt(kept)).toBe(await readAt(kept));
+});
+
+test("visitors who ask the same at once share one statement, and a statement that failed is run again", async () => {
+  const kept = keepRows();
+  await readAt(kept, "select");
+  expect(new Set(await Promise.all([readAt(kept), readAt(kept), readAt(kept)])).size).toBe(1);
+  await sql`create table public.answer (at text)`.execute(db);
+  const failing = "select (1 / count(*))::text as at from public.answer";
+  await expect(readAt(kept, failing)).rejects.toThrow("division by zero");
+  await sql`insert into public.answer values ('now')`.execute(db);
+  expect(await readAt(kept, failing)).toBe("1");
+});
