@@ -1,14 +1,13 @@
 // The amounts of usage or cost that a question asks for, from the views of schema bi.
 
 import { plainDecimal, sumOf } from "../decimal.ts";
-import { present } from "../text.ts";
 import { addDays, type Day, type Window } from "../usage/days.ts";
 import { TOTAL_GROUPINGS } from "../usage/dimensions.ts";
 import { METRICS } from "../usage/metrics.ts";
 import { type Answer, answerOf, type Basis, DRAWN_MAX, type Label, type UsageRow } from "./answer.ts";
 import { isCost, type Question, type Split } from "./question.ts";
 import { type Query, readBasis, readUnpriced } from "./scope.ts";
-import { anyOf, literal, type Scope, sourceOf, within } from "./sql.ts";
+import { literal, type Scope, sourceOf, within } from "./sql.ts";
 
 /**
  * Finds the grouping by which to read a total: "none", or where the projects are exported only by others, one whose groups add up to the total.
@@ -23,15 +22,15 @@ export async function readTotalSplit(query: Query, question: Question, since?: D
   return { totalSplit, available, basis: ofSplit };
 }
 
-/** What was read for another question: `sums` are used if the question is about the total. */
-type Read = { readonly sums?: DaySums | undefined; readonly rows?: readonly UsageRow[] | undefined };
-
-/** `countsUnpriced` is false if another answer says how many models have no price. Throws InvalidQuestion as readBasis does. */
+/**
+ * `countsUnpriced` is false if another answer says how many models have no price. `sums` are used if the question is about the total. Throws
+ * InvalidQuestion as readBasis does.
+ */
 export async function amounts(
   query: Query,
   question: Question,
   knownBasis?: Basis,
-  { countsUnpriced = true, sums, rows: known }: Read & { readonly countsUnpriced?: boolean } = {},
+  { countsUnpriced = true, sums }: { readonly countsUnpriced?: boolean; readonly sums?: DaySums | undefined } = {},
 ): Promise<Answer> {
   const basis = knownBasis ?? (await readBasis(query, question));
   const { scope } = basis;
@@ -41,7 +40,7 @@ export async function amounts(
       ? []
       : sums && question.grouping === "none"
         ? totalRows(question, sums)
-        : (known ?? (await query<UsageRow>(usageSql(question, scope, basis.isCompared))));
+        : await query<UsageRow>(usageSql(question, scope, basis.isCompared));
   return answerOf({
     ...basis,
     question,
@@ -57,12 +56,9 @@ export async function amounts(
  * `isCompared`: all days of both periods were read, so that groups can be sorted by their change.
  */
 function usageSql(question: Question, scope: Scope, isCompared: boolean): string {
+  const { period, before, limit, sort } = question;
   // A row of usage by key has a key of its own: to add up each key's rows of a day would take longer than all else.
   const isRow = question.grouping === "accessor" || isOneRowADay(question);
-  return rankedSql(question, isCompared, dayAmountSql(question, scope, isRow));
-}
-
-function rankedSql({ period, before, limit, sort }: Question, isCompared: boolean, dayAmounts: string): string {
   const sumSql = (window: Window) => `sum(amount) filter (where ${within(window)})`;
   const sums = `${sumSql(period)} as amount, ${before ? sumSql(before) : "null::numeric"} as amount_before`;
   const order = [
@@ -71,7 +67,7 @@ function rankedSql({ period, before, limit, sort }: Question, isCompared: boolea
   ];
   const drawnMax = Math.min(DRAWN_MAX, limit);
   return `with day_amount as materialized (
-${dayAmounts}
+${dayAmountSql(question, scope, isRow)}
 ), ranked as (
   select *, row_number() over (order by ${order.join(", ")}) as rank, count(*) over () as groups
   from (select "group", ${sums} from day_amount group by "group" having bool_or(amount <> 0)) group_amount
@@ -144,33 +140,6 @@ export function readDaySums(query: Query, question: Question, scope: Scope, days
   const sums = (isCost(question.metric) ? ["amount"] : METRICS).map((column) => `sum(${column}) as ${column}`);
   return query(`
 select usage_date, ${sums.join(", ")} from ${view} where ${[within(days), ...conditions].join(" and ")} group by usage_date`);
-}
-
-/**
- * Reads the estimates of each of these days, and what usageSql has of the period by project and by model, in one pass: to find the price of each
- * row takes the longest.
- */
-export async function readEstimates(query: Query, question: Question, scope: Scope, days: Window) {
-  const { view, conditions } = sourceOf(question, scope);
-  const sets = { project: "project_id", model: "model" };
-  const partsSql = Object.entries(sets).map(([grouping, column]) => {
-    const dayAmounts = `select usage_date, ${column} as "group", amount from amount
-where grouped_by = '${grouping}' and ${anyOf(present([question.period, question.before]))}`;
-    return `select '${grouping}' as grouping, part.* from (\n${rankedSql(question, false, dayAmounts)}\n) part`;
-  });
-  const rows = await query<UsageRow & { readonly grouping: string }>(`with amount as materialized (
-  select usage_date, project_id, model, case grouping(project_id, model) when 1 then 'project' when 2 then 'model' end as grouped_by, sum(amount) as amount
-  -- Postgres takes conditions beside grouping sets for conditions on the groups, and would read all days.
-  from (select usage_date, project_id, model, amount from ${view} where ${[within(days), ...conditions].join(" and ")}) priced
-  group by grouping sets ((usage_date), (usage_date, project_id), (usage_date, model))
-)
-select 'none' as grouping, 'day' as part, null::bigint as rank, null as "group", usage_date, amount, null::numeric as amount_before, null::bigint as groups
-from amount where grouped_by is null
-union all
-${partsSql.join("\nunion all\n")}`);
-  const ofGrouping = Map.groupBy(rows, ({ grouping }) => grouping);
-  const sums = ofGrouping.get("none")?.map(({ usage_date: day, amount }) => ({ usage_date: day ?? "", amount })) ?? [];
-  return { sums, rowsBy: (grouping: Split) => ofGrouping.get(grouping) };
 }
 
 function sumWithin(sums: DaySums, column: string, window: Window): string | null {

@@ -1,16 +1,7 @@
 // What the overview and the report file show: what usage costs, how much was used, of what and by whom, and a forecast of the current month.
 
 import { addDays, type Day, monthBefore, type Window } from "../usage/days.ts";
-import {
-  amountColumn,
-  amounts,
-  type DaySums,
-  type Figure,
-  figures,
-  readDaySums,
-  readEstimates,
-  readTotalSplit,
-} from "./amounts.ts";
+import { amountColumn, amounts, type DaySums, type Figure, figures, readDaySums, readTotalSplit } from "./amounts.ts";
 import type { Answer, Basis } from "./answer.ts";
 import { type AskedMetric, isCost, type Question, splitsOf } from "./question.ts";
 import { type Query, readBasis, readCurrencies } from "./scope.ts";
@@ -50,12 +41,7 @@ export async function overview(query: Query, asked: OverviewQuestion, today: Day
   const metric = mainMetric(sent);
   const total = await amounts(query, { ...question, metric, grouping: totalSplit }, basis, { sums: usage });
   const asCost = await costQuestion(query, question, total.projectCount, since);
-  const estimates =
-    asCost?.question.metric === "estimated_cost"
-      ? await readEstimates(query, asCost.question, asCost.basis.scope, days)
-      : undefined;
-  const costByDay =
-    estimates?.sums ?? (asCost && (await readDaySums(query, asCost.question, asCost.basis.scope, days)));
+  const costByDay = asCost && (await readDaySums(query, asCost.question, asCost.basis.scope, days));
   const cost = asCost && (await amounts(query, asCost.question, asCost.basis, { sums: costByDay }));
   const splits: Answer[] = [];
   for (const grouping of OVERVIEW_SPLITS) {
@@ -69,8 +55,7 @@ export async function overview(query: Query, asked: OverviewQuestion, today: Day
     // These are read from the series of the total, the states of whose days are known.
     const isOfTotal = grouping === "project" || split.metric === "estimated_cost";
     const splitBasis = await readBasis(query, split, isOfTotal ? since : undefined);
-    const rows = splitsCost ? estimates?.rowsBy(grouping) : undefined;
-    splits.push(await amounts(query, split, splitBasis, { countsUnpriced: false, rows }));
+    splits.push(await amounts(query, split, splitBasis, { countsUnpriced: false }));
   }
   const main = asCost?.question ?? { ...question, metric, grouping: totalSplit };
   const monthSoFar =

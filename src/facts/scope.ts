@@ -31,10 +31,6 @@ type FoundProject = { readonly id: string; readonly name: string; readonly activ
 type StoredFacts = Pick<Answer, "projects" | "projectCount"> & {
   /** How many series with the question's grouping and filter are still exported. */
   readonly activeCount: number;
-  /** The first due day of any of them; null without due days. */
-  readonly dueFrom: Day | null;
-  /** The last day that can be due. */
-  readonly dueUntil: Day;
   /** Exported projects without a series with the question's grouping and filter; at most 20. */
   readonly leftOut: readonly string[];
   readonly leftOutCount: number;
@@ -58,10 +54,10 @@ export async function readBasis(query: Query, question: Question, since?: Day): 
   const scope = { projectIds, filter: question.filter, ...(isCost(question.metric) && { currency }) };
   const [row] = await query<StoredFacts>(factsSql(question, scope));
   if (!row) throw new Error("expected one row with the facts about the series");
-  const { retired, leftOut, leftOutCount, groupings, filters, projects, projectCount } = row;
+  const { retired, leftOut, leftOutCount, groupings, filters, projects, projectCount, activeCount } = row;
   const { ended, unused } = await sortRetired(query, question, scope, retired);
   const firstDay = since ?? question.before?.start ?? question.period.start;
-  const states = await readDayStates(query, question, scope, row, firstDay);
+  const states = await readDayStates(query, question, scope, activeCount, firstDay);
   const days = withStates(question.period, states);
   const daysBefore = question.before && withStates(question.before, states);
   const lacking = lackingDays(days, daysBefore);
@@ -202,13 +198,11 @@ function factsSql(question: Question, scope: Scope): string {
 with project as materialized (
   select project_id, coalesce(min(project collate "C") filter (where active), min(project collate "C")) as name, bool_or(active) as active,
     bool_or(${hasGrouping} and ${hasFilter}) as has_series,
-    count(*) filter (where ${hasGrouping} and ${hasFilter} and active) as active_series,
-    min(due_from) filter (where ${hasGrouping} and ${hasFilter} and active) as due_from
+    count(*) filter (where ${hasGrouping} and ${hasFilter} and active) as active_series
   ${from} group by project_id
 )
 select count(*) filter (where has_series)::integer as "projectCount", coalesce(sum(active_series), 0)::integer as "activeCount",
   count(*) filter (where active and not has_series)::integer as "leftOutCount",
-  min(due_from) as "dueFrom", (now() at time zone 'UTC')::date - 1 as "dueUntil",
   array(select name from project where has_series order by name, project_id limit ${NAMES_MAX}) as projects,
   array(select name from project where active and not has_series order by name limit ${NAMES_MAX}) as "leftOut",
   (
@@ -224,26 +218,19 @@ select count(*) filter (where has_series)::integer as "projectCount", coalesce(s
 from project`;
 }
 
-async function readDayStates(query: Query, question: Question, scope: Scope, facts: StoredFacts, since: Day) {
-  const { activeCount, dueFrom, dueUntil } = facts;
+async function readDayStates(query: Query, question: Question, scope: Scope, activeCount: number, since: Day) {
   // One range, with the days between the periods: for two Postgres would read all days of a series.
   const days = { start: since, end: question.period.end };
-  const read = async (condition: string) => {
-    const rows = await query<DayWithState>(`
+  const rows = await query<DayWithState>(`
 select usage_date as day, case
     when bool_or(${isIncomplete(question, scope, days)}) then 'incomplete'
     when count(*) filter (where active) < ${activeCount} then 'unread'
     when bool_or(finality = 'settling') then 'settling' else 'final'
   end as state
 from bi.coverage
-where ${condition}${coverageConditions(question, scope, [days])}
+where ${coverageConditions(question, scope, [days])}
 group by usage_date`);
-    return new Map(rows.map(({ day, state }) => [day, state]));
-  };
-  // The days of series that were never read take a third of the time to find. Only a due day that seems unread can have them.
-  const states = await read("(status <> 'missing' or error is not null)\n  and ");
-  const isDue = (day: Day) => dueFrom !== null && day >= dueFrom && day <= dueUntil;
-  return daysOf(days).some((day) => isDue(day) && (states.get(day) ?? "unread") === "unread") ? read("") : states;
+  return new Map(rows.map(({ day, state }) => [day, state]));
 }
 
 /** The condition that the numbers of a day are too low, or may be. */

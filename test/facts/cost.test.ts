@@ -3,9 +3,9 @@
 import fc from "fast-check";
 import { sql } from "kysely";
 import { beforeEach, expect, test } from "vitest";
-import { type Query, queryOn, readByStatements } from "../../src/db/connection/transaction.ts";
+import { readByStatements } from "../../src/db/connection/transaction.ts";
 import { storeLineItems } from "../../src/db/project-facts.ts";
-import { amounts, readEstimates } from "../../src/facts/amounts.ts";
+import { amounts } from "../../src/facts/amounts.ts";
 import type { Answer } from "../../src/facts/answer.ts";
 import { overview } from "../../src/facts/overview.ts";
 import { answerCsv } from "../../src/show/csv.ts";
@@ -179,23 +179,6 @@ test("the totals of the overview are the answers to the same questions, credits 
     }),
     { numRuns: 15, examples: [true, false].map((isBilled) => [[{ back: 1, amount: "0" }], isBilled]) },
   );
-});
-
-test("the estimate of some days does not read all days", async () => {
-  const plans: unknown[] = [];
-  const explain: Query = async (statement) => {
-    plans.push(await queryOn(db)(`explain ${statement}`));
-    return [];
-  };
-  const question = askedBy(new URLSearchParams("metric=estimated_cost&grouping=none"), back(0));
-  await readEstimates(
-    explain,
-    question,
-    { projectIds: undefined, filter: undefined, currency: "USD" },
-    question.period,
-  );
-  expect(JSON.stringify(plans)).toContain("SELECT");
-  expect(JSON.stringify(plans)).not.toMatch(/Filter: \(+\\"\*SELECT/);
 });
 
 test("a line item is shown with the name that the service has for it", async () => {

@@ -210,14 +210,6 @@ test("clients that read nothing of large pages block neither health checks nor t
   expect(await monitor.ask("/report.html")).toMatchObject({ status: 200 });
 });
 
-test("visitors of a URL share the page that was made for one of them; a page that failed is made again", async () => {
-  let made = 0;
-  const pages = { "/": async () => textPage(made++ === 0 ? 503 : 200, [String(made)]) };
-  await using monitor = await testMonitor({ pages, sharedMs: 30_000 });
-  const ask = async (query = "") => (await monitor.ask(`/${query}`)).text;
-  expect([await ask(), await ask(), await ask(), await ask("?period=7d")]).toEqual(["1\n", "2\n", "2\n", "3\n"]);
-});
-
 test.each([
   ["gzip, br", "gzip"],
   ["br", null],

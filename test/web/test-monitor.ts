@@ -38,7 +38,6 @@ export async function testMonitor(
       metrics: async () => ({ contentType: "text/plain", text: "up 1\n" }),
       pages: { "/": echoPage("dashboard"), "/report.html": echoPage("report") },
       api: async () => new Hono(),
-      sharedMs: 0,
       ...deps,
     },
   );
