@@ -50,7 +50,6 @@ export function table(
   rows: readonly Row[],
   totals: readonly Row[] = [],
 ): Html {
-  const titleOf = (column: Column) => (hasNumbers(column) ? column.numbers : column);
   const classOf = (column: Column) => hasNumbers(column) && html` class="n"`;
   const rowHtml = ([heading, ...cells]: Row) =>
     html`<tr><th scope="row">${heading}</th>${cells.map((cell, i) => html`<td${classOf(columns[i + 1])}>${cell}</td>`)}</tr>\n`;
@@ -62,8 +61,20 @@ ${rows.map(rowHtml)}</tbody>${totals.length > 0 && html`<tfoot>${totals.map(rowH
 </table></div>\n`;
 }
 
+function titleOf(column: Column): HtmlValue {
+  return hasNumbers(column) ? column.numbers : column;
+}
+
 function hasNumbers(column: Column): column is { readonly numbers: HtmlValue } {
   return typeof column === "object" && "numbers" in column;
+}
+
+/** What a table of one row would have, in boxes, which a narrow screen shows without scrolling. Cells without a value are left out. */
+export function boxes(columns: readonly Column[], cells: Row): Html {
+  const shown = columns.flatMap((column, i) =>
+    cells[i] ? [html`<div><dt>${titleOf(column)}</dt><dd>${cells[i]}</dd></div>\n`] : [],
+  );
+  return html`<dl class="figures">${shown}</dl>\n`;
 }
 
 /** Shows no zone: the captions say that all times are in UTC. */

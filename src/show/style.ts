@@ -132,6 +132,7 @@ summary{cursor:pointer;color:var(--accent);width:fit-content}
 .summary :is(dt,.change){font-size:.85rem}
 .summary .figures>div{flex:1 1 6.25rem;min-width:max-content;padding-inline:.5rem}
 .summary .figures .figure{font-size:1.35rem}
+#outcome .figures{grid-template-columns:repeat(auto-fit,minmax(10rem,1fr))}
 .figures.few{grid-template-columns:repeat(3,minmax(0,20rem))}
 .figures>div,.money>div{min-width:0;padding:.4rem .9rem .5rem;border:1px solid var(--line);border-radius:6px}
 .figures dt a{color:inherit;text-decoration-color:var(--line)}
@@ -220,6 +221,9 @@ figure{margin:0 0 1rem}
 .third,.quarter{grid-column:span 6}
 .two-thirds{grid-column:1/-1}
 nav{flex-basis:100%;order:1}
+.money>div{display:flex;flex-wrap:wrap;align-items:baseline;gap:0 1rem}
+#why{grid-column:1/-1}
+#groups{order:1}
 }
 @media (max-width:45rem){
 .third,.quarter,.half{grid-column:1/-1}
@@ -239,7 +243,10 @@ td>details{width:16rem}
 .share{min-width:3.5rem}
 .strip{width:9rem;min-width:0}
 :is(th,td){padding-right:.9rem}
-.ranks :is(th,td){padding-right:.7rem}
+.ranks :is(th,td){padding-right:.5rem;font-size:.8rem}
+.ranks th[scope=row]{min-width:4.5rem}
+.ranks thead .n{white-space:normal;overflow-wrap:normal}
+#runs td>small{display:block}
 .ranks :is(bdi,.chips){max-width:8rem}
 .choices{gap:.3rem}
 .choices li a{margin:0;border-radius:4px}

@@ -5,6 +5,7 @@ import type { JobHealth, RunDetails, StoredRun } from "../../facts/jobs.ts";
 import { shortName, shortNameNote } from "../../show/answer-chart.ts";
 import { counted, durationText, exactText } from "../../show/format.ts";
 import {
+  boxes,
   type Column,
   folded,
   foldedText,
@@ -83,7 +84,7 @@ function nextRunCell({ nextRun, paused, overdueSince }: JobHealth): Html {
 // Runs.
 
 const COUNTS = [{ numbers: "Requests" }, { numbers: "Readings" }, { numbers: "Rows changed" }];
-const RUN_COLUMNS = ["Started", "Job", "Outcome", { numbers: "Took" }, ...COUNTS];
+const RUN_COLUMNS = ["Job", "Outcome", { numbers: "Took" }, ...COUNTS];
 const RUNS_SHOWN = 10;
 const READING = "A reading is one day of one project, in total or by one dimension.";
 
@@ -92,10 +93,10 @@ export function runsSection(runs: readonly StoredRun[], view: View): Section {
   const shown = runs.filter(({ status }, i) => i < RUNS_SHOWN || (status !== "ok" && status !== "running"));
   const rows = shown.map((run) => {
     const href = pageHref("run", view, { id: run.runId });
-    return runCells(run, html`<a href="${href}">${instantHtml(run.startedAt)}</a>`);
+    return [html`<a href="${href}">${instantHtml(run.startedAt)}</a>`, ...runCells(run)];
   });
   const caption = `The newest ${RUNS_SHOWN}, and earlier ones that did not end well. Times in UTC. ${READING}`;
-  return { id: "runs", title: "Runs", body: table(caption, RUN_COLUMNS, rows) };
+  return { id: "runs", title: "Runs", body: table(caption, ["Started", ...RUN_COLUMNS], rows) };
 }
 
 const TRIGGERS: Readonly<Record<string, string>> = {
@@ -105,10 +106,9 @@ const TRIGGERS: Readonly<Record<string, string>> = {
 };
 
 /** The last three cells stay empty for a rotation, which reads no usage. */
-function runCells(run: StoredRun, started: Html): readonly HtmlValue[] {
+function runCells(run: StoredRun): readonly HtmlValue[] {
   const { startedAt, finishedAt } = run;
   return [
-    started,
     html`${nameHtml(run.job)} <small>${run.kind}, ${TRIGGERS[run.trigger] ?? run.trigger}</small>`,
     html`${stateHtml(run.status)} ${foldedText(run.error)}`,
     finishedAt !== null && durationText(secondsBetween(startedAt, finishedAt)),
@@ -158,8 +158,8 @@ export function runSections({ run, found, projects }: RunDetails): readonly Sect
   const failed = projects.filter(({ outcome }) => outcome === "failed");
   const [error, ...otherErrors] = new Set(failed.map((one) => one.error));
   const common = failed.length > 1 && otherErrors.length === 0 ? (error ?? null) : null;
-  const outcome = table(`Times in UTC. ${READING}`, RUN_COLUMNS, [runCells(run, instantHtml(run.startedAt))]);
-  const note = html`<p class="note">In SQL: <code>select * from bi.runs where run_id = '${run.runId}'</code></p>`;
+  const outcome = boxes(RUN_COLUMNS, runCells(run));
+  const note = html`<p class="note">Times in UTC. ${READING}</p><p class="note">In SQL: <code>select * from bi.runs where run_id = '${run.runId}'</code></p>`;
   const byName = [...projects].sort((a, b) => a.project.localeCompare(b.project, "en", { numeric: true }));
   const sorted = ["failed", "open", "ok"].flatMap((outcome) => byName.filter((one) => one.outcome === outcome));
   const rows = sorted.map((one): readonly HtmlValue[] => [

@@ -181,7 +181,7 @@ function lackingHtml(answer: Answer, view: View): Html {
     ` Lighter days may still change, as usage is sometimes reported late: ${daysText(settling)}.`;
   const meaning = html`<p class="note">${metricName(metric)}: ${metricMeaning(metric)}.${mayChange}</p>\n`;
   const list = html`<div class="notice ${complete ? "none" : "bad"}"><ul>${notes.map((note) => html`<li>${note}</li>`)}</ul></div>\n`;
-  return html`${notes.length > 0 && list}${meaning}`;
+  return html`${notes.length > 0 && list}${hasAmounts && meaning}`;
 }
 
 function chartHtml(answer: Answer, view: View): Html {

@@ -44,6 +44,7 @@ test("the pages show jobs, runs, keys and days in words", () => {
   expect(text).toContain("exporter in 18 days 11111111-2222-3333-4444-555555555555 12 of 30 days 2026-03-09 1 active");
   expect(text).toContain("exporter 11111111-2222-3333-4444-555555555555 activated");
   expect(text).toContain("production none 2026-03-09 2026-03-10 02:15 ");
+  expect(textOf(pageOf("run"))).toContain(" Outcome ok Took 42 s Requests 12 Readings all 60 Rows changed 12,345 ");
   expect(textOf(pageOf("run"))).toContain(
     "production failed the service answered 503 2026-03-10 01:15 12 10 of 12, 2 failed 0",
   );
