@@ -191,7 +191,7 @@ function labelsSql(grouping: Split, ids: string): string | undefined {
       return `select line_item as id, label from bi.line_items where line_item in (${ids})`;
     case "project":
       return `
-select project_id as id, (array_agg(project order by active desc, project))[1] as label from bi.series
+select project_id as id, max(project) as label from bi.series
 where source in ('usage', 'billing') and project_id in (${ids}) group by project_id`;
     case "accessor":
       return `
@@ -206,7 +206,7 @@ select api_key_id as id, comment || coalesce(' (' || named.project || ')', '') a
 from key left join lateral (
   select project from bi.series s
   where comment in (select comment from shared) and s.source in ('usage', 'billing') and s.project_id = key.project_id
-  order by active desc, project limit 1
+  limit 1
 ) named on true`;
     default:
       return undefined;

@@ -61,8 +61,7 @@ from (
   ) used
   cross join lateral (values ${metrics.map((one, i) => `(${i}, ${literal(one)}, ${one})`).join(", ")}) as sums (place, metric, amount)
 ) charged
-join (select project_id, (array_agg(project order by active desc, project))[1] as project from bi.series group by project_id) named
-  using (project_id)
+join (select project_id, max(project) as project from bi.series group by project_id) named using (project_id)
 where amount <> 0
 order by place, project, project_id, charged.amount desc`);
   return rows.map((row) => ({ ...row, currency: scope.currency ?? null, isComplete: isWhole(basis) }));
