@@ -20,11 +20,8 @@ test.each([
   expect(viewAt(query).period).toMatchObject({ start, end });
 });
 
-test("on the first day of a month, this month is that day", () => {
+test("the current month has the days so far, and on its first day that day", () => {
   expect(viewAt("period=this-month", "2026-03-01").period).toMatchObject({ start: "2026-03-01", end: "2026-03-01" });
-});
-
-test("the current month by its name is that of the days so far", () => {
   expect(monthOf("2026-03", TODAY)).toMatchObject({ start: "2026-03-01", end: "2026-03-09" });
 });
 

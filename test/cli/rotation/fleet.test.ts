@@ -249,6 +249,7 @@ test("rotate reads the list only for rotations that it may add projects to", asy
     status: 2,
     stderr: expect.stringContaining('did you mean "fleet"?'),
   });
+  expect(await run("rotate", "--job", "fleet", "--dry-run")).toMatchObject({ status: 2 });
   expect(emulator.requests).toEqual([]);
 
   for (const options of [[], ["--now"], ["--rollback"]]) {

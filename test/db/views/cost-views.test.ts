@@ -120,11 +120,12 @@ function accepted(all: readonly ConfiguredPrice[]): readonly ConfiguredPrice[] {
   return kept;
 }
 
+const LISTEN = { endpoint: "listen" };
 const EXAMPLES: [Used[], ConfiguredPrice[]][] = [
   // Without prices the view is empty.
   [[hours("03-10", "1"), hours("03-10", "1", { grouping: "none", models: null })], []],
-  // What a price with conditions leaves of a group has no amount.
-  [[hours("03-10", "5"), hours("03-10", "2", { endpoint: "listen" })], [{ ...NOVA, endpoint: "listen" }]],
+  // What a price with conditions leaves of a group has no amount. This one is of a single day.
+  [[hours("01-01", "5"), hours("01-01", "2", LISTEN)], [{ ...NOVA, ...LISTEN, until: NOVA.from }]],
   // The tiers of a month count all projects together, and begin again with the month.
   [[hours("03-01", "15"), hours("03-02", "90", { project: "p2" }), hours("04-01", "3")], [{ ...NOVA, tiers: TIERS }]],
 ];

@@ -110,7 +110,7 @@ test("of thousands of projects one is entered by its name, and their list is not
   expect(body.length).toBeLessThan(100_000);
 });
 
-test("a name that several projects share stays chosen, so that Show asks for it again", async () => {
+test("a name that several projects share, or none any more, stays chosen, so that Show asks for it again", async () => {
   const { ask } = dashboard(withProjects(["prod", "prod", "other"]));
   const { body } = await ask("/?project=prod");
   const [, options = ""] = /<select name="project">(.*?)<\/select>/.exec(body) ?? [];
@@ -121,6 +121,7 @@ test("a name that several projects share stays chosen, so that Show asks for it 
     ["0", undefined, "prod (0)"],
     ["1", undefined, "prod (1)"],
   ]);
+  expect((await dashboard(withProjects(["other"])).ask("/?project=prod")).body).toContain('value="prod" selected');
 });
 
 test("a project is chosen by its name or its identifier, and shown by its name", async () => {

@@ -30,6 +30,7 @@ test.each<[keyof PageData, readonly string[]]>([
   expect(body).toMatch(/<title>All is well: [^<]*, usage-export<\/title>/);
   expect([...body.matchAll(/<h2[^>]*>([^<]*)</g)].map(([, title]) => title)).toEqual(sections);
   expect(body).toContain("Nothing is missing.");
+  expect(body.includes('<div class="toolbar">')).toBe(page !== "run");
   const navigation = /<nav[\s\S]*?<\/nav>/.exec(body)?.[0] ?? "";
   const links = [...navigation.matchAll(/href="([^"]*)"/g)].map(([, href]) => href);
   expect(links).toEqual(["./", "./usage", "./data-health"]);
@@ -319,14 +320,14 @@ test("names and errors from outside are shown unchanged and can't become markup"
 
 const NAMES: Readonly<Record<string, string>> = { "<": "lt", ">": "gt", '"': "quot", "'": "#39" };
 
-test("a run that failed is shown also if others came after it, and how long runs take is said", () => {
+test("a run that failed or was interrupted is shown also if others came after it, and how long runs take is said", () => {
   const finishedAt = (i: number) => new Date(Date.UTC(2026, 2, 10, 1, 15, 2 + ((i * 7) % 40)));
   const runs = Array.from({ length: 40 }, (_, i) =>
-    runLine({ status: i === 30 ? "failed" : "ok", finishedAt: finishedAt(i + 1) }),
+    runLine({ status: i === 20 ? "interrupted" : i === 30 ? "failed" : "ok", finishedAt: finishedAt(i + 1) }),
   );
   const { body } = pageOf("health", { runs });
   const shown = /<section id="runs".*?<\/section>/s.exec(body)?.[0] ?? "";
-  expect(shown.match(/<tr>/g)).toHaveLength(1 + 10 + 1);
+  expect(shown.match(/<tr>/g)).toHaveLength(1 + 10 + 2);
   expect(shown).toContain('<span class="state bad">failed</span>');
   expect(textOf({ body })).toContain("7 s, usually 20 s");
 });
