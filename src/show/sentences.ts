@@ -228,7 +228,7 @@ export function lackingSentences(lacking: Answer["lacking"]): readonly string[] 
   const { unpricedModels, unpricedMetrics, otherCurrencies } = lacking;
   return present([
     unpricedModels > 0 &&
-      `Not in the cost, as it has no price: ${unpricedMetrics.map(metricUnit).join(", ")} of ${counted(unpricedModels, "model")}.`,
+      `Not in the cost, as it has no price: ${unpricedMetrics.map(metricUnit).join(", ")} (${counted(unpricedModels, "model")}).`,
     otherCurrencies.length > 0 && `Not in these amounts: usage that is priced in ${otherCurrencies.join(", ")}.`,
     projectsLeftOutCount > 0 &&
       `Not in these figures, because their usage is not read in this way: ${namesText(projectsLeftOut, projectsLeftOutCount)}.`,

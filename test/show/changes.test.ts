@@ -47,7 +47,7 @@ test("only what is lacking is said to be lacking", () => {
   const all = { unpricedModels: 2, unpricedMetrics: ["tokens_in" as const], otherCurrencies: ["EUR", "CHF"] };
   const projects = { projectsLeftOut: ["a"], projectsLeftOutCount: 2, projectsEnded: ["b"], projectsEndedCount: 1 };
   expect(lackingSentences({ ...NOTHING_LACKING, ...all, ...projects })).toEqual([
-    "Not in the cost, as it has no price: tokens in of 2 models.",
+    "Not in the cost, as it has no price: tokens in (2 models).",
     "Not in these amounts: usage that is priced in EUR, CHF.",
     ...[expect.stringContaining("a and 1 more"), expect.stringContaining("b.")],
   ]);
