@@ -100,8 +100,10 @@ export async function costFirst(query: Query, asked: Question): Promise<Question
   const { basis } = await readTotalSplit(query, { ...asked, grouping: "none" });
   const cost = await costQuestion(query, asked, basis.scope.projectCount);
   if (!cost) return asked;
-  const billedSplit = cost.basis.scope.projectCount > 1 ? "project" : "none";
-  return { ...asked, ...cost.question, grouping: cost.question.metric === "billed_cost" ? billedSplit : "model" };
+  const { projectCount, available } = cost.basis.scope;
+  const first = cost.question.metric === "estimated_cost" ? "model" : "project";
+  const split = first === "project" && projectCount < 2 ? "line_item" : first;
+  return { ...asked, ...cost.question, grouping: available.groupings.includes(split) ? split : "none" };
 }
 
 /** The days of the current month so far, its first day alone while that lasts. Undefined if the period ends in an earlier month. */

@@ -244,7 +244,8 @@ td>details{width:16rem}
 .strip{width:9rem;min-width:0}
 :is(th,td){padding-right:.9rem}
 .ranks :is(th,td){padding-right:.5rem;font-size:.8rem}
-.ranks th[scope=row]{min-width:4.5rem}
+.ranks th[scope=row]{min-width:6.5rem}
+.ranks :nth-child(3):nth-last-child(3){display:none}
 .ranks thead .n{white-space:normal;overflow-wrap:normal}
 #runs td>small{display:block}
 .ranks :is(bdi,.chips){max-width:8rem}

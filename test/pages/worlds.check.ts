@@ -43,6 +43,8 @@ test.each(Object.entries(WORLDS))(
       if (path === "" && name !== "outage")
         expect(await page.evaluate("document.documentElement.scrollHeight")).toBe(viewport.height);
       await takePictures(page, `${name}-${path || "overview"}`);
+      if (path === "usage" && name === "cost")
+        expect(await page.locator("#usage-title").innerText()).toBe("Billed cost by project");
       if (path !== "" || isEarly) continue;
       const said = await page.locator(".sentence, .notice.none").first().textContent();
       expect(said).toMatch(SAID[name] ?? /./);
