@@ -8,7 +8,7 @@ import { createInterface } from "node:readline";
 import { chromium } from "playwright-core";
 
 const ROOT = path.join(import.meta.dirname, "..");
-const SIZE = { width: 1280, height: 650 };
+const SIZE = { width: 1280, height: 566 };
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), "usage-export-picture-"));
 const demo = spawn(process.execPath, [path.join(ROOT, "src/main.ts"), "demo", "--serve"], {
