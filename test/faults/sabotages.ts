@@ -29,8 +29,8 @@ export const SABOTAGES: readonly Sabotage[] = [
   {
     name: "an answer is not stored in one transaction",
     file: "src/db/usage/writer.ts",
-    replace: "inTransaction(db, (tx) => readAndWrite(tx, answers, slices, [...snapshots]))",
-    by: "readAndWrite(db as unknown as Tx, answers, slices, [...snapshots])",
+    replace: "return readAndWrite(tx, answers, slices, [...snapshots])",
+    by: "return readAndWrite(db as unknown as Tx, answers, slices, [...snapshots])",
     noticedBy: ["test/db/behaviour.test.ts", "numbers that Postgres refuses leave everything as it was"],
   },
   {

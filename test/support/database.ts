@@ -32,7 +32,7 @@ export async function testDatabase() {
   const read = async <T>(query: RawBuilder<T>): Promise<readonly T[]> => (await query.execute(db)).rows;
   /** The sessions that wait for a lock. */
   const waiting = () =>
-    read(sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`);
+    read(sql`select query from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`);
   return { db, url, directUrl, read, waiting };
 }
 

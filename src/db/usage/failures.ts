@@ -5,7 +5,7 @@ import { storableText } from "../../text.ts";
 import type { Day } from "../../usage/days.ts";
 import type { Database } from "../connection/database.ts";
 import { inTransaction, type Tx } from "../connection/transaction.ts";
-import { insertMissing } from "./stored-slices.ts";
+import { lockSlices } from "./stored-slices.ts";
 
 export type SliceFailure = {
   readonly seriesId: number;
@@ -21,7 +21,7 @@ export type SliceFailure = {
 export async function recordFailure(db: Database, { seriesId, days, fetchNo, reason, code }: SliceFailure) {
   const slices = days.map((day) => ({ seriesId, day }));
   await inTransaction(db, async (tx) => {
-    await insertMissing(tx, slices);
+    await lockSlices(tx, slices);
     // A slice that was just inserted is failed, but without `failing_since`.
     await sql`
       update usage_export.slice set status = 'failed', error = ${storableText(reason)}, attempted_at = now(),

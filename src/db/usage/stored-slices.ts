@@ -33,6 +33,15 @@ export async function insertMissing(tx: Tx, slices: readonly SliceRef[]): Promis
   `.execute(tx);
 }
 
+/** Locks slices until the transaction ends. All transactions that call it do so in the same order. */
+export async function lockSlices(tx: Tx, slices: readonly SliceRef[]): Promise<void> {
+  await insertMissing(tx, slices);
+  await sql`
+    select from ${wantedSlices(slices)} join usage_export.slice sl using (series_id, usage_date)
+    order by sl.series_id, sl.usage_date for update of sl
+  `.execute(tx);
+}
+
 type SliceRow = SliceRef &
   Pick<StoredSlice, "fetchNo" | "rows"> & {
     readonly contentHash: string | null;
@@ -96,14 +105,9 @@ export type DecidedSlice = SliceRef &
     readonly askedAt: Date;
   } & ReturnType<typeof decideSlice>;
 
-/** Another transaction has stored a slice since it was read, so the decision about it is out of date. */
-export class StaleRead extends Error {
-  override readonly name = "StaleRead";
-}
-
 /**
- * Throws StaleRead if a slice has been written since it was read. Otherwise no other transaction writes one of them until this one ends. The
- * updates have no fixed order, so two transactions may deadlock. Postgres then ends one of them, and it is run again.
+ * Throws if a slice has been written since it was read. Otherwise no other transaction writes one of them until this one ends. The updates have no
+ * fixed order, so two transactions may deadlock. Postgres then ends one of them. In both cases the transaction is repeated, and locks first.
  */
 export async function writeSlices(tx: Tx, decided: readonly DecidedSlice[], seenAt: Date): Promise<void> {
   const good = decided.filter(({ decision }) => decision === "replace" || decision === "unchanged");
@@ -114,7 +118,9 @@ export async function writeSlices(tx: Tx, decided: readonly DecidedSlice[], seen
   ]);
   let written = 0n;
   for (const update of updates) written += (await update.execute(tx)).numAffectedRows ?? 0n;
-  if (written < good.length + suspect.length) throw new StaleRead();
+  // The code is Postgres's for a serialisation failure.
+  if (written < good.length + suspect.length)
+    throw Object.assign(new Error("a slice was written meanwhile"), { code: "40001" });
 }
 
 /** Leaves `attempted_at` as it is: Postgres logs a row from its first changed column to its last, and each run updates every slice. */

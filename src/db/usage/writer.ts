@@ -28,10 +28,10 @@ import {
   type DecidedSlice,
   insertMissing,
   internGroups,
+  lockSlices,
   mergeRows,
   readSlices,
   type SliceRef,
-  StaleRead,
   type StoredSlices,
   sliceKey,
   sumSlices,
@@ -145,14 +145,16 @@ export async function mergeAnswers(db: Database, answers: readonly AnswerToStore
     .sort((a, b) => a.seriesId - b.seriesId || (a.day < b.day ? -1 : 1));
   const snapshots = await undatedSnapshots(db, all);
   const slices = all.filter((slice) => !snapshots.has(slice));
-  // A stale read is repeated. Each repetition means that another process has stored something newer, so the loop ends.
-  for (;;) {
-    try {
-      return await inTransaction(db, (tx) => readAndWrite(tx, answers, slices, [...snapshots]));
-    } catch (error) {
-      if (!(error instanceof StaleRead)) throw error;
+  let isRepeated = false;
+  return inTransaction(db, async (tx) => {
+    // After a stale read or a deadlock nothing may change before it is written again. Groups first: who creates one waits for slices later.
+    if (isRepeated) {
+      await internGroups(tx, all);
+      await lockSlices(tx, slices);
     }
-  }
+    isRepeated = true;
+    return readAndWrite(tx, answers, slices, [...snapshots]);
+  });
 }
 
 /** The slices to store as undated snapshots. An answer without rows names no day either: if the series has dated answers, it is no snapshot. */
@@ -163,14 +165,14 @@ async function undatedSnapshots(db: Database, all: readonly SliceToStore[]): Pro
   return new Set(undated.filter(({ seriesId, rowCount }) => rowCount > 0 || !dated.has(seriesId)));
 }
 
-/** Throws StaleRead if a slice has been written since it was read. */
+/** Throws if a slice has been written since it was read: then it is repeated. */
 async function readAndWrite(
   tx: Tx,
   answers: readonly AnswerToStore[],
   slices: readonly SliceToStore[],
   undated: readonly SliceToStore[],
 ) {
-  // Nothing is locked: Postgres logs a lock like a change, and most slices of most answers are unchanged.
+  // At first nothing is locked: Postgres logs a lock like a change, and most slices of most answers are unchanged.
   const { stored, readAt } = await readSlices(tx, slices);
   const changing = slices.filter((slice) => mayChange(slice, stored));
   const groupIds = await internGroups(tx, [...changing, ...undated]);

@@ -93,7 +93,7 @@ test("a failure and an answer that waited for the same day do not deadlock", asy
 });
 
 // Slices are updated in no fixed order, so two transactions may deadlock.
-test("slices are written in the end, although a deadlock ended the first transaction", async () => {
+test("slices are written in the end, although a deadlock ended the first transaction: its repetition locks them first", async () => {
   // After this time Postgres ends a transaction that waits in a deadlock.
   await runStatement(url, `alter database ${name} set deadlock_timeout = '300ms'`);
   await using replica = openPostgres(url);
@@ -109,6 +109,7 @@ test("slices are written in the end, although a deadlock ended the first transac
     const waits = store(replica, seriesId, both);
     await expect.poll(waiting).toHaveLength(1);
     await update("2026-03-16").execute(tx);
+    await expect.poll(waiting).toEqual([{ query: expect.stringContaining("insert into usage_export.slice") }]);
     return { waits };
   });
   expect(await waits).toMatchObject({ slices: [{ decision: "unchanged" }, { decision: "unchanged" }], rowsChanged: 0 });
