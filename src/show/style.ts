@@ -167,6 +167,8 @@ bdi{white-space:pre-wrap}
 :is(th,td)>bdi,small>bdi{display:inline-block;vertical-align:top;max-width:22rem}
 th>small,td>small,td>details{display:block;margin:0;max-width:40rem}
 #runs td>small{display:inline}
+#causes table{width:100%;min-width:44rem}
+#causes thead th{overflow-wrap:normal}
 td summary{color:inherit;text-decoration:underline var(--soft);text-underline-offset:.2em}
 td>details>bdi{display:block;margin-top:.25rem}
 time{white-space:nowrap}
