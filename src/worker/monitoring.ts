@@ -17,8 +17,8 @@ import { openMonitor } from "../web/server.ts";
 import { dashboardReads } from "./dashboard-reads.ts";
 import type { Liveness } from "./liveness.ts";
 
-/** How often the first pages are made, so that after a change no visitor waits for what they read. Without a change they are made at once. */
-const READ_AHEAD_MS = 60_000;
+/** How often the first pages are made, so that in the morning no visitor waits for what they read. While a run changes rows, they are read anew. */
+const READ_AHEAD_MS = 5 * 60_000;
 
 /**
  * `current` is called at each request, as the configuration may have changed by then. Visitors must send `access`. `url` has no slash at its
@@ -54,10 +54,12 @@ export async function openMonitoring(
     api: () => (api ??= openApi()),
   });
   app.log.info({ url: monitor.url }, "monitor listens");
-  const readAhead = setInterval(async () => {
+  const readFirstPages = async () => {
     if (readiness().reasons.length > 0) return;
     for (const path of ["/", "/usage"]) await pages[path]?.(new URLSearchParams());
-  }, READ_AHEAD_MS);
+  };
+  // A page that can't be made fails for its visitor, too, who is told why.
+  const readAhead = setInterval(() => void readFirstPages().catch(() => {}), READ_AHEAD_MS);
   const close = () => {
     clearInterval(readAhead);
     return monitor[Symbol.asyncDispose]();
