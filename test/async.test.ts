@@ -18,12 +18,6 @@ function doubling(part: Partial<Parameters<typeof batched<number, number>>[1]> =
   return { double, batches };
 }
 
-test("each of the items that are given together gets its own result from one batch", async () => {
-  const { double, batches } = doubling();
-  expect(await Promise.all([1, 2, 3].map(double))).toEqual([2, 4, 6]);
-  expect(batches).toEqual([[1, 2, 3]]);
-});
-
 test("items that come while a batch runs are one batch after its end", async () => {
   const { double, batches } = doubling();
   const first = double(1);

@@ -143,10 +143,7 @@ test.each([
 
 test.each([
   ["at the scheduled time itself", "15 2 * * *", "2026-03-29T02:15:00.000Z", "2026-03-29T02:15Z"],
-  ["within the second of the scheduled time", "15 2 * * *", "2026-03-29T02:15:00.999Z", "2026-03-29T02:15Z"],
   ["a millisecond before the scheduled time", "15 2 * * *", "2026-03-29T02:14:59.999Z", "2026-03-28T02:15Z"],
-  ["at midnight", "15 2 * * *", "2026-03-29T00:00:00.000Z", "2026-03-28T02:15Z"],
-  ["of a schedule with seconds", "30 15 2 * * *", "2026-03-29T02:15:29.999Z", "2026-03-28T02:15:30Z"],
   ["of a schedule of every ten seconds", "*/10 * * * * *", "2026-03-29T02:15:29.999Z", "2026-03-29T02:15:20Z"],
   ["in the year before", "0 0 25 12 *", "2026-03-29T00:00:00.000Z", "2025-12-25T00:00Z"],
   ["of a schedule of leap days", "0 0 29 2 *", "2024-02-28T00:00:00.000Z", "2020-02-29T00:00Z"],
@@ -159,7 +156,6 @@ const HOURLY = "30 * * * *";
 
 test.each([
   ["a second before the gap", NIGHTLY, "2026-03-29T00:59:59Z", "2026-03-28T01:30Z"],
-  ["at the end of the gap", NIGHTLY, "2026-03-29T01:00:00Z", "2026-03-29T01:00Z"],
   ["before the time comes again", NIGHTLY, "2026-10-25T01:29:59Z", "2026-10-25T00:30Z"],
   ["when the time has come again", NIGHTLY, "2026-10-25T01:30:00Z", "2026-10-25T00:30Z"],
   ["before the time comes again, every hour", HOURLY, "2026-10-25T01:29:59Z", "2026-10-25T00:30Z"],
