@@ -5,6 +5,7 @@ import { Hono } from "hono";
 import { compress } from "hono/compress";
 import { secureHeaders } from "hono/secure-headers";
 import type { Logger } from "pino";
+import { memoizeAsync } from "../async.ts";
 import { errorText } from "../errors.ts";
 import { type Access, refusal } from "./access.ts";
 import { scriptPage, scriptPath } from "./assets.ts";
@@ -24,6 +25,9 @@ export type MonitorDeps = {
   readonly api: () => Promise<{ readonly fetch: (request: Request) => Response | Promise<Response> }>;
 };
 
+/** How long visitors of a URL share a page that was made for one of them, so that hundreds at once cost little more than one. */
+const SHARED_MS = 1_000;
+
 /** A page of the dashboard replaces the policy by its own. */
 const HEADERS = {
   "cache-control": "no-store",
@@ -41,7 +45,8 @@ export function openRoutes(deps: MonitorDeps, isLoopback: boolean) {
   const { pages, readiness, metrics, log, scrub } = deps;
   const app = new Hono<{ Bindings: HttpBindings }>();
 
-  const send = (page: Page) => respond({ ...page, body: scrub(page.body) });
+  const scrubbed = (page: Page): Page => ({ ...page, body: scrub(page.body) });
+  const send = (page: Page) => respond(scrubbed(page));
 
   app.use(secureHeaders({ strictTransportSecurity: false, xFrameOptions: "DENY" }), compress());
   app.use(async (c, next) =>
@@ -64,8 +69,13 @@ export function openRoutes(deps: MonitorDeps, isLoopback: boolean) {
     const { contentType, text: body } = await metrics();
     return send({ status: 200, contentType, body });
   });
+  // A page that failed is made again for the next visitor.
+  const shared = memoizeAsync<Page>(({ status }) => (status === 200 ? SHARED_MS : 0));
   for (const [path, make] of Object.entries({ ...pages, [`/${scriptPath()}`]: scriptPage }))
-    app.get(path, async (c) => send(await make(new URL(c.req.url).searchParams)));
+    app.get(path, async (c) => {
+      const { search, searchParams } = new URL(c.req.url);
+      return respond(await shared(path + search, async () => scrubbed(await make(searchParams))));
+    });
   app.get("/api/v1/*", async (c, next) => {
     const answer = await (await deps.api()).fetch(c.req.raw);
     return answer.status === 404 ? next() : send(await pageOf(answer));

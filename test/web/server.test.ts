@@ -210,6 +210,16 @@ test("clients that read nothing of large pages block neither health checks nor t
   expect(await monitor.ask("/report.html")).toMatchObject({ status: 200 });
 });
 
+test("visitors of a URL share for a moment the page that was made for one of them; a page that failed is made again", async () => {
+  let made = 0;
+  const pages = { "/": async () => textPage(made++ === 0 ? 503 : 200, [String(made)]) };
+  await using monitor = await testMonitor({ pages });
+  const ask = async () => (await monitor.ask("/")).text;
+  expect(await ask()).toBe("1\n");
+  expect(new Set(await Promise.all(Array.from({ length: 50 }, ask))).size).toBeLessThan(50);
+  await expect.poll(ask).toBe(`${made + 1}\n`);
+});
+
 test.each([
   ["gzip, br", "gzip"],
   ["br", null],
