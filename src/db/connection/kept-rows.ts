@@ -6,13 +6,13 @@ import { type KeptRows, knownRows } from "./transaction.ts";
 type State = { readonly snapshot: string; readonly circumstances: string; readonly is_changed: boolean };
 
 /**
- * Keeps rows until a transaction that their snapshot does not see has changed a table with the trigger record_change. On the clock a statement
- * may depend only by the day in UTC and by what is due.
+ * Keeps rows until a transaction that their snapshot does not see has changed a table with the trigger record_change. A statement may depend on
+ * the clock only through the day in UTC and what is due.
  */
 export function keepRows(): KeptRows {
   let kept: { readonly state: State | undefined; readonly known: ReturnType<typeof knownRows> } | undefined;
   return () => {
-    // Its snapshot is older than the one that the caller takes now, which therefore sees everything that it sees.
+    // The caller takes its snapshot after this, so it sees everything that the snapshot of `before` sees.
     const before = kept?.state;
     return async (tx) => {
       const { rows } = await sql<State>`
@@ -21,7 +21,7 @@ export function keepRows(): KeptRows {
       const [state] = rows;
       const isOver = before === undefined || state?.is_changed || state?.circumstances !== before.circumstances;
       const now = isOver ? state : before;
-      // Of concurrent reads the first one begins anew. The others have the same snapshot as a rule.
+      // The first of concurrent reads begins anew. The others usually have the same snapshot, and then share its rows.
       if (isOver && kept?.state === before) kept = { state, known: knownRows() };
       const isKept = kept?.state?.snapshot === now?.snapshot && kept?.state?.circumstances === now?.circumstances;
       return (isKept && kept ? kept.known : knownRows())(tx);

@@ -53,7 +53,7 @@ function drawChart(figure: HTMLElement, description: ChartDescription): void {
     if (href !== undefined) location.assign(href);
   });
   new ResizeObserver(() => {
-    // Not drawn until `resize`, which would otherwise draw all bars a second time.
+    // `resize` draws the chart. Without `lazyUpdate` all bars would be drawn twice.
     canvas.setOption(chartOption(description, plot.clientWidth), { notMerge: true, lazyUpdate: true });
     canvas.resize();
   }).observe(plot);
