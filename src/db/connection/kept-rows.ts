@@ -10,21 +10,22 @@ type State = { readonly snapshot: string; readonly circumstances: string; readon
  * the clock only through the day in UTC and what is due.
  */
 export function keepRows(): KeptRows {
-  let kept: { readonly state: State | undefined; readonly known: ReturnType<typeof knownRows> } | undefined;
+  let kept: (State & { readonly known: ReturnType<typeof knownRows> }) | undefined;
   return () => {
     // The caller takes its snapshot after this, so it sees everything that the snapshot of `before` sees.
-    const before = kept?.state;
+    const before = kept;
     return async (tx) => {
       const { rows } = await sql<State>`
         select * from usage_export.data_state(${before?.snapshot ?? null}::pg_snapshot)
       `.execute(tx);
       const [state] = rows;
-      const isOver = before === undefined || state?.is_changed || state?.circumstances !== before.circumstances;
-      const now = isOver ? state : before;
-      // The first of concurrent reads begins anew. The others usually have the same snapshot, and then share its rows.
-      if (isOver && kept?.state === before) kept = { state, known: knownRows() };
-      const isKept = kept?.state?.snapshot === now?.snapshot && kept?.state?.circumstances === now?.circumstances;
-      return (isKept && kept ? kept.known : knownRows())(tx);
+      if (!state) throw new Error("expected one row with the state of the data");
+      if (before && !state.is_changed && state.circumstances === before.circumstances) return before.known(tx);
+      if (kept === before) kept = { ...state, known: knownRows() };
+      // Others that began anew at the same time usually have the same snapshot, and then share their rows.
+      const newest = kept;
+      const isSame = newest?.snapshot === state.snapshot && newest.circumstances === state.circumstances;
+      return (isSame ? newest.known : knownRows())(tx);
     };
   };
 }
