@@ -22,8 +22,8 @@ export const SABOTAGES: readonly Sabotage[] = [
   {
     name: "each statement is committed by itself",
     file: "src/db/connection/transaction.ts",
-    replace: "db.transaction().execute(work)",
-    by: "db.connection().execute((one) => work(one as unknown as Tx))",
+    replace: "db.transaction().execute((tx) => work(tx, attempt))",
+    by: "db.connection().execute((one) => work(one as unknown as Tx, attempt))",
     noticedBy: ["test/db/connection/transaction.test.ts", "an error of the work rolls the transaction back"],
   },
   {

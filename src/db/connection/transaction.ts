@@ -17,10 +17,10 @@ const DELAY_MS_FIRST = 100;
 const STATEMENT_SECONDS_FIRST = 25;
 
 /** Runs `work` in a transaction, which is repeated as by `withRetries`. */
-export async function inTransaction<T>(db: Database, work: (tx: Tx) => Promise<T>): Promise<T> {
+export async function inTransaction<T>(db: Database, work: (tx: Tx, attempt: number) => Promise<T>): Promise<T> {
   return withRetries((attempt) => {
     const seconds = STATEMENT_SECONDS_FIRST * 2 ** (attempt - 1);
-    return withStatementTimeout(seconds * 1000, () => db.transaction().execute(work), {
+    return withStatementTimeout(seconds * 1000, () => db.transaction().execute((tx) => work(tx, attempt)), {
       search_path: "pg_catalog",
       lock_timeout: "20s",
       statement_timeout: `${seconds}s`,

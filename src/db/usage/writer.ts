@@ -145,14 +145,12 @@ export async function mergeAnswers(db: Database, answers: readonly AnswerToStore
     .sort((a, b) => a.seriesId - b.seriesId || (a.day < b.day ? -1 : 1));
   const snapshots = await undatedSnapshots(db, all);
   const slices = all.filter((slice) => !snapshots.has(slice));
-  let isRepeated = false;
-  return inTransaction(db, async (tx) => {
+  return inTransaction(db, async (tx, attempt) => {
     // After a stale read or a deadlock nothing may change before it is written again. Groups first: who creates one waits for slices later.
-    if (isRepeated) {
+    if (attempt > 1) {
       await internGroups(tx, all);
       await lockSlices(tx, slices);
     }
-    isRepeated = true;
     return readAndWrite(tx, answers, slices, [...snapshots]);
   });
 }
