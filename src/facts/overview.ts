@@ -101,8 +101,8 @@ export async function costFirst(query: Query, asked: Question): Promise<Question
   const cost = await costQuestion(query, asked, basis.scope.projectCount);
   if (!cost) return asked;
   const { projectCount, available } = cost.basis.scope;
-  const first = cost.question.metric === "estimated_cost" ? "model" : "project";
-  const split = first === "project" && projectCount < 2 ? "line_item" : first;
+  const billedSplit = projectCount > 1 ? "project" : "line_item";
+  const split = cost.question.metric === "estimated_cost" ? "model" : billedSplit;
   return { ...asked, ...cost.question, grouping: available.groupings.includes(split) ? split : "none" };
 }
 

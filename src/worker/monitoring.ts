@@ -12,6 +12,7 @@ import type { HealthState } from "../facts/health.ts";
 import { programVersion } from "../package-files.ts";
 import { type Metrics, openMetrics } from "../show/prometheus.ts";
 import type { Access } from "../web/access.ts";
+import { PAGES } from "../web/dashboard/frame.ts";
 import { openDashboard } from "../web/dashboard/pages.ts";
 import { openMonitor } from "../web/server.ts";
 import { dashboardReads } from "./dashboard-reads.ts";
@@ -56,7 +57,7 @@ export async function openMonitoring(
   app.log.info({ url: monitor.url }, "monitor listens");
   const readFirstPages = async () => {
     if (readiness().reasons.length > 0) return;
-    for (const path of ["/", "/usage"]) await pages[path]?.(new URLSearchParams());
+    for (const { path } of [PAGES.overview, PAGES.usage]) await pages[path]?.(new URLSearchParams());
   };
   // A page that can't be made fails for its visitor, too, who is told why.
   const readAhead = setInterval(() => void readFirstPages().catch(() => {}), READ_AHEAD_MS);

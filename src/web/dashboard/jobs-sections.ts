@@ -160,8 +160,9 @@ export function runSections({ run, found, projects }: RunDetails): readonly Sect
   const common = failed.length > 1 && otherErrors.length === 0 ? (error ?? null) : null;
   const outcome = boxes(RUN_COLUMNS, runCells(run));
   const note = html`<p class="note">Times in UTC. ${READING}</p><p class="note">In SQL: <code>select * from bi.runs where run_id = '${run.runId}'</code></p>`;
-  const byName = [...projects].sort((a, b) => a.project.localeCompare(b.project, "en", { numeric: true }));
-  const sorted = ["failed", "open", "ok"].flatMap((outcome) => byName.filter((one) => one.outcome === outcome));
+  const sorted = [...Map.groupBy(projects, ({ outcome }) => outcome).values()].flatMap((ofOutcome) =>
+    ofOutcome.toSorted((a, b) => a.project.localeCompare(b.project, "en", { numeric: true })),
+  );
   const rows = sorted.map((one): readonly HtmlValue[] => [
     html`<bdi title="${one.project}">${nameHtml(shortName(one.project, names))}</bdi>`,
     html`${stateHtml(one.outcome === "open" ? "not done yet" : one.outcome)} ${one.error !== common && foldedText(one.error)}`,
