@@ -125,6 +125,7 @@ test("the pages show the numbers of the database, and an error unfolds to its wh
   expect(await whole.textContent()).toBe(runs[0]?.error);
 
   await page.locator("#runs tbody a").first().click();
+  await page.waitForLoadState();
   expect(await page.locator("#outcome dd").allInnerTexts()).toEqual([
     ...[expect.any(String), expect.stringContaining("failed"), runs[0]?.took, runs[0]?.requests],
     ...[`${runs[0]?.complete} of ${runs[0]?.planned}, ${runs[0]?.failed} failed`, runs[0]?.rows],

@@ -56,6 +56,8 @@ test("each choice changes the answer and the URL, and the back button leads back
   const choose = async (name: string, value: string) => {
     await page.locator(`select[name="${name}"]`).selectOption(value);
     await page.getByRole("button", { name: "Show", exact: true }).click();
+    // A click waits for the first bytes of the next page only.
+    await page.waitForLoadState();
   };
   expect(await shown()).toBe("Hours by model");
   await choose("metric", "requests");
