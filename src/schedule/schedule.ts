@@ -1,12 +1,13 @@
 // When a job is due by its cron expression and time zone, what it does at a tick, and the timers of a worker.
 
 import { Cron } from "croner";
+import { addSeconds } from "date-fns/addSeconds";
+import { max } from "date-fns/max";
+import { startOfSecond } from "date-fns/startOfSecond";
 import { schedule } from "node-cron";
 import type { StoredJob } from "../db/jobs/jobs.ts";
 
 export type Schedule = { readonly schedule: string; readonly timezone: string };
-
-const SECOND_MS = 1_000;
 
 /**
  * A local time that the clock skips occurs at the first moment after the gap, and one that it shows twice occurs the first time. A schedule of
@@ -19,55 +20,49 @@ function cronOf({ schedule, timezone }: Schedule): Cron {
   return new Cron(schedule, { ...zone, domAndDow: true, paused: true });
 }
 
-/** The newest occurrence of the schedule at or before `at`. The configuration refuses a schedule that never occurs. */
+/** The newest occurrence at or before `at`. The configuration refuses a schedule that never occurs. */
 export function latestOccurrence(schedule: Schedule, at: Date): Date {
-  const [latest] = cronOf(schedule).previousRuns(1, new Date(floorToSecond(at) + SECOND_MS)) as [Date];
-  return latest;
+  // croner counts whole seconds.
+  return cronOf(schedule).previousRuns(1, addSeconds(startOfSecond(at), 1))[0] as Date;
 }
 
-/** The first occurrence of the schedule after `after`, not at it. */
+/** After `after`, not at it. */
 export function nextOccurrence(schedule: Schedule, after: Date): Date {
-  const [next] = nextOccurrences(schedule, after, 1) as [Date];
-  return next;
+  return nextOccurrences(schedule, after, 1)[0] as Date;
 }
 
-/** The first `count` occurrences of the schedule after `after`. */
 export function nextOccurrences(schedule: Schedule, after: Date, count: number): Date[] {
-  return cronOf(schedule).nextRuns(count, new Date(floorToSecond(after)));
+  return cronOf(schedule).nextRuns(count, startOfSecond(after));
 }
 
-function floorToSecond(moment: Date): number {
-  return Math.floor(moment.getTime() / SECOND_MS) * SECOND_MS;
-}
-
-/** A tick comes every 10 s. If a job is due for longer than this, no worker runs, or one hangs. */
+/** A tick comes every 10 s. If a job is due for longer, no worker runs, or one hangs. */
 const OVERDUE_MS = 3 * 60_000;
 
-/** Since when an overdue job has been due: no worker has started it for too long. Undefined if it is not overdue, or not registered. */
+/** Undefined if the job is not overdue, or not registered. */
 export function overdueSince(job: Schedule, stored: StoredJob | undefined, now: Date): Date | undefined {
   const dueAt = waitingSince(job, stored, now);
   return dueAt && now.getTime() - dueAt.getTime() > OVERDUE_MS ? dueAt : undefined;
 }
 
 /**
- * Since when a due job has waited for a worker: since the first scheduled time that no worker handled, as a job of every minute would never be
- * overdue by the newest. A job that never ran is due from its registration on.
+ * Since when a due job has waited for a worker. By the first scheduled time that no worker handled: by the newest, a job of every minute would
+ * never be overdue. A job that never ran is due from its registration on.
  */
 export function waitingSince(job: Schedule, stored: StoredJob | undefined, now: Date): Date | undefined {
   if (!stored || stored.pause) return undefined;
   const { scheduledThrough, createdAt, resumedAt } = stored;
   const dueAt = scheduledThrough ? nextOccurrence(job, scheduledThrough) : createdAt;
   // A scheduled time during a pause counts as due from the end of the pause on.
-  const since = resumedAt && resumedAt > dueAt ? resumedAt : dueAt;
+  const since = max([dueAt, resumedAt ?? dueAt]);
   return since <= now ? since : undefined;
 }
 
-/** A tick comes every 10 s, and a worker takes some seconds to start. A scheduled time that is longer ago than this was missed. */
+/** A worker takes some seconds to start. A scheduled time that is longer ago than this was missed. */
 const LATE_MS = 5 * 60_000;
 
 /**
- * The run to start now; undefined if the job is paused or running, or nothing is due. For several missed times there is one run, which reads
- * every day that is due. A job that never ran gets a run at once, so that a new installation has numbers before the first night.
+ * The run to start now, if any. For several missed times there is one run, which reads every day that is due. A job that never ran gets a run at
+ * once, so that a new installation has numbers before the first night.
  */
 export function planTick(job: Schedule, { scheduledThrough, pause }: StoredJob, isRunning: boolean, now: Date) {
   const latest = latestOccurrence(job, now);

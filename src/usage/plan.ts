@@ -17,7 +17,7 @@ import type { AnswerRules } from "./slice-decision.ts";
 /** The service may answer a longer window in weeks instead of days, and its longest window is not published. */
 export const REQUEST_DAYS_MAX = 31;
 
-/** What happens to a filter with a feature that Get Fields does not list. */
+/** What becomes of a filter with a feature that Get Fields does not list. */
 export const FEATURE_CHECKS = ["error", "warn", "off"] as const;
 
 export type ExportJob = AnswerRules & {
@@ -32,17 +32,16 @@ export type ExportJob = AnswerRules & {
   readonly fanOuts?: readonly FanOut[];
   /** The filters of the fan-outs, by the id of the project; left out until they are read from the database. */
   readonly seen?: ReadonlyMap<string, readonly Filter[]>;
-  /** The fan-outs that leave values out because of `atMost`. */
   readonly leftOut?: readonly LeftOut[];
-  /** The days that a run reads. Without a window no date is sent, and the answer is stored under the days that it names. */
+  /** Without a window no date is sent, and the answer is stored under the days that it names. */
   readonly window?: { readonly days: number; readonly today: boolean };
   readonly checkFeatures: (typeof FEATURE_CHECKS)[number];
 };
 
-/** A fan-out of a project that has more values than it reads. */
+/** A fan-out that leaves values of a project out because of `atMost`. */
 export type LeftOut = FanOut & { readonly project: string; readonly read: number; readonly leftOut: number };
 
-/** One breakdown call. Without a window the service chooses the days. */
+/** Without a window the service chooses the days. */
 export type UsageRequest = { readonly series: Series; readonly window: Window | undefined };
 
 export function describeRequest({ series, window }: UsageRequest): SeriesName & Partial<Window> {
@@ -55,7 +54,7 @@ export type Selection = {
   readonly projects?: readonly string[] | undefined;
   readonly groupings?: readonly Grouping[] | undefined;
   readonly filters?: readonly string[] | undefined;
-  /** Days to read in place of the job's window. */
+  /** In place of the job's window. */
   readonly days?: readonly Day[] | undefined;
 };
 
@@ -110,17 +109,11 @@ export function requestsOfDays(series: Series, days: readonly Day[]): UsageReque
 }
 
 export type DueDays = {
-  /**
-   * The first due day of a series that had none. Undefined if a person picked only days before yesterday: no schedule promises the days
-   * between those and the first scheduled run.
-   */
+  /** The first due day of a series that had none. Undefined for picked days that all end before yesterday: they need not reach the next run. */
   readonly first?: Day | undefined;
-  /**
-   * The oldest consecutive days of the run. A series that has due days gets these only if they adjoin its first one. Left out, with `first`, if
-   * only the answer shows the days.
-   */
+  /** The run's oldest consecutive days. A series with due days gets these too if they adjoin its first one. Left out if the service chooses. */
   readonly oldestWindow?: Window;
-  /** The newest day of the run that is over. The due days of a series that has some extend to it. */
+  /** The newest day of the run that is over. A series with due days has them up to it. */
   readonly through: Day;
 };
 
@@ -128,17 +121,15 @@ export function dueDays(job: ExportJob, today: Day, selection: Selection = {}): 
   const windows = windowsOf(job, today, selection) ?? [];
   const [newest, oldestWindow] = [windows[0], windows.at(-1)];
   const yesterday = addDays(today, -1);
-  if (newest === undefined || oldestWindow === undefined) return { through: yesterday };
-  return {
-    first: selection.days && newest.end < yesterday ? undefined : newest.start,
-    oldestWindow,
-    through: newest.end < yesterday ? newest.end : yesterday,
-  };
+  if (!newest || !oldestWindow) return { through: yesterday };
+  // Only picked days can end before yesterday.
+  if (newest.end < yesterday) return { first: undefined, oldestWindow, through: newest.end };
+  return { first: newest.start, oldestWindow, through: yesterday };
 }
 
 export type ExportPlan = {
   readonly requests: readonly UsageRequest[];
-  /** The day on which the run was planned. */
+  /** When the run was planned. */
   readonly runDay: Day;
   /** Undefined if the run makes no day due. */
   readonly due: DueDays | undefined;
@@ -151,13 +142,13 @@ type StoredState = {
   readonly toReread?: DaysToReread;
   /** Whether the slice, or without a window the series, was read since the run began. */
   readonly isSettled?: (series: Series, day: Day | undefined) => boolean;
-  /** False for a run that only reads days of `toReread`. */
+  /** False if the run only reads days of `toReread`. */
   readonly readsWindow?: boolean;
 };
 
 /**
- * Plans the window of the job, or the picked days, without settled slices. Unless days were picked, also plans earlier days that need another
- * reading. The newest days come first, so that they are fresh even if the service stops answering half-way.
+ * Plans the picked days, or the window of the job and the earlier days of `toReread`, without settled slices. The newest days come first, so that
+ * they are fresh even if the service stops answering half-way.
  */
 export function planRun(
   job: ExportJob,
@@ -166,17 +157,16 @@ export function planRun(
   { toReread = new Map(), isSettled, readsWindow = true }: StoredState = {},
 ): ExportPlan {
   const windowDays = windowsOf(job, today, selection)?.flatMap(daysOf);
-  const due = dueDays(job, today, selection);
   const requests = seriesOf(job, selection).flatMap((series): UsageRequest[] => {
     if (!windowDays) {
       return readsWindow && !isSettled?.(series, undefined) ? [{ series, window: undefined }] : [];
     }
     const unsettled = readsWindow ? windowDays.filter((day) => !isSettled?.(series, day)) : [];
     const again = selection.days ? [] : (toReread.get(seriesKey(series)) ?? []).map(({ day }) => day);
-    const before = again.filter((day) => !readsWindow || !due.oldestWindow || day < due.oldestWindow.start);
+    const before = again.filter((day) => !readsWindow || day < (windowDays[0] ?? today));
     return requestsOfDays(series, [...unsettled, ...before]);
   });
-  return { requests: requests.sort(newestFirst), runDay: today, due };
+  return { requests: requests.sort(newestFirst), runDay: today, due: dueDays(job, today, selection) };
 }
 
 /** Compares code units: the first localeCompare of a process takes 8 ms, as it loads the rules of languages. */
@@ -200,21 +190,16 @@ function windowsOf(job: ExportJob, today: Day, { days }: Selection): readonly Wi
 /** The newest comes first. A longer stretch is split from its end. */
 function consecutiveDays(days: readonly Day[], lengthMax = Number.POSITIVE_INFINITY): Window[] {
   const windows: Window[] = [];
-  let length = 0;
   for (const day of [...new Set(days)].sort().reverse()) {
     const last = windows.at(-1);
-    const isNext = last && addDays(day, 1) === last.start && length < lengthMax;
-    length = isNext ? length + 1 : 1;
+    const isNext = last && addDays(day, 1) === last.start && dayCount(last) < lengthMax;
     if (isNext) windows[windows.length - 1] = { start: day, end: last.end };
     else windows.push({ start: day, end: day });
   }
   return windows;
 }
 
-/**
- * How many requests of a project run at once. A single project has twice as many as slots, so that none is idle. One of several
- * leaves a slot free, as its calls may hang.
- */
+/** The requests of a project. A single project has two for each slot, so that none is idle; one of several leaves a slot free if all hang. */
 export function requestsAtOnce(maxConcurrent: number, projects: number): number {
   return projects === 1 ? 2 * maxConcurrent : Math.max(1, maxConcurrent - 1);
 }

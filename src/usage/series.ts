@@ -11,7 +11,7 @@ import {
   USAGE_DIMENSIONS,
 } from "./dimensions.ts";
 
-/** The groupings of usage: one dimension. "none" is the ungrouped total. */
+/** "none" is the ungrouped total. */
 export const GROUPINGS = ["none", ...USAGE_DIMENSIONS] as const;
 export type UsageGrouping = (typeof GROUPINGS)[number];
 
@@ -42,13 +42,13 @@ export function dimensionsOf(grouping: Grouping): readonly Dimension[] {
 
 export type Project = { readonly id: string; readonly name: string };
 
-/** A project that the service has listed at some time, as it is stored. */
+/** A project that the service has listed at some time. */
 export type KnownProject = Project & {
   /** The name of the key that lists it (`keyName` in config/projects.ts). */
   readonly list: string;
   /** Since when it has this name. */
   readonly namedAt: Date;
-  /** When a list without the project was accepted as right; null while the project is listed, or such a list is in doubt. */
+  /** When a list without it was accepted as right; null while it is listed, or such a list is in doubt. */
   readonly vanishedAt: Date | null;
 };
 
@@ -58,7 +58,7 @@ export type Filter = {
   /** The value that is sent for each feature, as text such as "true". */
   readonly features: Readonly<Record<string, string>>;
   readonly dimensions: Readonly<Partial<Record<Dimension, string>>>;
-  /** Given for a value of a fan-out: it was seen in stored usage, so the service knows it, even if it does not list it. */
+  /** Given for a value of a fan-out: the service knows it, even if it does not list it. */
   readonly seen?: SeenValue;
 };
 
@@ -84,15 +84,15 @@ export function seriesText({ project, source = "usage", grouping, filter }: Seri
   return `${project} / ${source === "usage" ? "" : `${source} `}${grouping} / ${filter}`;
 }
 
-/** Kept because a plan of thousands of projects asks for the key of the same filter very often. */
+/** A plan of thousands of projects asks for the key of the same filter very often. */
 const FILTER_KEYS = new WeakMap<Filter, string>();
 
 /** The filter's conditions as canonical JSON: a filter with other conditions makes another series. */
 export function filterKey(filter: Filter): string {
-  const known = FILTER_KEYS.get(filter);
-  if (known !== undefined) return known;
   const { features, dimensions } = filter;
-  const key = JSON.stringify({ features: sortedConditions(features), dimensions: sortedConditions(dimensions) });
+  const key =
+    FILTER_KEYS.get(filter) ??
+    JSON.stringify({ features: sortedConditions(features), dimensions: sortedConditions(dimensions) });
   FILTER_KEYS.set(filter, key);
   return key;
 }
@@ -120,10 +120,7 @@ export type FanOut = {
 
 type SeenValue = {
   readonly dimension: Dimension;
-  /**
-   * From the first day of the window on which the value was seen to the newest day that was read by the dimension: they are due as soon as the
-   * series is registered. Undefined if the value was seen only on other days, which a person asks for.
-   */
+  /** From the window's first day with the value to the newest day that was read by the dimension: due at once. Undefined outside the window. */
   readonly days: Window | undefined;
 };
 

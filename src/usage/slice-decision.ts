@@ -1,20 +1,20 @@
 // Decides what an answer does to a stored slice, and to the stored snapshots of answers without a date. Pure.
 
+import { min } from "date-fns/min";
 import { addDays, type Day, HOUR_MS } from "./days.ts";
 import { GUARDED_FROM, METRIC_TABLE, STORED_METRICS, type StoredMetric } from "./metrics.ts";
 
 /** `missing` includes a slice that was read only before its day was over. */
 export type SliceStatus = "complete" | "suspect" | "failed" | "missing";
 
-/** Why an answer is not believed. `empty`: it has no rows. `fall`: it has far less usage than is stored. */
+/** `fall`: the answer has far less usage than is stored. */
 export type DoubtKind = "empty" | "fall" | FilterDoubt["kind"];
 
 /** A doubtful answer, whose rows were not stored. */
 export type Doubt = {
   readonly kind: DoubtKind;
-  /** The run that got the first such answer. */
+  /** The run that got the first such answer, and when it asked. */
   readonly runId: string;
-  /** When the run asked for it. */
   readonly since: Date;
   /** The newest fetch with such an answer. */
   readonly fetchNo: number;
@@ -51,11 +51,10 @@ export type IncomingSlice = {
 export type FilterDoubt = {
   readonly kind: "filter-empty" | "filter-ignored";
   readonly reason: string;
-  /** Whether the same answer in a later run confirms it. */
   readonly isConfirmable: boolean;
 };
 
-/** With "confirm", a doubtful answer replaces stored numbers only after a later run got the same answer. */
+/** "confirm": a doubtful answer replaces stored numbers only after a later run got the same. */
 export const GUARD_MODES = ["confirm", "off"] as const;
 type GuardMode = (typeof GUARD_MODES)[number];
 
@@ -88,13 +87,11 @@ export function decideSlice(stored: StoredSlice, incoming: IncomingSlice, guards
   const { runId, fetchNo, askedAt, filterDoubt } = incoming;
   // A doubt of another kind begins anew.
   const before = stored.doubt?.kind === kind ? stored.doubt : undefined;
-  if (before && before.runId !== runId && filterDoubt?.isConfirmable !== false) {
-    if (askedAt.getTime() - before.since.getTime() >= CONFIRM_AFTER_MS) return decided("replace");
-  }
+  const isLater = before && before.runId !== runId && askedAt.getTime() - before.since.getTime() >= CONFIRM_AFTER_MS;
+  if (isLater && filterDoubt?.isConfirmable !== false) return decided("replace");
   // A time stored before the clock was set back may be in the future, and would delay the confirmation.
-  const since = before && before.since < askedAt ? before.since : askedAt;
-  const doubt = { kind, runId: before?.runId ?? runId, since, fetchNo, reason };
-  return { decision: "suspect" as const, doubt };
+  const since = min([before?.since ?? askedAt, askedAt]);
+  return { decision: "suspect" as const, doubt: { kind, runId: before?.runId ?? runId, since, fetchNo, reason } };
 }
 
 /** Undefined if the answer may change the stored rows. */
@@ -113,11 +110,9 @@ export function newestFetchNo({ fetchNo, doubt }: Pick<StoredSlice, "fetchNo" | 
   return Math.max(fetchNo, doubt?.fetchNo ?? 0);
 }
 
-type HasRows = Pick<StoredSlice, "rows">;
-
 /** Whether the decision needs the totals of the stored rows and of the answer's. */
-export function comparesTotals(stored: HasRows, incoming: HasRows, { cliffGuard }: Guards): boolean {
-  return cliffGuard === "confirm" && stored.rows > 0 && incoming.rows > 0;
+export function comparesTotals(storedRows: number, incomingRows: number, { cliffGuard }: Guards): boolean {
+  return cliffGuard === "confirm" && storedRows > 0 && incomingRows > 0;
 }
 
 /** Why the answer is doubtful, whether or not it confirms an earlier one. */
@@ -128,15 +123,15 @@ function doubtOf(stored: StoredSlice, incoming: IncomingSlice, guards: Guards) {
       "the answer has no rows for this day, which had some; they are kept until a run at least an hour later gets the same";
     return { kind: "empty", reason } as const;
   }
-  const fall = comparesTotals(stored, incoming, guards) ? fallOf(stored, incoming) : undefined;
+  const fall = comparesTotals(stored.rows, incoming.rows, guards) ? fallOf(stored, incoming) : undefined;
   if (!fall) return undefined;
   const reason = `the answer has ${fall.after} ${fall.metric} for this day, which had ${fall.before}: over 90 % less; its rows are kept until a run at least an hour later gets as little`;
   return { kind: "fall", reason } as const;
 }
 
 /** A fall from a smaller amount is believed. */
-const AMOUNT_MIN: ReadonlyMap<StoredMetric, number> = new Map([
-  ...METRIC_TABLE.map(({ name, unit }): [StoredMetric, number] => [name, GUARDED_FROM[unit]]),
+const AMOUNT_MIN = new Map<StoredMetric, number>([
+  ...METRIC_TABLE.map(({ name, unit }) => [name, GUARDED_FROM[unit]] as const),
   ["dollars", 10],
 ]);
 
@@ -151,7 +146,6 @@ function fallOf({ totals = [] }: StoredSlice, incoming: IncomingSlice) {
     const isFall = before >= (AMOUNT_MIN.get(metric) ?? 0) && after < before * KEPT_SHARE_MIN;
     return isFall ? { metric, before, after } : undefined;
   }
-  return undefined;
 }
 
 /**
@@ -164,7 +158,7 @@ export const UNDATED = ["snapshot", "day", "day-before"] as const;
 
 export type AnswerRules = Guards & { readonly undated: (typeof UNDATED)[number] };
 
-/** The day of an answer without any date, if it counts as the usage of a day. */
+/** If the answer counts as the usage of a day. */
 export function dayOfUndated(readOn: Day, undated: AnswerRules["undated"]): Day {
   return undated === "day-before" ? addDays(readOn, -1) : readOn;
 }

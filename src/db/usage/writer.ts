@@ -184,7 +184,7 @@ async function readAndWrite(
   // have waited, so the time is one after that.
   const seenAt = readAt && missing.length + lockedSeries.length === 0 ? readAt : await databaseNow(tx);
   const compared = changing.filter((slice) =>
-    comparesTotals(storedOf(slice, stored), { rows: slice.rowCount }, slice.answer.rules),
+    comparesTotals(storedOf(slice, stored).rows, slice.rowCount, slice.answer.rules),
   );
   const totals = await sumSlices(tx, compared);
   const decided = slices.map((slice) => ({ ...slice, ...decide(slice, stored, totals, seenAt) }));
