@@ -1,14 +1,7 @@
 // Rules between fields of the configuration. They are checked once every field by itself is right. Pure.
 
 import { holdsScope } from "../keys/scopes.ts";
-import {
-  DIMENSIONS,
-  DIMENSIONS_OF,
-  dimension,
-  documentedValues,
-  type EachDimension,
-  type Source,
-} from "../usage/dimensions.ts";
+import { DIMENSIONS, DIMENSIONS_OF, dimension, documentedValues, type EachDimension } from "../usage/dimensions.ts";
 import { BILLING_GROUPINGS, type Filter, filterKey, GROUPINGS, NO_CONDITIONS } from "../usage/series.ts";
 import type { ConfigIssue, Path, Report } from "./json.ts";
 import { describeReceived, describeValue, didYouMean, formatPath, oneOf, quoteAll } from "./messages.ts";
@@ -21,7 +14,6 @@ type Export = ConfigFile["exports"][number];
 
 type CheckContext = ConfigFile & {
   readonly report: Report;
-  /** A set, because there may be thousands. */
   readonly projectNames: ReadonlySet<string>;
   readonly isDiscovering: boolean;
 };
@@ -63,21 +55,20 @@ export function crossFieldIssues(file: ConfigFile): ConfigIssue[] {
   return issues;
 }
 
-const OTHER_SOURCE: Readonly<Record<Source, string>> = {
+const OTHER_SOURCE = {
   usage: 'that only billing has: give it an export with "source": "billing"',
   billing: 'that only usage has: give it an export without "source": "billing"',
 };
-
-const GROUPINGS_OF: Readonly<Record<Source, readonly string[]>> = { usage: GROUPINGS, billing: BILLING_GROUPINGS };
 
 function checkExport(context: CheckContext, job: Export, at: Path): void {
   const { source, window, groupings } = job;
   const { report } = context;
   checkProjectNames(context, job.projects, [...at, "projects"]);
-  reportDuplicates(report, listAt(groupings, [...at, "groupings"]), "each grouping once");
-  for (const [i, grouping] of groupings.entries()) {
-    if (GROUPINGS_OF[source].includes(grouping)) continue;
-    report([...at, "groupings", i], `${describeValue(grouping)} is a grouping ${OTHER_SOURCE[source]}`);
+  const named = listAt(groupings, [...at, "groupings"]);
+  reportDuplicates(report, named, "each grouping once");
+  const known: readonly string[] = source === "usage" ? GROUPINGS : BILLING_GROUPINGS;
+  for (const { value, path } of named) {
+    if (!known.includes(value)) report(path, `${describeValue(value)} is a grouping ${OTHER_SOURCE[source]}`);
   }
   if (window === undefined && source === "billing") {
     const message = 'missing; expected one beside "source": "billing", such as { "days": 7 }: amounts are by day';
@@ -96,33 +87,27 @@ function checkConditions({ report, service }: CheckContext, job: Export, filter:
     const path = [...at, "dimensions", name];
     if (!DIMENSIONS_OF[source].includes(name)) report(path, `is a dimension ${OTHER_SOURCE[source]}`);
     if (service.dialect === "2026" && dimension(name).in2026?.filter === null) {
-      report(
-        path,
-        'the dialect "2026" has no such filter, only the grouping: remove it, or use the dialect "interface"',
-      );
+      const message =
+        'the dialect "2026" has no such filter, only the grouping: remove it, or use the dialect "interface"';
+      report(path, message);
     }
     // The service answers a value it does not know with no usage, which looks like a day without usage.
-    const listed = documentedValues(name, source);
-    if (checkFeatures !== "error" || !listed || listed.includes(value)) continue;
-    const hint =
-      didYouMean(value, listed) || '; "checkFeatures": "warn" allows values that the interface does not name';
-    report(path, `expected ${oneOf(listed)}; got ${describeValue(value)}${hint}`);
+    const known = documentedValues(name, source);
+    if (checkFeatures !== "error" || !known || known.includes(value)) continue;
+    const hint = didYouMean(value, known) || '; "checkFeatures": "warn" allows values that the interface does not name';
+    report(path, `expected ${oneOf(known)}; got ${describeValue(value)}${hint}`);
   }
   if (source !== "usage" && Object.keys(filter.features).length > 0) {
     report([...at, "features"], `is a condition ${OTHER_SOURCE[source]}`);
   }
 }
 
-/**
- * The views identify a filter by its name, the database by its conditions. So over all exports two names for the same conditions would show
- * the same usage twice, and two conditions with one name would show different usage as one.
- */
+/** The views identify a filter by its name, the database by its conditions: in all exports together, each name has its own conditions. */
 function checkFilters(report: Report, exports: readonly Export[]): void {
-  const fannedOut = new Set(
-    exports.flatMap(({ filters }) => filters.flatMap((one) => ("each" in one ? one.each : []))),
-  );
+  const filters = exports.flatMap((job) => job.filters);
+  const fannedOut = new Set(filters.flatMap((one) => ("each" in one ? one.each : [])));
   const grouped = new Map([...fannedOut].map((by) => [by, projectsGroupedBy(exports, by)]));
-  // For each name, and for each set of conditions, the first filter without a problem. Maps, because there may be thousands of filters.
+  // The first filter without a problem.
   const byName = new Map<string, { readonly conditions: string; readonly at: Path }>();
   const byConditions = new Map<string, { readonly name: string; readonly at: Path }>();
   const nameProblem = (name: string, conditions: string): string | undefined => {
@@ -156,16 +141,16 @@ function checkFilters(report: Report, exports: readonly Export[]): void {
       const conditions = filterKey(filter);
       const problem = nameProblem(name, conditions);
       if (problem !== undefined) report(path, problem);
-      else {
-        if (!byName.has(name)) byName.set(name, { conditions, at });
-        if (!byConditions.has(conditions)) byConditions.set(conditions, { name, at });
+      else if (!byName.has(name)) {
+        byName.set(name, { conditions, at });
+        byConditions.set(conditions, { name, at });
       }
     }
     reportDuplicates(report, names, "each filter of an export once");
   }
 }
 
-/** `grouped` has the projects whose values of the dimension are stored. */
+/** The values of the dimension are stored for the projects in `grouped`. */
 function fanOutProblem(job: Export, each: string, grouped?: ReadonlySet<string>): string | undefined {
   if (job.source === "billing") return 'expected no "each" beside "source": "billing": only usage is fanned out';
   if (job.window === undefined) return 'expected a "window" in this export: the values are those of its days';
@@ -176,19 +161,18 @@ function fanOutProblem(job: Export, each: string, grouped?: ReadonlySet<string>)
 
 /** The projects of the exports that group all usage by the dimension. */
 function projectsGroupedBy(exports: readonly Export[], grouping: EachDimension): ReadonlySet<string> {
-  // If a filter called "all" has conditions, that is an issue of its own.
-  const isUnfiltered = (filter: Export["filters"][number]) =>
-    "name" in filter && (filter.name === "all" || filterKey(filter) === NO_CONDITIONS);
-  const readers = exports.filter(
-    ({ source, groupings, filters }) =>
-      source === "usage" && groupings.includes(grouping) && filters.some(isUnfiltered),
-  );
+  const readers = exports.filter(({ source, groupings, filters }) => {
+    // If a filter called "all" has conditions, that is an issue of its own.
+    const isUnfiltered = (one: (typeof filters)[number]) =>
+      "name" in one && (one.name === "all" || filterKey(one) === NO_CONDITIONS);
+    return source === "usage" && groupings.includes(grouping) && filters.some(isUnfiltered);
+  });
   return new Set(readers.flatMap(({ projects }) => projects));
 }
 
 function checkRotation(context: CheckContext, job: WrittenRotation, at: Path): void {
   const { report } = context;
-  const { name, project, projects, createWith, maxAgeDays, graceDays, expiresInDays } = job;
+  const { name, project, projects, createWith, maxAgeDays, graceDays, expiresInDays, scopes } = job;
   if (project === undefined && projects === undefined) {
     report([...at, "project"], 'missing; expected "project" or "projects"');
   } else if (project !== undefined && projects !== undefined) {
@@ -212,9 +196,9 @@ function checkRotation(context: CheckContext, job: WrittenRotation, at: Path): v
   }
   // Without createWith, the project's own key creates the new one.
   const creators = createWith ? [createWith] : context.projects.map(({ key }) => key);
-  const makesItsSuccessor = creators.some((key) => "rotation" in key && key.rotation === job.name);
-  if (makesItsSuccessor && !holdsScope(job.scopes, "keys:write")) {
-    const message = `expected keys:write, or a role with it, because each key creates the next one unless createWith names another key; got ${job.scopes.join(", ")}`;
+  const makesItsSuccessor = creators.some((key) => "rotation" in key && key.rotation === name);
+  if (makesItsSuccessor && !holdsScope(scopes, "keys:write")) {
+    const message = `expected keys:write, or a role with it, because each key creates the next one unless createWith names another key; got ${scopes.join(", ")}`;
     report([...at, "scopes"], message);
   }
   if (project !== undefined && createWith && "rotation" in createWith) {
@@ -245,7 +229,7 @@ function checkProjectNames(context: CheckContext, names: readonly string[], at: 
   reportDuplicates(report, named, "each project once");
   for (const { value, path } of named) {
     if (!isPattern(value)) checkProjectName(context, value, path);
-    else if (!isDiscovering && ![...projectNames].some((name) => matchesPattern(value, name))) {
+    else if (!isDiscovering && !projectNames.values().some((name) => matchesPattern(value, name))) {
       const known = quoteAll([...projectNames]);
       report(path, `expected a pattern that fits a project (${known}); got ${describeValue(value)}`);
     }
@@ -270,9 +254,8 @@ function reportDuplicates(report: Report, named: readonly NameAt[], expected: st
   const first = new Map<string, Path>();
   for (const { value, path } of named) {
     const earlier = first.get(value);
-    const got = describeReceived(path, value);
-    if (earlier) report(path, `expected ${expected}; got ${got}, which is already at ${formatPath(earlier)}`);
-    else first.set(value, path);
+    if (!earlier) first.set(value, path);
+    else report(path, `expected ${expected}; got ${describeValue(value)}, which is already at ${formatPath(earlier)}`);
   }
 }
 

@@ -18,24 +18,20 @@ import { ConfigFile } from "./schema.ts";
 
 /** Checked, with defaults, with names replaced by what they name, and with absolute paths. */
 export type Config = Omit<ConfigFile, "$schema" | "projects" | "exports" | "rotations" | "budgets"> & {
-  /** The parsed file. The other fields are computed from it, and again whenever the discovered projects change. */
+  /** The other fields are computed from it, again whenever the discovered projects change. */
   readonly file: ConfigFile;
   readonly projects: readonly ConfiguredProject[];
   readonly exports: readonly ExportJob[];
   /** One for each project. */
   readonly rotations: readonly RotationConfig[];
   readonly budgets: readonly Budget[];
-  /** The entries of the file that discover projects. */
   readonly discovery: readonly Discovery[];
   /** The version of the stored lists of projects; left out until `withDiscovered` has added the projects. */
   readonly projectsVersion?: string;
 };
 
-type ConfiguredProject = WrittenProject & {
-  readonly isDiscovered?: true;
-  /** How many days before the discovery of the project are read, too. */
-  readonly backfill?: number;
-};
+/** `backfill` is the number of days before the project's discovery that are read, too. */
+type ConfiguredProject = WrittenProject & { readonly isDiscovered?: true; readonly backfill?: number };
 
 /** Relative paths in the file start at the file's folder. Throws an AppError that names every issue. */
 export async function loadConfig(file: string): Promise<Config> {
@@ -52,8 +48,7 @@ export async function loadConfig(file: string): Promise<Config> {
 export function parseConfig(text: string, { source, baseDir }: { source: string; baseDir: string }): Config {
   const document = parseJson(text, source);
   // jitless: a schema that is used once costs more to compile than to run.
-  const how = { error: defaultExpectation, reportInput: true, jitless: true };
-  const parsed = ConfigFile.safeParse(document.value, how);
+  const parsed = ConfigFile.safeParse(document.value, { error: defaultExpectation, reportInput: true, jitless: true });
   const mistakes = parsed.success ? crossFieldIssues(parsed.data) : toConfigIssues(parsed.error.issues);
   const issues = [...document.duplicates, ...mistakes];
   if (!parsed.success || issues.length > 0) throw configError(source, issues, document);
@@ -75,7 +70,7 @@ function makePathsAbsolute(value: unknown, baseDir: string): void {
 
 export type ConfiguredJob = ReturnType<typeof jobsOf>[number];
 
-/** The jobs as they are in the file, the exports first: a rotation for many projects is one job. */
+/** The jobs of the file, the exports first: a rotation for many projects is one job. */
 export function jobsOf(config: Pick<Config, "exports" | "rotations" | "file">) {
   const rotationsByJob = Map.groupBy(config.rotations, jobNameOf);
   return [
@@ -91,10 +86,7 @@ export function jobsOf(config: Pick<Config, "exports" | "rotations" | "file">) {
   ];
 }
 
-/**
- * The configuration with these discovered projects in place of those it had. A project that has vanished is left out, like one that was
- * removed from the file; only budgets go on counting what it used.
- */
+/** Replaces the discovered projects. One that has vanished is left out, like one removed from the file; only budgets still count its usage. */
 export function withDiscovered(config: Config, known: readonly KnownProject[], version = "not stored"): Config {
   return config.discovery.length === 0 ? config : { ...resolved(config.file, known), projectsVersion: version };
 }
@@ -145,8 +137,7 @@ function discoveredProjects(
       if (isBetter && !writtenIds.has(found.id) && includes(entry, found)) chosen.set(found.id, { entry, found });
     }
   }
-  // If projects share a name, the one that has had it longest keeps it, even if it has vanished: the views still show
-  // that project under the name.
+  // The project that has had a name longest keeps it, even if it has vanished: the views still show it under the name.
   const taken = new Set(written.map(({ name }) => name));
   return [...chosen.values()]
     .sort((a, b) => Number(a.found.namedAt) - Number(b.found.namedAt) || (a.found.id < b.found.id ? -1 : 1))

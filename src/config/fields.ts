@@ -1,5 +1,5 @@
-// The kinds of values the configuration is made of. A message given to zod's own checks is the text after the word "expected"; a message
-// given to `refine` or returned to `checked` is complete.
+// The kinds of values in the configuration. A message given to zod's own checks is the text after the word "expected"; a message given to
+// `refine` or returned to `checked` is complete.
 
 import { Cron } from "croner";
 import { validateDetailed } from "node-cron";
@@ -11,7 +11,7 @@ import { BILLING_DIMENSIONS, DIMENSIONS } from "../usage/dimensions.ts";
 import { GROUPINGS, groupingBy } from "../usage/series.ts";
 import { describeValue, didYouMean, isKeyLike } from "./messages.ts";
 
-/** An object that refuses unknown fields. The issue's message is the list of known fields, as JSON, from which messages.ts makes the text. */
+/** An object that refuses unknown fields. The issue's message is the JSON list of known fields, from which messages.ts makes the text. */
 export function object<Shape extends z.core.$ZodLooseShape>(shape: Shape): z.ZodObject<Shape, z.core.$strict> {
   const known = JSON.stringify(Object.keys(shape));
   return z.strictObject(shape, { error: (issue) => (issue.code === "unrecognized_keys" ? known : undefined) });
@@ -25,14 +25,14 @@ export function text(lengthMax: number): z.ZodString {
     z.maxLength(lengthMax, expected),
     z.regex(/^\S(?:.*\S)?$/, expected),
     z.superRefine((value, context) => {
-      // The pattern above is in the JSON Schema, and not every editor knows such character classes, so this check stands apart.
+      // This is no part of the pattern, which is in the JSON Schema: not every editor knows such character classes.
       if (!/[\p{Cc}\p{Cs}]/u.test(value)) return;
       context.addIssue({ code: "invalid_format", format: "regex", message: expected, input: value });
     }),
   );
 }
 
-/** The schema with a rule of its own: `problemOf` returns the whole message if a value breaks it. `path` leads to the field at fault. */
+/** Adds a rule to the schema: `problemOf` returns the message if a value breaks it. `path` leads to the field at fault. */
 export function checked<S extends z.ZodType>(
   schema: S,
   problemOf: (value: z.output<S>) => string | undefined,
@@ -51,13 +51,13 @@ export function wholeNumber(min: number, max: number): z.ZodInt {
 
 export const Name = text(100);
 
-/** Both have to accept it: croner, which computes the times, and node-cron, the worker's timer. */
 export const Schedule = checked(z.string(), (expression) => {
   const reason = scheduleProblem(expression);
   const expected = 'expected a cron expression (minute hour day month weekday) such as "15 2 * * *"';
   return reason && `${expected}; got ${describeValue(expression)}: ${reason}`;
 });
 
+/** Both have to accept it: croner, which computes the times, and node-cron, the worker's timer. */
 function scheduleProblem(expression: string): string | undefined {
   try {
     const cron = new Cron(expression, { paused: true, domAndDow: true, utcOffset: 0 });
@@ -87,7 +87,7 @@ export const VariableName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/, V
 /** Where a secret is found. `word` is what it is called in messages: "key", "token", "password" or "address". */
 export function referenceForms(word: string) {
   const secretMessage = `this looks like the ${word} itself: put it in an environment variable and use { "env": "NAME" }`;
-  // Names of variables are usually in capitals, and keys hardly ever are.
+  // Variables are usually named in capitals; keys hardly ever have only capitals.
   const isSecretAsName = (name: string) => isKeyLike(name) && name !== name.toUpperCase();
   const isSecretAsPath = (path: string) => /^\w+:\/\//.test(path) || (isKeyLike(path) && !/[./\\]/.test(path));
   const env = VariableName.refine((name) => !isSecretAsName(name), secretMessage);
@@ -108,10 +108,7 @@ export function neverInThisFile(word: string): string {
   return `(never write the ${word} itself into this file: put it in an environment variable and use { "env": "NAME" })`;
 }
 
-/**
- * The service takes any unknown query parameter for a feature: a dimension or a date among the features would be sent, and
- * answered with plausible, wrong numbers.
- */
+/** The service takes any unknown parameter for a feature, and answers a dimension or date among them with plausible, wrong numbers. */
 export const FeatureName = checked(
   z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'the name of a feature: letters, digits, ".", "_" and "-"'),
   (feature) => {
@@ -125,24 +122,19 @@ export const FeatureName = checked(
 
 export const FeatureValue = z.union([z.boolean(), text(200)], { error: "true, false or a string" }).transform(String);
 
+const DimensionList = checked(z.array(z.enum(BILLING_DIMENSIONS)).min(1), (list) =>
+  new Set(list).size < list.length ? "expected each dimension once" : undefined,
+);
+
 /** The output is the grouping's text. A list with a mistake is refused, so its output, "none", is never used. */
 export const GroupingSetting = z
-  .union(
-    [
-      z.enum([...GROUPINGS, "line_item"]),
-      z
-        .array(z.enum(BILLING_DIMENSIONS))
-        .min(1)
-        .refine((list) => new Set(list).size === list.length, "expected each dimension once"),
-    ],
-    { error: 'a dimension, "none" or a list of dimensions such as ["tags", "line_item"]' },
-  )
+  .union([z.enum([...GROUPINGS, "line_item"]), DimensionList], {
+    error: 'a dimension, "none" or a list of dimensions such as ["tags", "line_item"]',
+  })
   .transform((grouping) => (typeof grouping === "string" ? grouping : (groupingBy(grouping) ?? "none")));
 
 /** The output has no slash at its end. */
-export const BaseUrl = checked(z.string(), baseUrlProblem).transform((text) => new URL(text).href.replace(/\/+$/, ""));
-
-function baseUrlProblem(text: string): string | undefined {
+export const BaseUrl = checked(z.string(), (text) => {
   const problem = addressProblem(text, "https://api.deepgram.com");
   if (problem !== undefined) return problem;
   const { protocol, hostname, host, pathname } = new URL(text);
@@ -150,7 +142,7 @@ function baseUrlProblem(text: string): string | undefined {
     return `expected an https address, since a key is sent there (http is for this machine only); got "http://${host}": write "https://${host}"`;
   }
   return /\/v1\/?$/.test(pathname) ? 'expected the address without "/v1": it is added to it' : undefined;
-}
+}).transform((text) => new URL(text).href.replace(/\/+$/, ""));
 
 /** The output has a slash at its end. */
 export const PublicUrl = checked(z.string(), (text) => addressProblem(text, "https://usage.example.com")).transform(
@@ -171,21 +163,21 @@ export function isLoopback(hostname: string): boolean {
 const DECIMAL = 'a decimal number of 0 or more, such as 0.0043 or "0.0043"';
 
 /** The output is exact text: a number with more digits than a double holds comes from the JSON as text. */
-export const Decimal = checked(z.union([z.number(DECIMAL), z.string(DECIMAL)], { error: DECIMAL }), (value) =>
-  decimalOf(value) === undefined ? `expected ${DECIMAL}; got ${describeValue(value)}` : undefined,
-).transform((value) => decimalOf(value) ?? "");
-
-function decimalOf(value: number | string): string | undefined {
-  const source = String(value);
-  if (!/^\d+(?:\.\d+)?(?:[eE][+-]?\d{1,2})?$/.test(source)) return undefined;
-  return decimalText(new ExactNumber(source));
-}
+export const Decimal = z
+  .union([z.number(DECIMAL), z.string(DECIMAL)], { error: DECIMAL })
+  .transform((value, { addIssue }) => {
+    const source = String(value);
+    const isDecimal = /^\d+(?:\.\d+)?(?:[eE][+-]?\d{1,2})?$/.test(source);
+    const decimal = isDecimal ? decimalText(new ExactNumber(source)) : undefined;
+    if (decimal === undefined) addIssue(`expected ${DECIMAL}; got ${describeValue(value)}`);
+    return decimal ?? "";
+  });
 
 const DAY = 'a day that exists, such as "2026-01-31"';
 
-export const Day = checked(z.string(DAY), (day) => {
-  return isDay(day) ? undefined : `expected ${DAY}; got ${describeValue(day)}`;
-});
+export const Day = checked(z.string(DAY), (day) =>
+  isDay(day) ? undefined : `expected ${DAY}; got ${describeValue(day)}`,
+);
 
 const CURRENCY = 'the code of a currency, such as "USD" or "EUR"';
 

@@ -1,5 +1,5 @@
-// Reads JSON with comments and trailing commas, and finds the line of each value. JSON.parse takes neither, does not report repeated names,
-// and quotes the file in its errors, with the keys in it. Pure.
+// Reads JSON with comments and trailing commas, and finds the line of each value. JSON.parse reports no repeated names, and its errors
+// quote the file, which may hold a key. Pure.
 
 import { findNodeAtLocation, type Node, type ParseError, parseTree, printParseErrorCode } from "jsonc-parser";
 import { decimalText, ExactNumber } from "../decimal.ts";
@@ -7,36 +7,25 @@ import { AppError } from "../errors.ts";
 
 export type Path = readonly (string | number)[];
 
-/** What is wrong at a place of the file. */
 export type ConfigIssue = { readonly path: Path; readonly message: string };
 
 export type Report = (path: Path, message: string) => void;
 
-export type JsonDocument = {
-  /** A number that a double can't hold exactly is given as text: fields for exact numbers take both. */
-  readonly value: unknown;
-  /** Names that occur twice in one object: JSON.parse would silently take the last. */
-  readonly duplicates: readonly ConfigIssue[];
-  /** The offset of the path, or of the nearest object or list around it if the path is not in the file. */
-  readonly offsetOf: (path: Path) => number;
-  /** Counted from 1. */
-  readonly lineOf: (offset: number) => number;
-};
+export type JsonDocument = ReturnType<typeof parseJson>;
 
 /** Throws one AppError with line and column where the text is not JSON. */
-export function parseJson(text: string, source: string): JsonDocument {
+export function parseJson(text: string, source: string) {
   const body = text.replace(/^\uFEFF/, "");
   if (body.trim() === "") throw new AppError("config", `${source} is empty: expected an object { … }`);
   const errors: ParseError[] = [];
   const root = parseTree(body, errors, { allowTrailingComma: true });
-  const [error] = errors;
-  if (error || !root) throw syntaxError(body, source, error);
-
+  if (errors[0] || !root) throw syntaxError(body, source, errors[0]);
   const lineOf = (offset: number) => body.slice(0, offset).split("\n").length;
   const duplicates: ConfigIssue[] = [];
   const contentOf = (node: Node, path: Path): unknown => {
     if (node.type === "array") return node.children?.map((child, index) => contentOf(child, [...path, index])) ?? [];
     if (node.type === "number") {
+      // Fields for exact numbers take text, too.
       const digits = body.slice(node.offset, node.offset + node.length);
       return decimalText(new ExactNumber(digits)) === decimalText(node.value) ? node.value : digits;
     }
@@ -53,6 +42,7 @@ export function parseJson(text: string, source: string): JsonDocument {
     }
     return Object.fromEntries(fields);
   };
+  /** If the path is not in the file, the offset of the nearest object or list around it. */
   const offsetOf = (path: Path): number =>
     findNodeAtLocation(root, [...path])?.offset ?? (path.length === 0 ? 0 : offsetOf(path.slice(0, -1)));
   return { value: contentOf(root, []), duplicates, offsetOf, lineOf };
@@ -63,8 +53,8 @@ function syntaxError(text: string, source: string, error: ParseError | undefined
   const offset = error?.offset ?? text.length;
   const before = text.slice(0, offset).split("\n");
   const [line, column] = [before.length, (before.at(-1) ?? "").length + 1];
-  const codePoint = text.codePointAt(offset);
-  const found = codePoint === undefined ? "the end of the file" : JSON.stringify(String.fromCodePoint(codePoint));
+  const [character] = text.slice(offset);
+  const found = character === undefined ? "the end of the file" : JSON.stringify(character);
   // The code is a name such as "CommaExpected".
   const code = error ? printParseErrorCode(error.error) : "ValueExpected";
   const problem = code.replaceAll(/\B[A-Z]/g, " $&").toLowerCase();

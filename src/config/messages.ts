@@ -1,14 +1,11 @@
-// Messages about the configuration: path, line, what was expected, what was found, and what a misspelt word was meant to be. A value is shown
-// only where it can't be a secret. Pure.
+// Messages about the configuration: path, line, what was expected, what was found, and what a misspelt word was meant to be. No message
+// shows a value that may be a secret. Pure.
 
 import leven from "leven";
 import type { z } from "zod";
 import { AppError, systemCode } from "../errors.ts";
 import { firstNames } from "../text.ts";
 import type { ConfigIssue, JsonDocument, Path } from "./json.ts";
-
-const SHOWN_LENGTH_MAX = 60;
-const FIELD_NAMES_SHOWN_MAX = 5;
 
 /** A long run of letters and digits, mixed, as keys have and names given by people do not. */
 const KEY_LIKE = /(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{20,}/;
@@ -20,28 +17,28 @@ export function isKeyLike(text: string): boolean {
 
 /** `exports[0].groupings[2]` */
 export function formatPath(path: Path): string {
-  return path.map(formatSegment).join("").replace(/^\./, "") || "the top level";
-}
-
-function formatSegment(segment: string | number): string {
-  if (typeof segment === "number") return `[${segment}]`;
-  return /^[$\w]+$/.test(segment) && !isKeyLike(segment) ? `.${segment}` : `[${describeValue(segment)}]`;
+  const segments = path.map((segment) => {
+    const isPlain = typeof segment === "string" && /^[$\w]+$/.test(segment) && !isKeyLike(segment);
+    return isPlain ? `.${segment}` : `[${describeValue(segment)}]`;
+  });
+  return segments.join("").replace(/^\./, "") || "the top level";
 }
 
 /** Where the file refers to a secret, the value may be the secret itself, and is not shown. */
 export function describeReceived(path: Path, value: unknown): string {
-  return isSecretPath(path) ? `${kindOf(value)}, not shown here` : describeValue(value);
-}
-
-function isSecretPath(path: Path): boolean {
   const [top, field] = path;
-  return isKeyPath(path) || (top === "notify" && field !== "report") || (top === "monitor" && field === "access");
+  const isSecret =
+    isKeyPath(path) || (top === "notify" && field !== "report") || (top === "monitor" && field === "access");
+  return isSecret ? `${kindOf(value)}, not shown here` : describeValue(value);
 }
 
 function isKeyPath([list, , field]: Path): boolean {
   if (list === "projects") return field === "key" || field === "projectKey";
   return list === "rotations" && field === "createWith";
 }
+
+const SHOWN_LENGTH_MAX = 60;
+const FIELD_NAMES_SHOWN_MAX = 5;
 
 /** The value, shortened. Text that looks like a key is not shown. */
 export function describeValue(value: unknown): string {
@@ -83,7 +80,7 @@ export function configError(source: string, issues: readonly ConfigIssue[], docu
 
 type ZodIssue = z.core.$ZodIssue;
 
-/** The text after the word "expected" in a message, for the checks of the schema that have no text of their own. */
+/** The text after the word "expected", for the checks of the schema without a text of their own. */
 export function defaultExpectation(issue: z.core.$ZodRawIssue): string {
   if (issue.code === "invalid_value") return oneOf(issue.values.map(String));
   if (issue.code === "too_small") return "at least one entry";
@@ -98,7 +95,6 @@ const KIND_NAMES: Readonly<Record<string, string>> = {
   string: "a string",
 };
 
-/** The message of an issue must say what is expected: see fields.ts. */
 export function toConfigIssues(issues: readonly ZodIssue[], base: Path = []): ConfigIssue[] {
   return issues.flatMap((issue): ConfigIssue[] => {
     const path = [...base, ...(issue.path as Path)];
@@ -111,7 +107,7 @@ export function toConfigIssues(issues: readonly ZodIssue[], base: Path = []): Co
   });
 }
 
-/** Returns the issues of the alternative that fits best. If none fits better than all others, returns one issue that names every alternative. */
+/** The issues of the alternative that fits best. If none fits better than all others, one issue that names every alternative. */
 function unionIssues(issue: z.core.$ZodIssueInvalidUnion, path: Path): ConfigIssue[] {
   const { input, errors } = issue;
   const ranked = errors.map((inner) => ({ inner, misfit: misfit(inner, input) })).sort((a, b) => a.misfit - b.misfit);
@@ -129,10 +125,7 @@ function unionIssues(issue: z.core.$ZodIssueInvalidUnion, path: Path): ConfigIss
 
 const FOREIGN = 1_000;
 
-/**
- * How badly an alternative fits: its number of issues, plus FOREIGN if it was hardly meant. It was hardly meant if it has another type, if it
- * does not know a field that was given, or if its fixed value, such as "discover": true, was not given.
- */
+/** How badly an alternative fits. FOREIGN is added if the type differs, a field is unknown, or a fixed value ("discover": true) is missing. */
 function misfit(issues: readonly ZodIssue[], input: unknown): number {
   const isForeign = (issue: ZodIssue) => {
     const isValue = issue.code === "invalid_value";
@@ -154,9 +147,9 @@ function unknownFieldMessage(path: Path, known: readonly string[]): string {
   const name = String(path.at(-1));
   const guess = didYouMean(name, known);
   if (guess !== "") return `unknown field${guess}`;
-  const fields = `unknown field; expected ${oneOf(known)}`;
-  if (!isKeyPath(path) && !/key|token|secret|password/i.test(name)) return fields;
-  return `${fields}; never write a key itself into this file: a project has "key": { "env": "NAME" }`;
+  const isKey = isKeyPath(path) || /key|token|secret|password/i.test(name);
+  const hint = isKey ? '; never write a key itself into this file: a project has "key": { "env": "NAME" }' : "";
+  return `unknown field; expected ${oneOf(known)}${hint}`;
 }
 
 /** `object` in fields.ts puts the known fields into the message of the issue, as JSON. */
@@ -176,7 +169,7 @@ export function quoteAll(names: readonly string[]): string {
   return firstNames(quoted, NAMES_SHOWN_MAX);
 }
 
-/** Throws `config` if a name that was given to the option is not known. `fault` says what is wrong with the quoted name. */
+/** Throws `config` if a name given to the option is not known. `fault` says what is wrong with the quoted name. */
 export function requireKnown(
   option: string,
   given: readonly string[] | undefined,
@@ -207,10 +200,7 @@ export function fileReadProblem(file: string, error: unknown): string {
 /** Shorter words are part of too many others. */
 const PART_LENGTH_MIN = 3;
 
-/**
- * `; did you mean "model"?` for the end of a message. It names the nearest candidate, or else the only related one: one that contains the
- * word ("timeoutSeconds" for "timeout") or begins it ("warn" for "warning"). An empty text if there is no such candidate.
- */
+/** Returns `; did you mean "model"?` with the nearest candidate, or else the only one that contains the word or begins it. */
 export function didYouMean(word: string, candidates: readonly string[]): string {
   const wanted = comparable(word);
   const known = candidates.map((candidate) => ({ candidate, name: comparable(candidate) }));
