@@ -1,12 +1,13 @@
 // Limits the calls of this process to the service: how many are in flight, how many start in a second, and the pauses that the service asks
 // for. The process has some of the slots of `maxConcurrent`, and with them the same part of `requestsPerSecond`.
 
+import { addAbortListener } from "node:events";
 import type { Sleep } from "../async.ts";
 import { AppError } from "../errors.ts";
 
 /** The caps of all processes together. */
 export type RateCaps = { readonly requestsPerSecond: number; readonly maxConcurrent: number };
-/** What a call needs a permit for. `key` is the name of its key. If a pause is longer than `waitMsMax`, the call fails. */
+/** `key` is the name of the call's key. */
 type PermitRequest = { readonly key: string; readonly project: string; readonly waitMsMax: number };
 /** The right to make one call, until it is released. While the permit is not valid nothing may be sent: another process may have its slot. */
 type Permit = { readonly isValid: () => boolean; readonly release: () => void };
@@ -98,7 +99,10 @@ export class Limiter {
       const startMs = await this.#waitForSlot(project, signal);
       const { generation } = this.#share;
       const isValid = () => generation === this.#share.generation && this.slots > 0 && this.pausedMs(key) === 0;
-      const release = () => this.#release(project);
+      const release = () => {
+        this.#inFlight.splice(this.#inFlight.indexOf(project), 1);
+        this.#serve();
+      };
       try {
         // No timer is set for less than a millisecond.
         const waitMs = startMs - this.#now();
@@ -114,14 +118,13 @@ export class Limiter {
 
   async #waitForSlot(project: string, signal: AbortSignal): Promise<number> {
     const waiter = { project, ...Promise.withResolvers<number>() };
-    const stop = () => {
+    this.#waiting.add(waiter);
+    using _ = addAbortListener(signal, () => {
       waiter.reject(signal.reason);
       this.#waiting.delete(waiter);
-    };
-    this.#waiting.add(waiter);
-    signal.addEventListener("abort", stop, { once: true });
+    });
     this.#serve();
-    return await waiter.promise.finally(() => signal.removeEventListener("abort", stop));
+    return await waiter.promise;
   }
 
   #serve(): void {
@@ -138,14 +141,8 @@ export class Limiter {
     }
   }
 
-  #release(project: string): void {
-    this.#inFlight.splice(this.#inFlight.indexOf(project), 1);
-    this.#serve();
-  }
-
   #intervalMs(): number {
-    const { maxConcurrent, requestsPerSecond } = this.caps;
-    return (1000 * maxConcurrent) / (requestsPerSecond * this.#share.slots);
+    return (1000 * this.caps.maxConcurrent) / (this.caps.requestsPerSecond * this.#share.slots);
   }
 }
 
@@ -156,7 +153,6 @@ function nextWaiter(waiting: ReadonlySet<Waiter>, inFlight: readonly string[]): 
   for (const waiter of waiting) {
     const calls = inFlight.filter((project) => project === waiter.project).length;
     if (calls < fewest) [next, fewest] = [waiter, calls];
-    if (calls === 0) break;
   }
   return next;
 }

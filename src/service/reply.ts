@@ -21,14 +21,12 @@ export function isHtml(headers: ResponseHeaders): boolean {
   return /\bhtml\b/i.test(String(headers["content-type"]));
 }
 
-const HTTP_DATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/;
-
-/** Date.parse alone accepts "1" as a date. */
 export function httpDateMs(date: ResponseHeaders[string]): number | undefined {
-  return HTTP_DATE.test(String(date)) ? Date.parse(String(date)) : undefined;
+  const text = String(date);
+  // Date.parse alone accepts "1" as a date.
+  return /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/.test(text) ? Date.parse(text) : undefined;
 }
 
-/** Replaces secrets. */
 export type Redact = (text: string) => string;
 
 /** Replaces the key of a call, which the service may repeat in any encoding, and everything that `scrub` replaces. */
@@ -60,8 +58,8 @@ const ERROR_TEXT_LENGTH_MAX = 300;
 /** `scope` is the missing scope if the text quotes one, such as `Check that your account has the 'keys:write' scope`. */
 export function readErrorBody({ headers, body }: Reply, redact: Redact) {
   const read = textOfBody(headers, body);
-  const textIfRedacted = "(its words are not shown, as they may hold a new key)";
-  const text = sanitizeLine(read.text, redact, ERROR_TEXT_LENGTH_MAX) || textIfRedacted;
+  const shown = sanitizeLine(read.text, redact, ERROR_TEXT_LENGTH_MAX);
+  const text = shown || "(its words are not shown, as they may hold a new key)";
   const requestId = sanitizeLine(String(headers["dg-request-id"] ?? read.requestId ?? ""), redact) || undefined;
   return { text, requestId, scope: /'([\w-]+(?::[\w-]+)+)'/.exec(text)?.[1] };
 }
@@ -78,9 +76,8 @@ function textOfBody(headers: ResponseHeaders, body: Reply["body"]): { text: stri
   const fields = membersOf(text);
   const textIn = (...names: readonly string[]) =>
     names.map((name) => fields[name]).find((value): value is string => typeof value === "string" && value !== "");
-  const code = textIn("err_code", "error_code", "category");
   const sentence = [textIn("message", "err_msg", "error"), textIn("details")].filter(Boolean).join(" ");
-  const message = [code, sentence].filter(Boolean).join(": ");
+  const message = [textIn("err_code", "error_code", "category"), sentence].filter(Boolean).join(": ");
   // JSON of another shape is not quoted: it may hold a secret.
   return { text: message || "(a body without a message)", requestId: textIn("request_id") };
 }

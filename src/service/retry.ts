@@ -55,12 +55,12 @@ export class Caller {
       if (delayMs === undefined) {
         // With any other code the service answered, so it is up.
         this.#unanswered = code === "unavailable" ? this.#unanswered + 1 : 0;
-        this.#rememberRefusal(call, key, error);
+        if (code === "unauthorized") this.#refusals.push({ key, call: callName(call), error });
         if (codes.length === 1) throw error;
         throw new AppError(code, `${message} (${codes.length} attempts)`, { details, cause });
       }
-      const attempts = { attempt: codes.length, attempts: attemptsMax, delayMs };
-      log.warn({ ...attempts, code, reason: message }, "service call failed, trying again");
+      const facts = { attempt: codes.length, attempts: attemptsMax, delayMs, code, reason: message };
+      log.warn(facts, "service call failed, trying again");
       await sleep(delayMs, signal);
     }
   }
@@ -93,48 +93,33 @@ export class Caller {
   async #sendAndReport({ operation }: ServiceCall, signal: AbortSignal, send: () => ReturnType<Send>) {
     const { now, onAttempt } = this.#deps;
     const startedMs = now();
-    let result: AttemptReport["result"] | undefined;
+    const report = (result: AttemptReport["result"]) =>
+      onAttempt?.({ operation, result, seconds: (now() - startedMs) / 1000 });
     try {
       const outcome = await send();
-      if (outcome) result = "error" in outcome ? outcome.error.code : "ok";
+      if (outcome) report("error" in outcome ? outcome.error.code : "ok");
       return outcome;
     } catch (error) {
-      result = signal.aborted ? "stopped" : errorCode(error);
+      report(signal.aborted ? "stopped" : errorCode(error));
       throw error;
-    } finally {
-      if (result) onAttempt?.({ operation, result, seconds: (now() - startedMs) / 1000 });
     }
   }
-
-  // Refusals are remembered, so that a refused key is not sent again with every call of a run. If the service refused the key itself, the key is
-  // not used for any call. Another refusal concerns one call only, because the key may be allowed others.
 
   forgetRefusals(key?: Secret): void {
     this.#refusals = this.#refusals.filter((refusal) => key !== undefined && !refusal.key.equals(key));
   }
 
-  #refusalOf(call: ServiceCall, key: Secret): AppError | undefined {
-    const refusals = this.#refusals.filter((refusal) => refusal.key.equals(key));
-    return refusals.find((refusal) => refusal.call === callName(call) || isKeyRejected(refusal.error))?.error;
-  }
-
+  /** A key that the service rejected is used for no call. Any other refusal concerns one call, as the key may be allowed others. */
   #requireNotRefused(call: ServiceCall, key: Secret): void {
-    const error = this.#refusalOf(call, key);
-    if (!error) return;
-    const { code, message, details } = error;
+    const ofKey = this.#refusals.filter((refusal) => refusal.key.equals(key));
+    const found = ofKey.find((refusal) => refusal.call === callName(call) || isKeyRejected(refusal.error));
+    if (!found) return;
+    const { code, message, details } = found.error;
     throw new AppError(code, `not called again after a refusal: ${message}`, { details });
-  }
-
-  #rememberRefusal(call: ServiceCall, key: Secret, error: AppError): void {
-    if (error.code !== "unauthorized" || this.#refusalOf(call, key)) return;
-    this.#refusals.push({ key, call: callName(call), error });
   }
 }
 
-/**
- * Milliseconds to wait before the next attempt, or undefined to give up. `failures` are the codes of the failed attempts, the newest last.
- * `random` is in [0, 1): callers that failed together do not try again together.
- */
+/** Undefined: give up. `failures` ends with the newest. `random` is in [0, 1), so that callers that failed together do not retry together. */
 export function retryDelayMs(
   failures: readonly ErrorCode[],
   attemptsMax: number,

@@ -29,7 +29,6 @@ export type ServiceDeps = {
   readonly proxy?: HttpProxy | undefined;
   /** Called once for each attempt, when it is over. */
   readonly onAttempt?: ((report: AttemptReport) => void) | undefined;
-  /** Shared by all calls of the process. */
   readonly rate: Rate;
   /** If the service asks for a longer wait than this, calls fail at once. */
   readonly waitMsMax?: number;
@@ -40,10 +39,7 @@ export type ServiceDeps = {
 };
 
 export type ServiceCall = Pick<AttemptReport, "operation"> & {
-  /**
-   * A POST makes a key, which can't be undone. It has one attempt, and once it is sent, an abort does not interrupt it, as its answer would be
-   * lost. No part of the answer is quoted: the scrubber does not know the secret in it yet.
-   */
+  /** A POST makes a key. It has one attempt, and once it is sent, an abort does not interrupt it, as the key in its answer would be lost. */
   readonly method: "GET" | "POST" | "DELETE";
   /** The parts of the path; letters, digits, `_` and `-` only, so that no identifier can lead elsewhere. */
   readonly path: readonly string[];
@@ -55,21 +51,15 @@ export type ServiceCall = Pick<AttemptReport, "operation"> & {
   readonly scopes?: readonly string[] | undefined;
 };
 
-export type ServiceAnswer = {
-  readonly status: number;
-  /** The parsed body; undefined for a 204 to a DELETE. */
-  readonly value: unknown;
-};
+/** `value` is the parsed body; undefined for a 204 to a DELETE. */
+export type ServiceAnswer = { readonly status: number; readonly value: unknown };
 
 export type Service = Pick<ServiceSettings, "baseUrl" | "dialect"> & {
   /** Throws an AppError for anything but a 2xx, with `sent: "no"` if certainly nothing was sent. Throws the reason of an aborted signal as it is. */
   readonly call: (call: ServiceCall, key: Secret, signal: AbortSignal) => Promise<ServiceAnswer>;
   /** Forgets the refusals of one key, or of all, so that it is sent again: it may have got the scope, or more servers may know a new key. */
   readonly forgetRefusals: (key?: Secret) => void;
-  /**
-   * The Date of the newest answer plus the time since then; undefined before the first. Never ahead of the service's clock, but behind it
-   * after this machine slept.
-   */
+  /** The Date of the newest answer plus the time since then. Never ahead of the service's clock, but behind it after this machine slept. */
   readonly serviceTime: () => Date | undefined;
   /** Ends calls in flight with an error. */
   readonly [Symbol.asyncDispose]: () => Promise<void>;
