@@ -106,7 +106,7 @@ async function fetchList(app: App, service: Service, reference: Discovery["key"]
   const key = await openStaticKeys(app).read(reference);
   try {
     const list = await fetchProjects(service, key.named(keyName(reference)), app.signal);
-    if (!list.mayGoOn) return list;
+    if (!list.isFullPage) return list;
     // The projects on the next page would count as gone.
     const problem = `the list of projects fills a page of ${list.listed.length}, and further pages are not read`;
     throw new AppError("bad_answer", `${problem}: write the projects into "projects" one by one`);

@@ -19,7 +19,7 @@ import type { Secret } from "../secret.ts";
 import { hasStatus } from "../service/answer.ts";
 import { fetchBreakdown } from "../service/breakdown.ts";
 import { listKeys } from "../service/keys.ts";
-import { fetchBalances, fetchBilledFields } from "../service/projects.ts";
+import { fetchBalances, fieldsReader } from "../service/projects.ts";
 import type { Service } from "../service/service.ts";
 import { badAnswer, emptySlice, type NormalisedSlice, rowCount } from "../usage/answer-rows.ts";
 import type { DueSlice } from "../usage/backfill.ts";
@@ -300,7 +300,7 @@ export async function readKeysAndBalances(context: ExportContext, project: Proje
   const readKeys = read("list of keys", listKeys, (listed) => storeListedKeys(db, project.id, listed ?? []));
   if (source !== "billing") return readKeys;
   const readBalances = read("balances", fetchBalances, (balances) => storeBalances(db, project, balances));
-  const readNames = read("names of line items", fetchBilledFields, (fields) =>
+  const readNames = read("names of line items", fieldsReader("billing"), (fields) =>
     storeLineItems(db, fields?.labels ?? []),
   );
   await Promise.all([readKeys, readBalances, readNames]);

@@ -7,7 +7,7 @@ import { didYouMean } from "../config/messages.ts";
 import type { StoredDays } from "../db/usage/due-slices.ts";
 import { AppError } from "../errors.ts";
 import { fetchBreakdown } from "../service/breakdown.ts";
-import { fetchBilledFields, fetchFields, type ListedFields } from "../service/projects.ts";
+import { fieldsReader, type ListedFields } from "../service/projects.ts";
 import { badAnswer, type NormalisedSlice } from "../usage/answer-rows.ts";
 import { type Day, dayOf, type Window } from "../usage/days.ts";
 import {
@@ -107,8 +107,7 @@ export class FilterCheck {
 
   #fieldsOf(project: Project, source: Source): Promise<ListedFields | undefined> {
     const { app, service, keys } = this.#deps;
-    const fetch = source === "usage" ? fetchFields : fetchBilledFields;
-    const ask = () => keys.use(project, (key) => fetch(service, project.id, key, app.signal));
+    const ask = () => keys.use(project, (key) => fieldsReader(source)(service, project.id, key, app.signal));
     return this.#fields(JSON.stringify([source, project.id]), ask);
   }
 

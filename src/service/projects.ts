@@ -18,10 +18,14 @@ const NAME_LENGTH_MAX = 100;
 /** No command waits longer for a list. This includes the waits for the rate and for pauses. */
 const LIST_SECONDS_MAX = 60;
 
-/** `limit` is the size of a page, if the service answers in pages. */
+/** `limit` is the size of a page, if the service answers in pages. After a full page the service may have more projects. */
 const ProjectsAnswer = z.object({ projects: z.array(z.unknown()), limit: z.number().nullish() });
 
-const Entry = z.object({ project_id: Id, name: z.string().nullish() });
+const Entry = z
+  .object({ project_id: Id, name: z.string().nullish() })
+  .transform(({ project_id: id, name }): Project => {
+    return { id, name: truncate(toPrintableLine(name ?? ""), NAME_LENGTH_MAX) || id };
+  });
 
 export type ProjectList = ReturnType<typeof readList>;
 
@@ -39,45 +43,40 @@ export async function fetchProjects(service: Service, key: Secret, signal: Abort
 
 function readList({ projects, limit }: z.output<typeof ProjectsAnswer>) {
   const listed = new Map<string, Project>();
-  /** Why entries are left out. */
   const leftOut: string[] = [];
   for (const [i, entry] of projects.entries()) {
     const { data, error } = Entry.safeParse(entry);
-    if (data) {
-      const name = truncate(toPrintableLine(data.name ?? ""), NAME_LENGTH_MAX);
-      listed.set(data.project_id, { id: data.project_id, name: name || data.project_id });
-    } else {
-      const [issue] = error.issues;
-      leftOut.push(`entry ${i + 1}: ${[issue?.path.join("."), issue?.message].filter(Boolean).join(" ")}`);
-    }
+    const [issue] = error?.issues ?? [];
+    if (data) listed.set(data.id, data);
+    else leftOut.push(`entry ${i + 1}: ${[issue?.path.join("."), issue?.message].filter(Boolean).join(" ")}`);
   }
-  /** Whether the answer fills a page, so that the service may have more projects. */
-  const mayGoOn = projects.length > 0 && projects.length >= (limit ?? Number.POSITIVE_INFINITY);
-  return { listed: [...listed.values()], leftOut, mayGoOn };
+  const isFullPage = projects.length > 0 && projects.length >= (limit ?? Number.POSITIVE_INFINITY);
+  return { listed: [...listed.values()], leftOut, isFullPage };
 }
 
 // GET /v1/projects/{id}/usage/fields or …/billing/fields. The answer lists only what was used in its period, so the service may know names
 // that it does not list.
 
-const OptionalText = z.string().optional().catch(undefined);
-/** Undefined if the service does not list them. Unreadable entries are dropped. */
-const Names = z.array(OptionalText).nullish().catch(undefined).transform(readable);
-const Model = z.object({ name: z.string(), model_id: OptionalText }).optional().catch(undefined);
+/** The readable entries; undefined if the service does not list them. */
+function listOf<T>(entry: z.ZodType<T>) {
+  const entries = z.array(entry.optional().catch(undefined)).optional().catch(undefined);
+  return entries.transform((all) => all && present(all));
+}
 
 /** In `features`, an unreadable entry makes the whole answer unreadable. */
 const FieldsAnswer = z
   .object({
-    features: z.array(z.string()).nullish().transform(readable),
-    models: z.array(Model).nullish().catch(undefined).transform(readable),
-    tags: Names,
-    accessors: Names,
-    deployments: Names,
-    line_items: z.record(z.string(), z.unknown()).optional().catch(undefined),
+    features: z.array(z.string()).nullish(),
+    models: listOf(z.object({ name: z.string(), model_id: z.string().optional().catch(undefined) })),
+    tags: listOf(z.string()),
+    accessors: listOf(z.string()),
+    deployments: listOf(z.string()),
+    line_items: z.record(z.string(), z.string().catch("")).optional().catch(undefined),
   })
   .transform(({ features, models, tags, accessors, deployments, line_items: lineItems }) => ({
     /** By the kind of a filter's condition. */
     names: {
-      feature: features,
+      feature: features ?? undefined,
       model: models?.flatMap(({ name, model_id: id = name }) => [name, id]),
       // The service's own example lists the tag "dev" as "tag=dev".
       tags: tags?.flatMap((tag) => [tag, tag.replace(/^tag=/, "")]),
@@ -88,24 +87,13 @@ const FieldsAnswer = z
     /** In dialect "2026" the service filters by the id of a model, not by its name. */
     models: models ?? [],
     /** The name of each line item for people. */
-    labels: Object.entries(lineItems ?? {}).filter((entry): entry is [string, string] => {
-      return typeof entry[1] === "string" && entry[1] !== "";
-    }),
+    labels: Object.entries(lineItems ?? {}).filter(([, label]) => label !== ""),
   }));
-
-function readable<T>(entries: readonly (T | undefined)[] | null | undefined): readonly T[] | undefined {
-  return entries ? present(entries) : undefined;
-}
 
 export type ListedFields = Readonly<z.output<typeof FieldsAnswer>>;
 
-/** What usage can be filtered by; undefined if the service has no such list. */
-export const fetchFields = fieldsReader("usage");
-/** What amounts can be filtered by; undefined if the service has no such list. */
-export const fetchBilledFields = fieldsReader("billing");
-
-/** The call has no dates, because then the answer covers the longest period. */
-function fieldsReader(source: Source) {
+/** Reads what can be filtered by; undefined if the service does not say. The call has no dates, as then the answer covers the longest period. */
+export function fieldsReader(source: Source) {
   return async (service: Service, projectId: string, key: Secret, signal: AbortSignal) => {
     const path = ["v1", "projects", projectId, source, "fields"];
     const call = { operation: "fields", method: "GET", path, scopes: BREAKDOWN_SCOPES[source] } as const;
@@ -116,12 +104,10 @@ function fieldsReader(source: Source) {
 
 // GET /v1/projects/{id}/balances
 
-const Amount = z.union([z.number(), z.instanceof(ExactNumber)]).transform((value, context) => {
-  const text = decimalText(value);
-  if (text !== undefined) return text;
-  context.addIssue("not a number that can be kept with all its digits");
-  return z.NEVER;
-});
+const Amount = z
+  .union([z.number(), z.instanceof(ExactNumber)])
+  .transform(decimalText)
+  .pipe(z.string("not a number that can be kept with all its digits"));
 
 const Balance = z
   .object({

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { sleep } from "../../src/async.ts";
-import { fetchBalances, fetchFields, fetchProjects } from "../../src/service/projects.ts";
+import { fetchBalances, fetchProjects, fieldsReader } from "../../src/service/projects.ts";
 import { answering, answeringJson, type Script } from "../support/scripted-server.ts";
 import { KEY, limit, serve } from "./open-test-service.ts";
 
@@ -31,7 +31,7 @@ test.each([
   ["no id", { name: "b" }, "entry 2: project_id Invalid input: expected string, received undefined"],
   ["no members", null, "entry 2: Invalid input: expected object, received null"],
 ])("an entry with %s is left out, and the others are listed", async (_name, entry, reason) => {
-  const kept = { listed: [{ id: "a" }, { id: "c" }], leftOut: [reason], mayGoOn: false };
+  const kept = { listed: [{ id: "a" }, { id: "c" }], leftOut: [reason], isFullPage: false };
   expect(await listAt({ project_id: "a" }, entry, { project_id: "c" })).toMatchObject(kept);
 });
 
@@ -47,6 +47,8 @@ test.each<[string, Script]>([
 
 // Fields
 
+const readFields = fieldsReader("usage");
+
 const NOVA = { name: "nova-3", language: "en", version: "1", model_id: "6f0c" };
 
 test.each<[string, unknown, unknown]>([
@@ -58,13 +60,13 @@ test.each<[string, unknown, unknown]>([
   ["values that are not lists", { models: "nova", tags: {} }, {}],
 ])("fields with %s are read, and the request has no dates", async (_name, body, names) => {
   const { server, service } = await serve(answeringJson(200, body));
-  expect((await fetchFields(service, "p1", KEY, limit()))?.names).toEqual(names);
+  expect((await readFields(service, "p1", KEY, limit()))?.names).toEqual(names);
   expect(server.requests[0]?.target).toBe("/v1/projects/p1/usage/fields");
 });
 
-test("fetchFields returns undefined if the service has no list of fields", async () => {
+test("the reading of fields returns undefined if the service has no list of fields", async () => {
   const { service } = await serve(answeringJson(404));
-  expect(await fetchFields(service, "p1", KEY, limit())).toBeUndefined();
+  expect(await readFields(service, "p1", KEY, limit())).toBeUndefined();
 });
 
 test.each([[[]], ["text"], [null], [{ features: "diarize" }], [{ features: [1] }]])(
@@ -72,7 +74,7 @@ test.each([[[]], ["text"], [null], [{ features: "diarize" }], [{ features: [1] }
   async (body) => {
     const { service } = await serve(answeringJson(200, body));
     const message = expect.stringContaining("usage fields: the answer has another shape");
-    await expect(fetchFields(service, "p1", KEY, limit())).rejects.toMatchObject({ code: "bad_answer", message });
+    await expect(readFields(service, "p1", KEY, limit())).rejects.toMatchObject({ code: "bad_answer", message });
   },
 );
 
