@@ -8,22 +8,18 @@ import { BUDGET_PERIODS, BUDGET_SCOPES, type BudgetScope } from "../usage/money.
 import type { ExportJob } from "../usage/plan.ts";
 import { filterKey, type Project } from "../usage/series.ts";
 import { Currency, Day, Decimal, Name, object, text } from "./fields.ts";
-import type { Path, Report } from "./json.ts";
+import type { Report } from "./json.ts";
 import { quoteAll } from "./messages.ts";
 
-const MODEL = 'a model, the beginning of models such as "nova-*", or "*" for any usage';
-
-/** The dimensions that a price may be narrowed to. A request has one value of each, so prices with different values never price the same request. */
+/** What a price may be narrowed to. A request has one value of each, so prices with different values never price the same request. */
 const PRICE_DIMENSIONS = ["endpoint", "method", "deployment"] as const satisfies readonly Dimension[];
 
-/** How many of each unit make an hour. */
+/** How many of each unit of time make an hour, as text. */
 const HOUR_PARTS: Readonly<Record<string, string>> = { hour: "1", minute: "60", second: "3600" };
 const PRICED_TIMES = Object.keys(HOUR_PARTS);
 
-const POWERS_OF_TEN = Array.from({ length: 13 }, (_, n) => 10 ** n);
-
 const Per = z
-  .union([z.enum(PRICED_TIMES), z.literal(POWERS_OF_TEN)], {
+  .union([z.enum(PRICED_TIMES), z.literal(Array.from({ length: 13 }, (_, n) => 10 ** n))], {
     error: `1, 10, 100 and so on, or one of ${quoteAll(PRICED_TIMES)}`,
   })
   .transform(String);
@@ -37,7 +33,7 @@ export const PriceOfFile = object({
   metric: z.enum(METRICS).describe(`The metric that is paid for: ${METRICS.join(", ")}.`),
   model: text(256)
     // A set of models written as a list would be priced twice: by that text and by each beginning that all of them have.
-    .regex(/^(?!\[)[^*]*\*?$/, MODEL)
+    .regex(/^(?!\[)[^*]*\*?$/, 'a model, the beginning of models such as "nova-*", or "*" for any usage')
     .describe('A name, a beginning such as "nova-*", or "*" for any usage.'),
   endpoint: text(256).exactOptional().describe("Only usage of this endpoint."),
   method: text(256).exactOptional().describe("Only usage by this processing method."),
@@ -50,12 +46,11 @@ export const PriceOfFile = object({
   tiers: z.array(Tier).prefault([]).describe("Other prices for what a calendar month has above a quantity."),
 });
 
-/** Decimal numbers are exact text. */
 export type Price = Readonly<z.output<typeof PriceOfFile>>;
 
 export function checkPrice({ metric, per, price, from, until, tiers }: Price, report: Report): void {
-  const bounds = tiers.map(({ above }, i) => ({ amount: above, path: ["tiers", i, "above"] }));
-  reportNotRising(bounds, "tier", report);
+  const bounds = tiers.map(({ above }) => above);
+  reportNotRising(bounds, "tier", (i, problem) => report(["tiers", i, "above"], problem));
   if (PRICED_TIMES.includes(per) && !metric.endsWith("hours")) {
     report(["per"], `expected a power of ten, as ${metric} is not measured in time; got "${per}"`);
   }
@@ -65,23 +60,20 @@ export function checkPrice({ metric, per, price, from, until, tiers }: Price, re
   if (price === null && tiers.length > 0) report(["tiers"], 'expected no tiers where "price" is null');
 }
 
-function reportNotRising(amounts: readonly { amount: string; path: Path }[], what: string, report: Report): void {
-  for (const [i, { amount, path }] of amounts.entries()) {
-    const before = amounts[i - 1]?.amount ?? "0";
+function reportNotRising(amounts: readonly string[], what: string, report: (index: number, problem: string) => void) {
+  for (const [i, amount] of amounts.entries()) {
+    const before = amounts[i - 1] ?? "0";
     if (Number(amount) > Number(before)) continue;
-    report(path, `expected more than ${before}, each ${what} above the one before; got ${amount}`);
+    report(i, `expected more than ${before}, each ${what} above the one before; got ${amount}`);
   }
 }
 
-/** `per` is a time or a power of ten. The price of one unit is the written price times this factor, an exact text: no price is ever divided. */
+/** The price of one unit is the price for `per` times this factor. The factor is exact text, as a quotient of prices would not be exact. */
 export function unitFactor(per: string): string {
-  const factor = HOUR_PARTS[per];
-  if (factor !== undefined) return factor;
-  const zeros = per.length - 1;
-  return zeros === 0 ? "1" : `0.${"0".repeat(zeros - 1)}1`;
+  return HOUR_PARTS[per] ?? (1 / Number(per)).toFixed(per.length - 1);
 }
 
-/** A price is for rows of series with the grouping `model`. Returns the `filterKey` of those series. */
+/** Returns the `filterKey` of the series whose rows the price is for. Their grouping is `model`. */
 export function priceFilterKey(price: Price): string {
   const conditions = PRICE_DIMENSIONS.flatMap((one) => (price[one] === undefined ? [] : [[one, price[one]]]));
   return filterKey({ name: "", features: {}, dimensions: Object.fromEntries(conditions) });
@@ -101,32 +93,25 @@ export function withEnds(prices: readonly Price[]): Price[] {
   });
 }
 
-/** Finds each price that overlaps an earlier one of the list, in its usage and its days. Returns the indexes of both. */
+/** Returns the index of each price that shares usage and days with an earlier one, and the index of that one. */
 export function overlappingPrices(prices: readonly Price[]) {
   const ended = withEnds(prices);
   return ended.flatMap((price, index) => {
-    const overlaps = (other: Price) => coversSameUsage(price, other) && sharesDays(price, other);
-    const earlier = ended.slice(0, index).findIndex(overlaps);
+    const earlier = ended.slice(0, index).findIndex((other) => overlaps(price, other));
     return earlier === -1 ? [] : [{ index, earlier }];
   });
 }
 
-function coversSameUsage(a: Price, b: Price): boolean {
-  const isCompatible = PRICE_DIMENSIONS.every((dimension) => {
-    const [one, other] = [a[dimension], b[dimension]];
-    return one === undefined || other === undefined || one === other;
-  });
+function overlaps(a: Price, b: Price): boolean {
+  const sharesDays = (a.until === undefined || b.from <= a.until) && (b.until === undefined || a.from <= b.until);
+  const sharesRequests = PRICE_DIMENSIONS.every((one) => (a[one] ?? b[one]) === (b[one] ?? a[one]));
   const [one, other] = [beginningOf(a.model), beginningOf(b.model)];
-  return a.metric === b.metric && isCompatible && (one.startsWith(other) || other.startsWith(one));
+  return a.metric === b.metric && sharesDays && sharesRequests && (one.startsWith(other) || other.startsWith(one));
 }
 
 /** The end of a whole name is marked, so that the name is the beginning of no other name. */
 function beginningOf(model: string): string {
   return model.endsWith("*") ? model.slice(0, -1) : `${model}\0`;
-}
-
-function sharesDays(a: Price, b: Price): boolean {
-  return (a.until === undefined || b.from <= a.until) && (b.until === undefined || a.from <= b.until);
 }
 
 const SCOPED = BUDGET_SCOPES.filter((scope) => scope !== "all");
@@ -153,8 +138,7 @@ type WrittenBudget = z.output<typeof BudgetOfFile>;
 
 export function checkBudget(budget: WrittenBudget, report: Report): void {
   const { metric, currency, amount, thresholds, period, from } = budget;
-  const bounds = thresholds.map((threshold, i) => ({ amount: threshold, path: ["thresholds", i] }));
-  reportNotRising(bounds, "threshold", report);
+  reportNotRising(thresholds, "threshold", (i, problem) => report(["thresholds", i], problem));
   const [first, ...others] = SCOPED.filter((scope) => budget[scope] !== undefined);
   for (const scope of others) {
     report([scope], `expected one of ${SCOPED.join(", ")}; this budget has "${first}", too`);
@@ -169,25 +153,20 @@ export function checkBudget(budget: WrittenBudget, report: Report): void {
   }
 }
 
-/** A budget as the program uses it. Decimal numbers are exact text. */
-export type Budget = Readonly<Omit<WrittenBudget, (typeof SCOPED)[number]>> & {
-  readonly scope: BudgetScope;
-  /** Undefined for "all". */
-  readonly scopeValue: string | undefined;
-  readonly projects: readonly Project[];
-};
+export type Budget = Readonly<ReturnType<typeof resolveBudgets>[number]>;
 
+/** Names the projects of each budget, and what it is for: `scopeValue` is undefined if `scope` is "all". */
 export function resolveBudgets(
   written: readonly WrittenBudget[],
   { projects, exports }: { readonly projects: readonly Project[]; readonly exports: readonly ExportJob[] },
-): readonly Budget[] {
+) {
   const exported = new Set(exports.flatMap((job) => job.projects.map(({ id }) => id)));
-  return written.map(({ key, tag, model, ...rest }): Budget => {
+  return written.map(({ key, tag, model, ...budget }) => {
     const values = { all: undefined, key, tag, model };
-    const scope = SCOPED.find((one) => values[one] !== undefined) ?? "all";
+    const scope: BudgetScope = SCOPED.find((one) => values[one] !== undefined) ?? "all";
     const counted = projects
-      .filter(({ id, name }) => (rest.project === undefined ? exported.has(id) : name === rest.project))
+      .filter(({ id, name }) => (budget.project === undefined ? exported.has(id) : name === budget.project))
       .map(({ id, name }) => ({ id, name }));
-    return { ...rest, scope, scopeValue: values[scope], projects: counted };
+    return { ...budget, scope, scopeValue: values[scope], projects: counted };
   });
 }

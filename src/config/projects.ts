@@ -1,4 +1,4 @@
-// The schema of a project, of an entry that discovers projects, and of where their keys are found. Pure.
+// The schema of an entry of `projects`, and of where keys are found. Pure.
 
 import { hash } from "node:crypto";
 import { z } from "zod";
@@ -6,7 +6,7 @@ import type { Project } from "../usage/series.ts";
 import { checked, Name, neverInThisFile, object, referenceForms, text, VariableName, wholeNumber } from "./fields.ts";
 import { isKeyLike } from "./messages.ts";
 
-/** Stands for the id of a project in the path of a file or in an argument. */
+/** Stands for a project's id, in the path of a file or in an argument. */
 const ID = "{id}";
 
 /** Where a key is found, or where one is delivered. */
@@ -22,19 +22,14 @@ export function hasId(place: Place): boolean {
   return "command" in place && place.command.some((text) => text.includes(ID));
 }
 
-/** Puts the id of the project into the path or the arguments of a key or a delivery. */
 export function withId<P extends Place>(place: P, id: string): P {
   if ("first" in place) return { ...place, first: withId(place.first, id) };
-  if ("file" in place) return { ...place, file: putId(place.file, id) };
-  return "command" in place ? { ...place, command: place.command.map((text) => putId(text, id)) } : place;
-}
-
-export function putId(text: string, id: string): string {
-  return text.replaceAll(ID, id);
+  if ("file" in place) return { ...place, file: place.file.replaceAll(ID, id) };
+  return "command" in place ? { ...place, command: place.command.map((text) => text.replaceAll(ID, id)) } : place;
 }
 
 function placeholderProblem(text: string): string | undefined {
-  const unknown = (text.match(/\{[A-Za-z]+\}/g) ?? []).find((word) => word !== ID);
+  const unknown = text.match(/\{(?!id\})[A-Za-z]+\}/)?.[0];
   return unknown && `expected ${ID}, which stands for the project's id, and no other placeholder; got ${unknown}`;
 }
 
@@ -56,9 +51,7 @@ const Command = object({
   variables: z.array(VariableName).default([]).describe("The environment variables it gets, besides PATH and HOME."),
 });
 
-const StaticKey = z.union([Env, KeyFile, Command], {
-  error: `${FORMS} or ${COMMAND_FORM} ${neverInThisFile("key")}`,
-});
+const StaticKey = z.union([Env, KeyFile, Command], { error: `${FORMS} or ${COMMAND_FORM} ${neverInThisFile("key")}` });
 
 function commandProblem([program = "", ...args]: readonly string[]): string | undefined {
   if (program.includes(ID)) return "expected a program without {id}: it is for the arguments";
@@ -76,11 +69,11 @@ export const KeySource = z
   })
   .describe("Where this project's key is found; never the key itself.");
 
-const NO_PLACEHOLDER =
-  'expected no placeholder: this key lists the projects, before any is known; "projectKey" may have "{id}"';
-
 /** The key that lists projects. A rotation can't make it, as each of its keys belongs to one project. */
-const ListKey = StaticKey.refine((key) => !hasId(key), NO_PLACEHOLDER);
+const ListKey = StaticKey.refine(
+  (key) => !hasId(key),
+  'expected no placeholder: this key lists the projects, before any is known; "projectKey" may have "{id}"',
+);
 
 /** The project id in the packaged example: the service would answer it with 404 or with the usage of somebody else. */
 const PLACEHOLDER_ID = "PROJECT_ID";
@@ -121,7 +114,7 @@ export type KeyReference = z.output<typeof KeySource>;
 export type StaticKeyReference = z.output<typeof StaticKey>;
 export type CommandReference = z.output<typeof Command>;
 
-/** The name of a key, and of the list of its projects, in logs and in the database. Keys that are found in the same place have the same name. */
+/** The name of a key, and of the list of its projects, in logs and in the database. Keys from the same place have one name. */
 export function keyName(key: KeyReference): string {
   if ("env" in key) return `env ${key.env}`;
   if ("file" in key) return `file ${key.file}`;
@@ -139,7 +132,7 @@ export function isPattern(text: string): boolean {
   return text.includes("*");
 }
 
-/** Whether the whole text fits. A regular expression could take exponential time. */
+/** The pattern must fit the whole text. It is no regular expression, which could take exponential time. */
 export function matchesPattern(pattern: string, text: string): boolean {
   const [first = "", ...others] = pattern.split("*");
   const last = others.pop();
@@ -161,5 +154,5 @@ export function projectsNamed(projects: readonly Project[], names: readonly stri
     if (isPattern(name)) return projects.filter((project) => matchesPattern(name, project.name));
     return byName.get(name) ?? [];
   });
-  return [...new Map(named.map(({ id, name }) => [id, { id, name }])).values()];
+  return [...new Set(named)].map(({ id, name }) => ({ id, name }));
 }

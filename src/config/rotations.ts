@@ -1,17 +1,15 @@
-// The schema of a rotation as it is written in the file, and the rotations that the program runs: one for each project. Pure.
+// The schema of a rotation in the file, and the rotations that the program runs: one for each project. Pure.
 
 import { z } from "zod";
 import type { Project } from "../usage/series.ts";
 import { FilePath, Name, object, Schedule, Timezone, text, wholeNumber } from "./fields.ts";
 import type { ConfigIssue } from "./json.ts";
 import { formatPath } from "./messages.ts";
-import { type KeyReference, KeySource, projectsNamed, putId, withId } from "./projects.ts";
+import { type KeyReference, KeySource, projectsNamed, withId } from "./projects.ts";
 
 const WrittenSink = z.union(
   [
-    object({
-      file: FilePath.describe("The file to replace. A relative path starts at the folder of this file."),
-    }),
+    object({ file: FilePath.describe("The file to replace. A relative path starts at the folder of this file.") }),
     object({
       command: z
         .array(text(1000))
@@ -54,15 +52,13 @@ export const Rotation = object({
 
 export type WrittenRotation = z.output<typeof Rotation>;
 
-/** Where a new key is delivered, besides the sealed store. */
 export type Sink = z.output<typeof WrittenSink>;
 
 /** A rotation for one project. `name` is its name in the ledger. */
 export type RotationConfig = Readonly<Omit<WrittenRotation, "project" | "projects" | "createWith">> & {
-  /** The name in the configuration; left out if it is `name`, because the rotation is for one project. */
+  /** The name in the file; left out if the file's rotation has one `project`, as it is `name`. */
   readonly jobName?: string;
   readonly project: Project;
-  /** The key that creates and deletes the rotation's keys; left out, the project's own key does. */
   readonly createWith?: KeyReference;
 };
 
@@ -70,12 +66,12 @@ export function jobNameOf({ jobName, name }: Pick<RotationConfig, "jobName" | "n
   return jobName ?? name;
 }
 
-/** The name of a project's rotation in the ledger. It has the id, so that a project that is renamed keeps its keys. */
+/** The name has the project's id, so that a project that is renamed keeps its keys. */
 function ledgerName(jobName: string, { id }: Project): string {
   return `${jobName}/${id}`;
 }
 
-/** The reference with the project's id in it. One to a rotation of many projects leads to that of this project. */
+/** Puts the project's id into the reference. In place of a rotation of many projects it names this project's own one. */
 export function keyOfProject(reference: KeyReference, written: readonly WrittenRotation[], project: Project) {
   const key = withId(reference, project.id);
   if (!("rotation" in key)) return key;
@@ -83,13 +79,12 @@ export function keyOfProject(reference: KeyReference, written: readonly WrittenR
   return isForMany ? { ...key, rotation: ledgerName(key.rotation, project) } : key;
 }
 
-/** `project` is no pattern: the keys of several projects would have one name in the ledger. */
+/** A single `project` is never a pattern: the keys of several projects would have one name in the ledger. */
 function projectsOf({ project, projects: names }: WrittenRotation, projects: readonly Project[]): Project[] {
   if (names) return projectsNamed(projects, names);
   return projects.filter(({ name }) => name === project).map(({ id, name }) => ({ id, name }));
 }
 
-/** One rotation for each project of each rotation in the file. */
 export function rotationsOf(written: readonly WrittenRotation[], projects: readonly Project[]) {
   return written.flatMap((inFile) => {
     const { project: _, projects: names, createWith, ...job } = inFile;
@@ -104,24 +99,25 @@ export function rotationsOf(written: readonly WrittenRotation[], projects: reado
 }
 
 /**
- * A delivery replaces its file whatever the file holds, so no file may have two uses. Paths are compared for each known project, and also as
- * they are written, because other projects may be discovered later.
+ * Reports deliveries that replace a file with another use. Paths are compared for each known project, and as they are written, because
+ * other projects may be discovered later.
  */
 export function deliveryIssues(written: readonly WrittenRotation[], projects: readonly Project[]): ConfigIssue[] {
-  const filesOf = (file: string, chosen: readonly Project[]) => [file, ...chosen.map(({ id }) => putId(file, id))];
+  const filesOf = (place: { readonly file: string }, chosen: readonly Project[]) =>
+    [place, ...chosen.map(({ id }) => withId(place, id))].map(({ file }) => file);
   const uses = new Map<string, string>();
   for (const rotation of written) {
     const { createWith } = rotation;
     const creator = createWith && "rotation" in createWith ? createWith.first : createWith;
     if (!creator || !("file" in creator)) continue;
     const use = "the file of the key that a rotation creates keys with";
-    for (const file of filesOf(creator.file, projectsOf(rotation, projects))) uses.set(file, use);
+    for (const file of filesOf(creator, projectsOf(rotation, projects))) uses.set(file, use);
   }
   return written.flatMap(({ deliver, projects: names = [] }, index) =>
     deliver.flatMap((sink, i) => {
       if (!("file" in sink)) return [];
       const path = ["rotations", index, "deliver", i, "file"];
-      const files = filesOf(sink.file, projectsNamed(projects, names));
+      const files = filesOf(sink, projectsNamed(projects, names));
       const used = files.find((file) => uses.has(file));
       if (used !== undefined) return [{ path, message: `expected a file of its own; ${used} is ${uses.get(used)}` }];
       for (const file of files) uses.set(file, `already at ${formatPath(path)}`);

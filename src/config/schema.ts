@@ -1,5 +1,4 @@
-// The schema of jobs.config.json, and the JSON Schema made from it for editors. checks.ts has the rules between fields. The program's type of
-// an export is `ExportJob` in usage/plan.ts.
+// The schema of jobs.config.json, and the JSON Schema made from it for editors. checks.ts has the rules between fields.
 
 import { z } from "zod";
 import { AUTH_SCHEMES } from "../service/service.ts";
@@ -55,18 +54,18 @@ const Service = object({
   timeoutSeconds: wholeNumber(1, 600).default(30).describe("How long one attempt of a call may take."),
 });
 
-type DimensionValue = z.ZodExactOptional<z.ZodString>;
+/** Takes any text, as `checkFeatures` may allow values that the interface does not list: checks.ts compares them. */
+function dimensionValue(name: Dimension) {
+  const examples = documentedValues(name, "usage");
+  const value = examples ? text(256).meta({ examples: [...examples] }) : text(256);
+  return value.exactOptional().describe(dimension(name).description);
+}
+
+type DimensionValue = ReturnType<typeof dimensionValue>;
 
 const DimensionValues = object(
   Object.fromEntries(DIMENSIONS.map((name) => [name, dimensionValue(name)])) as Record<Dimension, DimensionValue>,
 );
-
-/** Takes any text, as `checkFeatures` may allow values that the interface does not list: checks.ts compares them. */
-function dimensionValue(name: Dimension): DimensionValue {
-  const examples = documentedValues(name, "usage") ?? [];
-  const value = examples.length > 0 ? text(256).meta({ examples: [...examples] }) : text(256);
-  return value.exactOptional().describe(dimension(name).description);
-}
 
 const Filter = object({
   name: Name.describe("The filter's name; the same conditions in every export."),
@@ -136,19 +135,17 @@ const Access = z.union(
   { error: ACCESS_FORMS },
 );
 
-const MonitorFields = object({
-  host: z
-    .string()
-    .regex(/^[A-Za-z0-9.:_-]{1,253}$/, 'a host name or address such as "127.0.0.1", without a port')
-    .default("127.0.0.1")
-    .describe("Where `start` serves the dashboard, the metrics and the health checks."),
-  port: wholeNumber(0, 65_535).default(9464).describe("Its port; 0 takes a free one."),
-  publicUrl: PublicUrl.exactOptional().describe("The dashboard's address for people, to which notifications link."),
-  access: Access.exactOptional().describe("What a visitor must send; required if other machines reach `host`."),
-});
-
 const Monitor = checked(
-  MonitorFields,
+  object({
+    host: z
+      .string()
+      .regex(/^[A-Za-z0-9.:_-]{1,253}$/, 'a host name or address such as "127.0.0.1", without a port')
+      .default("127.0.0.1")
+      .describe("Where `start` serves the dashboard, the metrics and the health checks."),
+    port: wholeNumber(0, 65_535).default(9464).describe("Its port; 0 takes a free one."),
+    publicUrl: PublicUrl.exactOptional().describe("The dashboard's address for people, to which notifications link."),
+    access: Access.exactOptional().describe("What a visitor must send; required if other machines reach `host`."),
+  }),
   ({ host, access }) =>
     access !== undefined || isLoopback(host)
       ? undefined
@@ -156,19 +153,19 @@ const Monitor = checked(
   ["host"],
 );
 
-/** The addresses are secrets: who knows an address can write to the channel behind it. */
-const NotifyFields = object({
-  webhook: secretReference("address")
-    .exactOptional()
-    .describe("The address to which alerts are posted, for Slack and its like; not for Teams."),
-  deadMan: secretReference("address")
-    .exactOptional()
-    .describe("The address that each worker calls every minute while `status` would exit with 0."),
-  report: Schedule.exactOptional().describe("When the last 7 days are posted to `webhook`: a cron expression in UTC."),
-});
-
+/** Whoever knows one of the addresses can write to the channel behind it, so both are secrets. */
 const Notify = checked(
-  NotifyFields,
+  object({
+    webhook: secretReference("address")
+      .exactOptional()
+      .describe("The address to which alerts are posted, for Slack and its like; not for Teams."),
+    deadMan: secretReference("address")
+      .exactOptional()
+      .describe("The address that each worker calls every minute while `status` would exit with 0."),
+    report: Schedule.exactOptional().describe(
+      "When the last 7 days are posted to `webhook`: a cron expression in UTC.",
+    ),
+  }),
   ({ webhook, report }) =>
     report !== undefined && webhook === undefined
       ? 'expected "webhook" beside it, the address to which the report is posted'

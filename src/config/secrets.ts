@@ -12,35 +12,33 @@ import { fileReadProblem, formatPath } from "./messages.ts";
 import { hasId, type KeyReference, type StaticKeyReference } from "./projects.ts";
 import { jobNameOf, keyOfProject } from "./rotations.ts";
 
-/** The API key of a project; the monitor's token and password; the address of a notification. */
 export type SecretKind = "key" | "token" | "password" | "address";
 
-/** A secret that the configuration refers to, and the path of the reference. */
 type NeededSecret = { readonly path: Path; readonly kind: SecretKind; readonly reference: StaticKeyReference };
 
-/** A secret must fit into a header. A longer value is probably the content of a wrong file. */
+/** A longer value is probably the content of a wrong file, and fits into no header. */
 const SECRET_LENGTH_MAX = 4096;
 /** The monitor may be attacked with as many guesses as the network carries. */
 const ACCESS_SECRET_LENGTH_MIN = 16;
 
 const PASSWORD_FORMAT = /^[^\p{Cc}\p{Cs}]+$/u;
-/** Visible ASCII, because it is sent in a header without any encoding. Quotes around it are refused: they are not part of it. */
+/** Visible ASCII, as it is sent in a header without any encoding. Quotes around it are no part of it. */
 const HEADER_VALUE_FORMAT = /^(?!["'`])[\x21-\x7e]+(?<!["'`])$/;
 
-/** Throws an AppError that says where the secret was looked for and how to fix it: `config`, or `unavailable` if a later try may succeed. */
+/** Throws `config`, or `unavailable` if a later try may succeed. */
 export async function readSecret(kind: SecretKind, reference: SecretReference, env: Environment): Promise<Secret> {
   if ("file" in reference) {
-    const content = await readSecretFile(kind, reference.file);
-    return secretOf(kind, content.replace(/\r?\n$/, ""), `${kind} file ${reference.file}`);
+    return secretOf(kind, await readSecretFile(kind, reference.file), `${kind} file ${reference.file}`);
   }
   const source = `environment variable ${reference.env}`;
   const value = env[reference.env];
   if (value === undefined) throw new AppError("config", `${source} is not set: set it to ${nameOf(kind)}`);
-  return secretOf(kind, value.replace(/\r?\n$/, ""), source);
+  return secretOf(kind, value, source);
 }
 
-/** Throws an AppError if the value can't be a secret of the kind. `source` says where it is from. */
-export function secretOf(kind: SecretKind, value: string, source: string): Secret {
+/** Throws `config` if the text, without a line end, can't be a secret of the kind. `source` says where it is from. */
+export function secretOf(kind: SecretKind, text: string, source: string): Secret {
+  const value = text.replace(/\r?\n$/, "");
   const problem = valueProblem(kind, value);
   if (problem !== undefined) throw new AppError("config", `${source} ${problem}`);
   return new Secret(value);
@@ -70,7 +68,7 @@ function addressProblem(text: string): string | undefined {
 
 const nameOf = (kind: SecretKind) => (kind === "key" ? "the API key" : `the ${kind}`);
 
-/** The path or the rights are wrong. Any other error with a key's file, such as a broken share, may pass: only calls with that key fail. */
+/** The path or the rights are wrong. Any other error, such as a broken share, may pass. */
 const WRONG_PATH_CODE = /^(ENOENT|ENOTDIR|EISDIR|ENAMETOOLONG|ELOOP|EACCES|EPERM)$/;
 
 async function readSecretFile(kind: SecretKind, path: string): Promise<string> {
@@ -85,16 +83,12 @@ async function readSecretFile(kind: SecretKind, path: string): Promise<string> {
   }
 }
 
-/** Throws `config` with every API key that can't be read, of those that are needed whatever the database holds. */
+/** Throws `config` with every API key that can't be read. A rotation may have made a key already, so no `first` key is read. */
 export async function requireStaticKeys({ env }: { readonly env: Environment }, config: Config): Promise<void> {
-  // Any rotation may have made a key already, and then its `first` key is not needed.
   await requireReadable(neededKeys(config, new Set(config.rotations.map(({ name }) => name))), env);
 }
 
-/**
- * Throws `config` with each secret that can't be read; of a secret that a command prints, only the program is checked. A cause that many
- * projects share, such as a missing variable, is one line. A file that is `unavailable` is no problem: only the calls that need the secret fail.
- */
+/** Throws `config` with each secret that can't be read. A cause that many projects share, such as a missing variable, is one line. */
 export async function requireReadable(needed: readonly NeededSecret[], env: Environment): Promise<void> {
   const problems = (await Promise.all(needed.map((secret) => problemsIn(secret, env)))).flat();
   if (problems.length === 0) return;
@@ -108,6 +102,7 @@ export async function requireReadable(needed: readonly NeededSecret[], env: Envi
   throw new AppError("config", lines.join("\n"));
 }
 
+/** Does not run a command. A file that is `unavailable` is no problem: only the calls that need its secret fail. */
 async function problemsIn({ path, kind, reference }: NeededSecret, env: Environment) {
   if ("command" in reference) {
     const [program = ""] = reference.command;
@@ -123,31 +118,25 @@ async function problemsIn({ path, kind, reference }: NeededSecret, env: Environm
   }
 }
 
-/** The API keys outside of the database. `rotated` names the rotations that have made a key: their projects no longer need a first key. */
+/** The API keys outside of the database. `rotated` names the rotations that have made a key: their `first` key is no longer needed. */
 export function neededKeys(
   { file, rotations }: Pick<Config, "file" | "rotations">,
   rotated: ReadonlySet<string>,
 ): NeededSecret[] {
   const needed: NeededSecret[] = [];
-  const add = (key: KeyReference | undefined, ...path: Path) => {
-    if (key === undefined) return;
+  const add = (key: KeyReference, ...path: Path) => {
     if (!("rotation" in key)) needed.push({ path, kind: "key", reference: key });
     else if (!rotated.has(key.rotation)) needed.push({ path: [...path, "first"], kind: "key", reference: key.first });
   };
   for (const [i, entry] of file.projects.entries()) {
-    if ("id" in entry) {
-      add(keyOfProject(entry.key, file.rotations, entry), "projects", i, "key");
-      continue;
-    }
-    const { key, projectKey } = entry;
-    add(key, "projects", i, "key");
+    add("id" in entry ? keyOfProject(entry.key, file.rotations, entry) : entry.key, "projects", i, "key");
+    const projectKey = "discover" in entry ? entry.projectKey : undefined;
     // The files of a path with {id} are not known before discovery. A command with {id} is the same program for all projects.
-    if (projectKey && "file" in projectKey && hasId(projectKey)) continue;
-    add(projectKey, "projects", i, "projectKey");
+    if (projectKey && !("file" in projectKey && hasId(projectKey))) add(projectKey, "projects", i, "projectKey");
   }
   for (const { createWith, ...rotation } of rotations) {
     const index = file.rotations.findIndex((one) => one.name === jobNameOf(rotation));
-    add(createWith, "rotations", index, "createWith");
+    if (createWith) add(createWith, "rotations", index, "createWith");
   }
   return needed;
 }
