@@ -3,7 +3,7 @@
 import { METRICS } from "../usage/metrics.ts";
 import { isWhole } from "./answer.ts";
 import { type AskedMetric, COSTS, isCost, type Question, splitsOf } from "./question.ts";
-import { type Query, readBasis } from "./scope.ts";
+import { type Query, readBasis, readCurrencies } from "./scope.ts";
 import { literal, sourceOf, within } from "./sql.ts";
 
 /** What charges can be split by. Tags can't: a request may have several, so their amounts do not add up. */
@@ -24,25 +24,20 @@ export type Charge = {
 
 type AskedCharges = Pick<Question, "projects" | "period"> & { readonly by: (typeof CHARGED_BY)[number] };
 
-/** Throws InvalidQuestion if there is no such project. Charges have no ranks: `limit` and `sort` of the questions mean nothing. */
+/** Throws InvalidQuestion if there is no such project. `limit` and `sort` have no effect on charges. */
 export async function chargeback(query: Query, { by, period, projects }: AskedCharges): Promise<readonly Charge[]> {
   const asked = { period, projects, limit: 1, sort: "amount" } as const;
-  const charges = [...(await chargesOf(query, METRICS, { ...asked, metric: "hours", grouping: by }))];
+  const charges = await chargesOf(query, METRICS, { ...asked, metric: "hours", grouping: by });
   for (const metric of COSTS) {
     const question = { ...asked, metric, grouping: splitsOf(metric).includes(by) ? by : "project" };
-    const { scope } = await readBasis(query, question);
-    for (const currency of metric === "billed_cost" ? ["USD"] : scope.available.currencies)
+    for (const currency of metric === "billed_cost" ? ["USD"] : await readCurrencies(query, {}))
       charges.push(...(await chargesOf(query, [metric], { ...question, currency })));
   }
   return charges;
 }
 
 /** The charges by the grouping; by project if the metrics are not exported by the grouping. `question` asks for one of the metrics. */
-async function chargesOf(
-  query: Query,
-  metrics: readonly AskedMetric[],
-  question: Question,
-): Promise<readonly Charge[]> {
+async function chargesOf(query: Query, metrics: readonly AskedMetric[], question: Question): Promise<Charge[]> {
   const { period, grouping } = question;
   const basis = await readBasis(query, question);
   const { scope } = basis;
@@ -52,17 +47,15 @@ async function chargesOf(
   const group = grouping === "project" ? "null::text" : column;
   const sums = metrics.map((one) => `sum(${isCost(one) ? "amount" : one}) as ${one}`);
   const rows = await query<Omit<Charge, "currency" | "isComplete">>(`
-select project_id as "projectId", project, "group", metric, trim_scale(amount)::text as amount, trim_scale(total)::text as total
+select project_id as "projectId", project, "group", metric, trim_scale(amount)::text as amount,
+  trim_scale(sum(amount) over (partition by metric))::text as total
 from (
-  select project_id, "group", metric, place, amount, sum(amount) over (partition by metric) as total
-  from (
-    select project_id, ${group} as "group", ${sums.join(", ")} from ${view}
-    where ${[within(period), ...conditions].join(" and ")} group by 1, 2
-  ) used
-  cross join lateral (values ${metrics.map((one, i) => `(${i}, ${literal(one)}, ${one})`).join(", ")}) as sums (place, metric, amount)
-) charged
+  select project_id, ${group} as "group", ${sums.join(", ")} from ${view}
+  where ${[within(period), ...conditions].join(" and ")} group by 1, 2
+) used
+cross join lateral (values ${metrics.map((one, i) => `(${i}, ${literal(one)}, ${one})`).join(", ")}) as charged (position, metric, amount)
 join (select project_id, max(project) as project from bi.series group by project_id) named using (project_id)
 where amount <> 0
-order by place, project, project_id, charged.amount desc`);
+order by position, project, project_id, charged.amount desc`);
   return rows.map((row) => ({ ...row, currency: scope.currency ?? null, isComplete: isWhole(basis) }));
 }
