@@ -5,7 +5,7 @@ import { addsUp } from "../usage/dimensions.ts";
 import { amounts, readTotalSplit } from "./amounts.ts";
 import type { Answer } from "./answer.ts";
 import type { Question, Split } from "./question.ts";
-import { type Query, readBasis } from "./scope.ts";
+import { findProjects, type Query, readCurrencies } from "./scope.ts";
 import { projectConditions } from "./sql.ts";
 
 export type ChangeQuestion = Pick<Question, "period" | "projects" | "metric" | "currency" | "limit"> & {
@@ -14,6 +14,7 @@ export type ChangeQuestion = Pick<Question, "period" | "projects" | "metric" | "
   readonly groupings?: readonly Split[] | undefined;
 };
 
+type Amounts = Pick<NonNullable<Answer["total"]>, "amount" | "before">;
 type ChangeAmounts = { readonly before: string; readonly after: string; readonly change: string };
 
 export type Change = {
@@ -30,58 +31,56 @@ export type ChangeSplit = {
   readonly parts: readonly ChangePart[];
 };
 
-export type ChangePart = ChangeAmounts & {
-  /**
-   * - "others": the groups that are not listed, added up
-   * - "not attributed": what the total has and no listed group accounts for; below 0 where groups overlap
-   */
-  readonly part: "group" | "others" | "not attributed";
-  /** Null for no value, and if it is no group. */
-  readonly group: string | null;
-  readonly label: string | null;
-  readonly projectInLabel?: string | undefined;
-  /** Null if it is no group. */
-  readonly status: "new" | "vanished" | "changed" | "same" | null;
-  /** How many groups the part has. */
-  readonly groups: number;
-};
+type Group = Answer["groups"][number];
 
-/** Fields that are the same in every question about a change, whatever the caller passes. */
-const LARGEST_CHANGES = { filter: undefined, group: undefined, sort: "change" } as const;
+export type ChangePart = ChangeAmounts &
+  Readonly<Pick<Group, "group" | "label" | "projectInLabel">> & {
+    /**
+     * - "others": the groups that are not listed, added up
+     * - "not attributed": what the total has and no listed group accounts for; below 0 where groups overlap
+     */
+    readonly part: "group" | "others" | "not attributed";
+    /** Null if it is no group, as `group` and `label` are. */
+    readonly status: "new" | "vanished" | "changed" | "same" | null;
+    /** How many groups the part has. */
+    readonly groups: number;
+  };
 
 /** Throws InvalidQuestion if there is no such project. */
 export async function changes(query: Query, { groupings, ...asked }: ChangeQuestion): Promise<Change> {
-  const question = { ...asked, ...LARGEST_CHANGES };
-  // `totalSplit` is a grouping whose groups add up to the total: "none" may not be exported.
+  const question = { ...asked, sort: "change" } as const;
   const { totalSplit, available, basis } = await readTotalSplit(query, { ...question, grouping: "none" });
-  const total = await amounts(query, { ...question, grouping: totalSplit }, basis);
+  const answer = await amounts(query, { ...question, grouping: totalSplit }, basis);
+  const { total, projectCount } = answer;
   const splits: ChangeSplit[] = [];
-  for (const grouping of total.total?.change == null ? [] : (groupings ?? available)) {
+  if (total?.change == null) return { answer, splits };
+  for (const grouping of groupings ?? available) {
     // A project by itself is no split.
-    const isSplit = grouping !== "none" && (grouping !== "project" || total.projectCount > 1);
+    const isSplit = grouping !== "none" && (grouping !== "project" || projectCount > 1);
     if (!isSplit || !available.includes(grouping)) continue;
-    const answer = await amounts(query, { ...question, grouping }, undefined, { countsUnpriced: false });
-    splits.push({ grouping, lacking: answer.lacking, parts: answer.compared ? partsOf(answer, total) : [] });
+    const split = await amounts(query, { ...question, grouping }, undefined, { countsUnpriced: false });
+    splits.push({ grouping, lacking: split.lacking, parts: split.compared ? partsOf(split, total) : [] });
   }
-  return { answer: total, splits };
+  return { answer, splits };
 }
 
-function partsOf({ question: { grouping }, groups, other }: Answer, { total }: Answer): readonly ChangePart[] {
+function partsOf({ question: { grouping }, groups, other }: Answer, total: Amounts): readonly ChangePart[] {
   const none = { group: null, label: null, status: null };
-  const parts = groups.map((one): ChangePart => {
+  const parts = groups.map(({ group, label, projectInLabel, ...one }): ChangePart => {
     const sums = changeAmounts(one);
-    const { group, label, projectInLabel } = one;
     return { part: "group", group, label, projectInLabel, status: statusOf(sums), groups: 1, ...sums };
   });
   if (other && addsUp(grouping)) parts.push({ part: "others", ...none, groups: other.groups, ...changeAmounts(other) });
-  const rest = unattributed(changeAmounts(total ?? { amount: null, before: null }), parts);
+  const all = changeAmounts(total);
+  const restOf = (name: keyof ChangeAmounts) => difference(all[name], sumOf(...parts.map((part) => part[name])));
+  const rest = { before: restOf("before"), after: restOf("after"), change: restOf("change") };
   // Where groups overlap, this part has the groups that are not listed.
   if (Object.values(rest).some((amount) => amount !== "0"))
     parts.push({ part: "not attributed", ...none, groups: addsUp(grouping) ? 0 : (other?.groups ?? 0), ...rest });
   return parts;
 }
 
-function changeAmounts({ amount, before }: Pick<Answer["groups"][number], "amount" | "before">): ChangeAmounts {
+function changeAmounts({ amount, before }: Amounts): ChangeAmounts {
   const [after, earlier] = [amount ?? "0", before ?? "0"];
   return { before: earlier, after, change: difference(after, earlier) };
 }
@@ -90,11 +89,6 @@ function statusOf({ before, after, change }: ChangeAmounts): ChangePart["status"
   if (change === "0") return "same";
   if (before === "0") return "new";
   return after === "0" ? "vanished" : "changed";
-}
-
-function unattributed(total: ChangeAmounts, parts: readonly ChangeAmounts[]): ChangeAmounts {
-  const rest = (name: keyof ChangeAmounts) => difference(total[name], sumOf(...parts.map((part) => part[name])));
-  return { before: rest("before"), after: rest("after"), change: rest("change") };
 }
 
 /** Whether the service sent any of it in either period. */
@@ -107,11 +101,10 @@ export function isKnown({ answer: { total } }: Change): boolean {
  * If the charges can't be compared yet, as in the first weeks of billing, all projects are estimated.
  */
 export async function costChanges(query: Query, question: Omit<ChangeQuestion, "metric" | "currency">) {
-  const fixed = { ...LARGEST_CHANGES, metric: "estimated_cost", grouping: "none" } as const;
-  const { scope } = await readBasis(query, { ...question, ...fixed });
+  const projectIds = question.projects && (await findProjects(query, question.projects));
   const known = await query<{ id: string; isBilled: boolean }>(`
 select project_id as id, bool_or(source = 'billing' and unfiltered and active) as "isBilled" from bi.series
-where ${projectConditions(scope)[0] ?? "true"} group by project_id order by 1`);
+where ${projectConditions({ projectIds })[0] ?? "true"} group by project_id order by 1`);
   const billed = known.flatMap(({ id, isBilled }) => (isBilled ? id : []));
   const others = known.flatMap(({ id, isBilled }) => (isBilled ? [] : id));
   const found: Change[] = [];
@@ -119,7 +112,7 @@ where ${projectConditions(scope)[0] ?? "true"} group by project_id order by 1`);
   const isExplained = found.some(({ answer }) => answer.total?.change != null);
   const estimated = isExplained ? others : question.projects;
   if (estimated?.length !== 0)
-    for (const currency of scope.available.currencies)
+    for (const currency of await readCurrencies(query, {}))
       found.push(await changes(query, { ...question, metric: "estimated_cost", currency, projects: estimated }));
-  return found.filter(isKnown);
+  return found;
 }
