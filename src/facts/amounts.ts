@@ -1,31 +1,25 @@
 // The amounts of usage or cost that a question asks for, from the views of schema bi.
 
-import { plainDecimal, sumOf } from "../decimal.ts";
+import { sumOf } from "../decimal.ts";
 import { addDays, type Day, type Window } from "../usage/days.ts";
 import { TOTAL_GROUPINGS } from "../usage/dimensions.ts";
 import { METRICS } from "../usage/metrics.ts";
-import { type Answer, answerOf, type Basis, DRAWN_MAX, type Label, type UsageRow } from "./answer.ts";
+import { type Answer, answerOf, type Basis, DRAWN_MAX, type UsageRow } from "./answer.ts";
 import { isCost, type Question, type Split } from "./question.ts";
 import { type Query, readBasis, readUnpriced } from "./scope.ts";
 import { literal, type Scope, sourceOf, within } from "./sql.ts";
 
-/**
- * Finds the grouping by which to read a total: "none", or where the projects are exported only by others, one whose groups add up to the total.
- * `available` is every split that is exported. `since` is that of readBasis.
- */
+/** The grouping of a total: "none", or if that is not exported, one whose groups add up to the total. `available`: every exported split. */
 export async function readTotalSplit(query: Query, question: Question, since?: Day) {
   const basis = await readBasis(query, question, since);
   const available = basis.scope.available.groupings;
   const exported = TOTAL_GROUPINGS.find((one) => available.includes(one)) ?? "none";
   const totalSplit = basis.scope.projectCount > 0 ? "none" : exported;
-  const ofSplit = totalSplit === "none" ? basis : await readBasis(query, { ...question, grouping: totalSplit }, since);
-  return { totalSplit, available, basis: ofSplit };
+  if (totalSplit === "none") return { totalSplit, available, basis };
+  return { totalSplit, available, basis: await readBasis(query, { ...question, grouping: totalSplit }, since) };
 }
 
-/**
- * `countsUnpriced` is false if another answer says how many models have no price. `sums` are used if the question is about the total. Throws
- * InvalidQuestion as readBasis does.
- */
+/** `countsUnpriced`: false if another answer says how many models have no price. `sums`: those of the total, if they were read before. */
 export async function amounts(
   query: Query,
   question: Question,
@@ -34,7 +28,7 @@ export async function amounts(
 ): Promise<Answer> {
   const basis = knownBasis ?? (await readBasis(query, question));
   const { scope } = basis;
-  const isChecked = question.metric === "estimated_cost" && scope.projectCount > 0 && countsUnpriced;
+  const mayBeUnpriced = countsUnpriced && question.metric === "estimated_cost" && scope.projectCount > 0;
   const rows =
     isCost(question.metric) && scope.projectCount === 0
       ? []
@@ -47,34 +41,29 @@ export async function amounts(
     rows,
     sql: dayAmountSql(question, scope),
     labels: await readLabels(query, question, rows),
-    unpriced: isChecked ? await readUnpriced(query, question, scope) : { unpricedModels: 0, unpricedMetrics: [] },
+    unpriced: mayBeUnpriced ? await readUnpriced(query, question, scope) : { unpricedModels: 0, unpricedMetrics: [] },
   });
 }
 
-/**
- * Selects a UsageRow for each listed group, for the others together and for the total; and for each day of the largest groups.
- * `isCompared`: all days of both periods were read, so that groups can be sorted by their change.
- */
+/** Selects a UsageRow for each listed group, for the others together and for the total; and for each day of the largest groups. */
 function usageSql(question: Question, scope: Scope, isCompared: boolean): string {
-  const { period, before, limit, sort } = question;
-  // A row of usage by key has a key of its own: to add up each key's rows of a day would take longer than all else.
-  const isRow = question.grouping === "accessor" || isOneRowADay(question);
+  const { grouping, period, before, limit, sort } = question;
   const sumSql = (window: Window) => `sum(amount) filter (where ${within(window)})`;
   const sums = `${sumSql(period)} as amount, ${before ? sumSql(before) : "null::numeric"} as amount_before`;
   const order = [
     ...(sort === "change" && isCompared ? ["abs(coalesce(amount, 0) - coalesce(amount_before, 0)) desc"] : []),
     ...["amount desc nulls last", "amount_before desc nulls last", '"group" collate "C" nulls last'],
   ];
-  const drawnMax = Math.min(DRAWN_MAX, limit);
+  // Most keys have one row a day: to add up each key's rows of a day would take longer than all else.
   return `with day_amount as materialized (
-${dayAmountSql(question, scope, isRow)}
+${dayAmountSql(question, scope, grouping !== "accessor")}
 ), ranked as (
   select *, row_number() over (order by ${order.join(", ")}) as rank, count(*) over () as groups
   from (select "group", ${sums} from day_amount group by "group" having bool_or(amount <> 0)) group_amount
 ), drawn as (
   -- Not a join, because NULL is a group, too.
   select usage_date, array_position(
-      (select array_agg("group" order by rank) from ranked where rank <= ${drawnMax}), "group"
+      (select array_agg("group" order by rank) from ranked where rank <= ${Math.min(DRAWN_MAX, limit)}), "group"
     )::bigint as rank, sum(amount) as amount
   from day_amount group by 1, 2
 )
@@ -88,24 +77,19 @@ from drawn group by grouping sets ((rank, usage_date), (usage_date), ())
 order by part, rank`;
 }
 
-/** A project has one row a day. */
-function isOneRowADay({ grouping, metric }: Question): boolean {
-  return grouping === "project" && metric !== "estimated_cost";
-}
-
-/** Selects the amounts of every group by day. The answer has their sums. People copy this statement. */
-function dayAmountSql(question: Question, scope: Scope, isRow = isOneRowADay(question)): string {
+/** Selects the amounts of every group by day. People copy this statement. */
+function dayAmountSql(question: Question, scope: Scope, isSummed = true): string {
   const { view, column, conditions } = sourceOf(question, scope);
+  const { grouping, metric, period, before } = question;
+  const amount = amountColumn(question);
+  const hasOneRowADay = grouping === "project" && metric !== "estimated_cost";
+  const [sum, groupBy] = isSummed && !hasOneRowADay ? [`sum(${amount})`, "\ngroup by 1, 2"] : [amount, ""];
   // Two periods with a gap between them are read one by one: with "or" Postgres would read all days of a series.
-  const { period, before } = question;
-  const [amount, groupBy] = isRow
-    ? [amountColumn(question), ""]
-    : [`sum(${amountColumn(question)})`, "\ngroup by 1, 2"];
   const isOneRange = before === undefined || before.end >= addDays(period.start, -1);
   const ranges = isOneRange ? [{ start: before?.start ?? period.start, end: period.end }] : [before, period];
   return ranges
     .map(
-      (range) => `select usage_date, ${column} as "group", ${amount} as amount
+      (range) => `select usage_date, ${column} as "group", ${sum} as amount
 from ${view}
 where ${[within(range), ...conditions].join("\n  and ")}${groupBy}`,
     )
@@ -121,15 +105,14 @@ export type Figure = {
 /** The total of each metric of usage that the service sent. */
 export function figures(sums: DaySums, { period, before }: Pick<Question, "period" | "before">): readonly Figure[] {
   return METRICS.flatMap((metric) => {
-    const [amount, earlier] = [sumWithin(sums, metric, period), before ? sumWithin(sums, metric, before) : null];
-    return amount === null ? [] : [{ metric, amount, before: earlier }];
+    const amount = sumWithin(sums, metric, period);
+    return amount === null ? [] : { metric, amount, before: sumWithin(sums, metric, before) };
   });
 }
 
 /** The sums of each day: of all metrics of usage, or of the cost as `amount`. */
 export type DaySums = readonly (Readonly<Record<string, string | null>> & { readonly usage_date: Day })[];
 
-/** The column that is added up. */
 export function amountColumn({ metric }: Question): string {
   return isCost(metric) ? "amount" : metric;
 }
@@ -142,59 +125,48 @@ export function readDaySums(query: Query, question: Question, scope: Scope, days
 select usage_date, ${sums.join(", ")} from ${view} where ${[within(days), ...conditions].join(" and ")} group by usage_date`);
 }
 
-function sumWithin(sums: DaySums, column: string, window: Window): string | null {
-  const known = sums.flatMap(({ usage_date: day, [column]: sum }) => (isIn(window, day) && sum ? [sum] : []));
-  return known.length > 0 ? sumOf(...known) : null;
-}
-
-function isIn({ start, end }: Window, day: Day): boolean {
-  return day >= start && day <= end;
+function sumWithin(sums: DaySums, column: string, window: Window | undefined): string | null {
+  if (!window) return null;
+  const known = sums.filter(({ usage_date: day }) => day >= window.start && day <= window.end);
+  const amounts = known.flatMap(({ [column]: sum }) => sum ?? []);
+  return amounts.length > 0 ? sumOf(...amounts) : null;
 }
 
 /** The rows of usageSql for a question about the total. */
 function totalRows(question: Question, sums: DaySums): readonly UsageRow[] {
-  const { period, before = { start: "", end: "" } } = question;
   const column = amountColumn(question);
   const rowOf = (usage_date: Day | null, days: DaySums) => ({
-    usage_date,
-    amount: sumWithin(days, column, period),
-    amount_before: sumWithin(days, column, before),
-    groups: null,
+    ...{ group: null, usage_date, groups: null },
+    amount: sumWithin(days, column, question.period),
+    amount_before: sumWithin(days, column, question.before),
   });
-  const asked = sums.filter(({ usage_date: day }) => isIn(period, day) || isIn(before, day));
-  const days = asked.map((one) => rowOf(one.usage_date, [one]));
-  const total = rowOf(null, asked);
-  const rank = asked.some(({ [column]: sum }) => sum && plainDecimal(sum) !== "0") ? "1" : "0";
+  const total = rowOf(null, sums);
+  const days = sums.map((one) => rowOf(one.usage_date, [one]));
+  const isUsed = days.some((day) => [day.amount, day.amount_before].some((amount) => (amount ?? "0") !== "0"));
   return [
-    ...days.map((row) => ({ part: "day", rank: null, group: null, ...row }) as const),
-    ...days.map((row) => ({ part: "group of day", rank, group: null, ...row }) as const),
-    ...(days.length > 0 ? [{ part: "group", rank, group: null, ...total } as const] : []),
-    { part: "total", rank: null, group: null, ...total },
+    ...days.map((row) => ({ part: "day", rank: null, ...row }) as const),
+    ...days.map((row) => ({ part: "group of day", rank: "1", ...row }) as const),
+    ...(isUsed ? [{ part: "group", rank: "1", ...total } as const] : []),
+    { part: "total", rank: null, ...total },
   ];
 }
 
 /** What API keys, projects and line items are called on pages, by their identifiers. */
 async function readLabels(query: Query, { grouping }: Question, rows: readonly UsageRow[]) {
   const ids = rows.flatMap(({ part, group }) => (part === "group" && group !== null ? [literal(group)] : []));
-  const statement = labelsSql(grouping, ids.join(", "));
-  const labels = new Map<string | null, Label>();
-  if (statement === undefined || ids.length === 0) return labels;
-  for (const { id, label, project } of await query<{ id: string; label: string; project?: string | null }>(statement))
-    labels.set(id, { label, ...(project && { projectInLabel: project }) });
-  return labels;
+  const statement = LABELS_SQL[grouping]?.(ids.join(", "));
+  type Row = { readonly id: string | null; readonly label: string; readonly project?: string | null };
+  const found = statement !== undefined && ids.length > 0 ? await query<Row>(statement) : [];
+  return new Map(found.map(({ id, label, project }) => [id, { label, ...(project && { projectInLabel: project }) }]));
 }
 
-/** The label of a key is its comment. Keys of several projects with the same comment also have the name of their project. */
-function labelsSql(grouping: Split, ids: string): string | undefined {
-  switch (grouping) {
-    case "line_item":
-      return `select line_item as id, label from bi.line_items where line_item in (${ids})`;
-    case "project":
-      return `
+const LABELS_SQL: Readonly<Partial<Record<Split, (ids: string) => string>>> = {
+  line_item: (ids) => `select line_item as id, label from bi.line_items where line_item in (${ids})`,
+  project: (ids) => `
 select project_id as id, max(project) as label from bi.series
-where source in ('usage', 'billing') and project_id in (${ids}) group by project_id`;
-    case "accessor":
-      return `
+where source in ('usage', 'billing') and project_id in (${ids}) group by project_id`,
+  /** The comment. Keys of several projects with the same comment also have the name of their project. */
+  accessor: (ids) => `
 with key as (
   select api_key_id, max(comment) as comment, max(project_id) as project_id from bi.listed_keys
   where comment <> '' and api_key_id in (${ids}) group by api_key_id
@@ -207,8 +179,5 @@ from key left join lateral (
   select project from bi.series s
   where comment in (select comment from shared) and s.source in ('usage', 'billing') and s.project_id = key.project_id
   limit 1
-) named on true`;
-    default:
-      return undefined;
-  }
-}
+) named on true`,
+};

@@ -11,9 +11,6 @@ import type { Scope } from "./sql.ts";
 /** How many groups have amounts by day: the largest, which the chart draws. */
 export const DRAWN_MAX = 8;
 
-const DAY_STATES = ["final", "settling", "incomplete", "unread"] as const;
-type DayState = (typeof DAY_STATES)[number];
-
 const aDay = z.string().regex(/^\d{4}-\d{2}-\d{2}$/);
 const anAmount = z
   .string()
@@ -30,7 +27,7 @@ const amounts = {
 };
 const aWindow = z.object({ from: aDay, to: aDay });
 const aDayState = z
-  .enum(DAY_STATES)
+  .enum(["final", "settling", "incomplete", "unread"])
   .describe(
     "final: it changes no more; settling: it is still read again; incomplete: the amounts may be too low, as a reading is missing, failed or in doubt, or came before the day was over, or a charge has no amount; unread: not every series was to be read, as the day is before a series began or not due yet",
   );
@@ -122,8 +119,8 @@ export function comparedWindow(answer: Answer): Window | undefined {
 }
 
 /**
- * A row of usageSql: the sums of a group, of a group on a day, of a day, or of all. Without a rank the sums are those of all other groups. A
- * group whose amounts are all 0 or not known is only in those of days.
+ * A row of usageSql: the sums of a group, of a group on a day, of a day, or of all. A row without a rank has the sums of all other groups.
+ * Groups whose amounts are all 0 or not known are left out.
  */
 export type UsageRow = {
   readonly part: "group" | "group of day" | "day" | "total";
@@ -132,23 +129,19 @@ export type UsageRow = {
   readonly usage_date: Day | null;
   readonly amount: string | null;
   readonly amount_before: string | null;
-  /** How many groups there are; null if there is none. */
+  /** How many groups there are, listed or not. */
   readonly groups: string | null;
 };
 
 type Lacking = Answer["lacking"];
 export type Unpriced = Pick<Lacking, "unpricedModels" | "unpricedMetrics">;
-
 export type DayWithState = Answer["days"][number];
-
-export type Label = { readonly label: string; readonly projectInLabel?: string };
 
 /** What is known of the series of a question before their amounts are read. It is the same for every metric of usage. */
 export type Basis = {
   readonly scope: Scope & Pick<Answer, "projects" | "projectCount" | "available">;
-  /** The days of the period. */
   readonly days: DayWithState[];
-  /** The days of the compared period; undefined if there is none. */
+  /** Of the compared period; undefined if there is none. */
   readonly daysBefore: DayWithState[] | undefined;
   readonly lacking: Omit<Lacking, keyof Unpriced | "otherCurrencies">;
   /** Whether every day of both periods was read, so that the difference between them is a change. */
@@ -156,7 +149,7 @@ export type Basis = {
 };
 
 export function lackingDays(days: readonly DayWithState[], daysBefore: readonly DayWithState[] = []) {
-  const daysWith = (state: DayState, all: readonly DayWithState[]) =>
+  const daysWith = (state: DayWithState["state"], all: readonly DayWithState[]) =>
     all.flatMap((one) => (one.state === state ? one.day : []));
   return {
     incompleteDays: daysWith("incomplete", days),
@@ -172,39 +165,44 @@ export function isWhole({ lacking }: Pick<Basis, "lacking">): boolean {
   return incompleteDays.length + unreadDays.length + projectsLeftOutCount + projectsEndedCount === 0;
 }
 
-type Known = Basis & {
+type AmountColumn = "amount" | "amount_before";
+
+type AnswerParts = Basis & {
   readonly question: Question;
   readonly rows: readonly UsageRow[];
   /** By the identifiers of API keys, projects or line items. */
-  readonly labels: ReadonlyMap<string | null, Label>;
+  readonly labels: ReadonlyMap<string | null, { readonly label: string; readonly projectInLabel?: string }>;
   readonly unpriced: Unpriced;
   readonly sql: string;
 };
 
-export function answerOf(known: Known): Answer {
-  const { question, scope, days, daysBefore, lacking, rows, labels, unpriced, isCompared, sql } = known;
+const UNKNOWN = { amount: null, before: null, change: null };
+
+export function answerOf(parts: AnswerParts): Answer {
+  const { question, scope, days, daysBefore, lacking, rows, labels, unpriced, isCompared, sql } = parts;
   const sumsUp = addsUp(question.grouping);
   const rowsOf = (part: UsageRow["part"]) => rows.filter((row) => row.part === part);
-  const groups = rowsOf("group").filter(({ rank }) => Number(rank) > 0);
+  const groups = rowsOf("group").filter(({ rank }) => rank !== null);
   const other = rowsOf("group").find(({ rank }) => rank === null);
   const drawn = Map.groupBy(rowsOf("group of day"), ({ rank }) => rank);
-  const [total] = rowsOf("total");
-  const sums = sumsUp && total ? [total] : groups;
-  const isRead = (...daysNotRead: readonly Day[][]) => lacking.projectsEndedCount + daysNotRead.flat().length === 0;
+  const byDayOf = (rank: string | null) => withAmounts(days, drawn.get(rank)).map(({ amount }) => amount);
+  const total = sumsUp ? rowsOf("total")[0] : undefined;
+  const sums = total ? [total] : groups;
   // An absent amount is 0 if all days were read and the service sent the metric at all.
-  const isAbsentZero = isRead(lacking.incompleteDays, lacking.unreadDays) && sums.some((row) => row.amount !== null);
-  const wasAbsentZero =
-    isRead(lacking.incompleteDaysBefore, lacking.unreadDaysBefore) && sums.some((row) => row.amount_before !== null);
+  const absentAmount = (column: AmountColumn, ...notRead: readonly Day[][]) =>
+    lacking.projectsEndedCount + notRead.flat().length === 0 && sums.some((row) => row[column] !== null) ? "0" : null;
+  const absent = absentAmount("amount", lacking.incompleteDays, lacking.unreadDays);
+  const absentBefore = absentAmount("amount_before", lacking.incompleteDaysBefore, lacking.unreadDaysBefore);
   const amountsOf = ({ amount, amount_before }: UsageRow) => ({
-    amount: withoutZeros(amount) ?? (isAbsentZero ? "0" : null),
-    before: withoutZeros(amount_before) ?? (wasAbsentZero ? "0" : null),
+    amount: plainAmount(amount) ?? absent,
+    before: plainAmount(amount_before) ?? absentBefore,
     change: isCompared ? difference(amount ?? "0", amount_before ?? "0") : null,
   });
   const otherCurrencies = scope.available.currencies.filter((one) => one !== scope.currency);
   const isUnpriced = isCost(question.metric) && scope.currency === undefined;
   return {
     question: understood(question, scope),
-    complete: isWhole(known) && unpriced.unpricedModels === 0 && !isUnpriced,
+    complete: isWhole(parts) && unpriced.unpricedModels === 0 && !isUnpriced,
     compared: isCompared,
     lacking: { ...lacking, ...unpriced, otherCurrencies },
     projects: scope.projects,
@@ -213,18 +211,12 @@ export function answerOf(known: Known): Answer {
     days,
     groups: groups.map((row) => {
       const named = { rank: Number(row.rank), group: row.group, label: null, ...labels.get(row.group) };
-      const drawnDays = named.rank <= DRAWN_MAX && { byDay: amountsByDay(drawn.get(row.rank), days) };
-      return { ...named, ...amountsOf(row), ...drawnDays };
+      return { ...named, ...amountsOf(row), ...(named.rank <= DRAWN_MAX && { byDay: byDayOf(row.rank) }) };
     }),
-    other: other
-      ? {
-          groups: Number(other.groups) - groups.length,
-          ...(sumsUp ? amountsOf(other) : { amount: null, before: null, change: null }),
-        }
-      : null,
-    otherByDay: sumsUp && (other || groups.length > DRAWN_MAX) ? amountsByDay(drawn.get(null), days) : null,
-    total: sumsUp && total ? amountsOf(total) : null,
-    beforeByDay: daysBefore && sumsUp ? beforeByDay(rowsOf("day"), daysBefore) : null,
+    other: other ? { groups: Number(other.groups) - groups.length, ...(sumsUp ? amountsOf(other) : UNKNOWN) } : null,
+    otherByDay: sumsUp && (other || groups.length > DRAWN_MAX) ? byDayOf(null) : null,
+    total: total ? amountsOf(total) : null,
+    beforeByDay: daysBefore && sumsUp ? withAmounts(daysBefore, rowsOf("day"), "amount_before") : null,
     sql,
   };
 }
@@ -243,21 +235,15 @@ function understood({ period, before, group, projects: _, ...question }: Questio
   };
 }
 
-function amountsByDay(rows: readonly UsageRow[] = [], days: readonly DayWithState[]): (string | null)[] {
-  const amounts = new Map(rows.map(({ usage_date, amount }) => [usage_date, amount]));
-  return days.map((day) => amountOn(day, amounts.get(day.day)));
-}
-
-function beforeByDay(rows: readonly UsageRow[], days: readonly DayWithState[]): Answer["beforeByDay"] {
-  const amounts = new Map(rows.map(({ usage_date, amount_before }) => [usage_date, amount_before]));
-  return days.map((day) => ({ ...day, amount: amountOn(day, amounts.get(day.day)) }));
-}
-
 /** A day without an amount is 0 only if it was read. */
-function amountOn({ state }: DayWithState, amount: string | null = null): string | null {
-  return withoutZeros(amount) ?? (state === "final" || state === "settling" ? "0" : null);
+function withAmounts(days: readonly DayWithState[], rows: readonly UsageRow[] = [], column: AmountColumn = "amount") {
+  const amounts = new Map(rows.map((row) => [row.usage_date, row[column]]));
+  return days.map(({ day, state }) => {
+    const absent = state === "final" || state === "settling" ? "0" : null;
+    return { day, state, amount: plainAmount(amounts.get(day)) ?? absent };
+  });
 }
 
-function withoutZeros(amount: string | null): string | null {
-  return amount === null ? null : plainDecimal(amount);
+function plainAmount(amount: string | null | undefined): string | undefined {
+  return amount ? plainDecimal(amount) : undefined;
 }

@@ -114,8 +114,8 @@ test.each<[string, Case, amount: string | null, before: string | null]>([
   expect([first?.before, second?.amount]).toEqual([before, amount]);
 });
 
-test("groups are named, those without any amount are left out, and the largest eight have amounts by day", () => {
-  const ranks = [0, 1, 8, 9];
+test("groups are named, and the largest eight have amounts by day", () => {
+  const ranks = [1, 8, 9];
   const { groups } = answer({ rows: [total("9", "1"), ...ranks.map((rank) => row("group", rank, "1"))] });
   expect(groups.map(({ rank, group, label, byDay }) => [rank, group, label, byDay])).toEqual([
     [1, "g1", "Anna", ["0", "0"]],
