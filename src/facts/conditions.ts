@@ -1,5 +1,5 @@
-// Computes the conditions that a person should know of from the rest of the health state. `status` and the pages show them, a notification
-// is sent when one begins and when it ends, and the metrics have a gauge of them. Pure.
+// Finds the conditions that a person should know of: `status` and the pages show them, a notification is sent when one begins and when it
+// ends, and the metrics have a gauge of them. Pure.
 
 import type { OpenAnomaly } from "../db/anomalies.ts";
 import type { CallPause } from "../db/calling-processes.ts";
@@ -23,11 +23,9 @@ import type { ProjectHealth, SliceCounts } from "./coverage.ts";
 import type { JobHealth } from "./jobs.ts";
 import type { RotationHealth } from "./keys.ts";
 
-/** What the conditions are computed from. Of a rotation for many projects, `rotations` has one for each project. */
 export type HealthFacts = {
-  /** The moment of reading, by the database's clock. */
+  /** By the database's clock. */
   readonly readAt: Date;
-  /** The pauses that the service asked for. */
   readonly callPauses: readonly CallPause[];
   /** The exports first. */
   readonly jobs: readonly JobHealth[];
@@ -38,14 +36,15 @@ export type HealthFacts = {
   readonly slices: SliceCounts;
   /** Why slices are failed; the cause with the most slices comes first. */
   readonly causes: readonly FailureCause[];
+  /** Has one for each project of a rotation for many projects. */
   readonly rotations: readonly RotationHealth[];
-  /** The lists of projects that the configuration discovers projects by. */
+  /** The lists that projects are discovered by. */
   readonly lists: readonly StoredList[];
   /** Budgets in their current periods, and in earlier ones that may still change or have just changed. */
   readonly budgets: readonly BudgetUse[];
   /** One for each project and filter with unusual days; empty if `anomalies` is off. */
   readonly anomalies: readonly OpenAnomaly[];
-  /** Why budgets and anomalies could not be read; undefined if they were. Their lists are empty then; all else was read. */
+  /** Why budgets and anomalies could not be read. Their lists are empty then. */
   readonly notRead?: string;
 };
 
@@ -53,7 +52,7 @@ type Traits = {
   readonly severity: "critical" | "warning";
   /** The section of the pages with the details. */
   readonly section: "jobs" | "runs" | "gaps" | "keys" | "budgets" | "anomalies";
-  /** Everything works all the same, and a person should look at it: `status` lists it and ends with 0. */
+  /** Everything works all the same: `status` lists it and ends with 0. */
   readonly isReminder?: boolean;
   /** It is shown and not notified, as it may end by itself in a moment, or change every day. */
   readonly isQuiet?: boolean;
@@ -83,21 +82,19 @@ export const TRAITS = {
 
 type ConditionName = keyof typeof TRAITS;
 
-export type Condition = {
+export type Condition = Pick<Traits, "severity" | "section"> & {
   readonly name: ConditionName;
   /** Names of the configuration. Every replica uses the same, so that only one of them sends the notification. */
   readonly subject: string;
-  readonly severity: Traits["severity"];
-  /** False for a reminder: the program works all the same. */
+  /** False for a reminder. */
   readonly isWrong: boolean;
   /** What is the case, and the next step. */
   readonly text: string;
   readonly since: Date | null;
-  readonly section: Traits["section"];
   readonly isQuiet: boolean;
 };
 
-/** A condition before merging. `project` is that of a rotation for many projects, each of which may have the condition. */
+/** A condition before merging. `project` is set for a rotation for many projects, each of which may have the condition. */
 type Found = Condition & { readonly project?: string | null };
 
 function condition(name: ConditionName, subject: string, text: string, more: Partial<Found> = {}): Found {
@@ -105,7 +102,7 @@ function condition(name: ConditionName, subject: string, text: string, more: Par
   return { name, subject, severity, isWrong: !isReminder, text, since: null, section, isQuiet, ...more };
 }
 
-/** Quotes a name with a space or a quote: otherwise two names, each with other words after it, could make the same subject. */
+/** Quotes a name with a space or a quote: a subject has several names, and two lists of names could otherwise make the same subject. */
 function nameWord(name: string): string {
   return /^[^\s"]+$/.test(name) ? name : JSON.stringify(name);
 }
@@ -134,7 +131,7 @@ export function conditionsOf(facts: HealthFacts): readonly Condition[] {
   return mergeFound(found, facts);
 }
 
-/** Makes the same condition in many projects of a rotation one, with the earliest beginning. The other conditions stay as they are. */
+/** Merges the same condition in many projects of a rotation into one, with the earliest beginning. */
 function mergeFound(found: readonly Found[], { jobs, rotations }: HealthFacts): readonly Condition[] {
   const alike = Map.groupBy(found, (one) => (one.project == null ? one : `${one.name} ${one.subject}`));
   return [...alike.values()].map((members) => {
@@ -147,7 +144,7 @@ function mergeFound(found: readonly Found[], { jobs, rotations }: HealthFacts): 
   });
 }
 
-/** None if another scheduler runs the exports: then no worker has registered the jobs, so none of them needs a worker. */
+/** If another scheduler runs the exports, no worker has registered the jobs, so none of them needs a worker. */
 function workerCondition({ jobs, workers }: HealthFacts): Found | undefined {
   if (!jobs.some(({ needsWorker }) => needsWorker) || workers.some(({ recent }) => recent)) return undefined;
   const [last] = workers;
@@ -167,13 +164,14 @@ function overdueCondition({ kind, job, overdueSince }: JobHealth): Found | undef
 const ERROR_LENGTH_MAX = 200;
 
 function configCondition({ workers }: HealthFacts): Found | undefined {
-  const refused = workers.filter(({ state, refusal }) => state === "live" && refusal);
-  const texts = refused.map(({ host, pid, refusal }) => {
-    const why = truncate((refusal?.reason ?? "").replaceAll(/\s*\n\s*/g, " "), ERROR_LENGTH_MAX * 2);
-    return `configuration refused since ${refusal && instantText(refusal.at)}: the worker ${host} pid ${pid} goes on with the one before; ${why}`;
+  const refused = workers.flatMap(({ state, refusal, ...worker }) =>
+    state === "live" && refusal ? { ...worker, ...refusal } : [],
+  );
+  const texts = refused.map(({ host, pid, reason, at }) => {
+    const why = truncate(reason.replaceAll(/\s*\n\s*/g, " "), ERROR_LENGTH_MAX * 2);
+    return `configuration refused since ${instantText(at)}: the worker ${host} pid ${pid} goes on with the one before; ${why}`;
   });
-  if (texts.length === 0) return undefined;
-  return condition("config", "", texts.join("; "), { since: refused[0]?.refusal?.at ?? null });
+  return refused[0] && condition("config", "", texts.join("; "), { since: refused[0].at });
 }
 
 function listCondition({ list, projects, waiting, waitingSince, error, failingSince }: StoredList): Found | undefined {
@@ -197,8 +195,9 @@ function runCondition({ kind, job, failedRun }: JobHealth): Found | undefined {
 }
 
 const CAUSES_SHOWN_MAX = 5;
+const NEW_MS_MAX = 15 * 60_000;
 
-/** Slices that are not complete; the failed ones by cause. While an export runs, missing days are not notified: it may read them. */
+/** While an export runs, missing days are not notified: it may read them. */
 function coverageConditions({ slices, causes, jobs, projects, readAt }: HealthFacts): readonly Found[] {
   const isQuiet = jobs.some(({ kind, mayReadMissing }) => kind === "export" && mayReadMissing);
   const projectsWith = (status: "missing" | "suspect") =>
@@ -210,19 +209,14 @@ function coverageConditions({ slices, causes, jobs, projects, readAt }: HealthFa
   return present([
     slices.missing > 0 && condition("missing", "", missing, { isQuiet }),
     ...shown.map((cause) => {
-      const more = { since: cause.since, isQuiet: isNewAndRetried(cause, readAt) };
-      return condition("failed", cause.code ?? "other", causeText(cause), more);
+      const { since, code, isRetried } = cause;
+      // A short outage of the service is tried again within minutes.
+      const isShort = isRetried && RETRIED_CODES.includes(code ?? "") && Number(readAt) - Number(since) < NEW_MS_MAX;
+      return condition("failed", code ?? "other", causeText(cause), { since, isQuiet: isShort });
     }),
     others > 0 && condition("failed", "other", `${counted(others, "reading")} failed for other reasons`),
     slices.suspect > 0 && condition("suspect", "", suspect, { isQuiet }),
   ]);
-}
-
-const NEW_MS_MAX = 15 * 60_000;
-
-/** Whether the failure is new and is tried again within minutes, as in a short outage of the service. */
-function isNewAndRetried({ since, code, isRetried }: FailureCause, readAt: Date): boolean {
-  return isRetried && RETRIED_CODES.includes(code ?? "") && Number(readAt) - Number(since) < NEW_MS_MAX;
 }
 
 function causeText(cause: FailureCause): string {
@@ -242,38 +236,30 @@ function causeText(cause: FailureCause): string {
   ]).join("; ");
 }
 
-/** The parts in which error texts with the same reason differ. */
 const REQUEST_DETAILS = / \((?:\d+ attempts|request id [^)]*)\)/g;
 
-/** The title where only the text of the error says what happened. */
 const UNKNOWN_CAUSE = "readings fail";
 
 /** "the service is failing (503)" */
 export function causeTitle({ code, project, isBillingRefused, error }: FailureCause): string {
-  const status = /the service answered (\d{3})/.exec(error)?.[1];
-  const answer = status === undefined ? "" : ` (${status})`;
   // The command that prints the key failed, so the service was not called.
   if (error.startsWith("the key command ")) return UNKNOWN_CAUSE;
-  switch (code) {
-    case "unavailable":
-      return status === undefined ? "the service is not reachable" : `the service is failing${answer}`;
-    case "rate_limited":
-      return `the service asks for fewer calls${answer}`;
-    case "unauthorized":
-      return isBillingRefused
-        ? `the API key of ${project} lacks billing:read, so its billing is refused${answer}`
-        : `the service refuses the API key of ${project}${answer}`;
-    default:
-      return UNKNOWN_CAUSE;
-  }
+  const status = /the service answered (\d{3})/.exec(error)?.[1];
+  const answer = status === undefined ? "" : ` (${status})`;
+  if (code === "unavailable") return answer ? `the service is failing${answer}` : "the service is not reachable";
+  if (code === "rate_limited") return `the service asks for fewer calls${answer}`;
+  if (code !== "unauthorized") return UNKNOWN_CAUSE;
+  return isBillingRefused
+    ? `the API key of ${project} lacks billing:read, so its billing is refused${answer}`
+    : `the service refuses the API key of ${project}${answer}`;
 }
 
-/** How many days over its maximum age a key may be. It is replaced on the following night, or a night later if that one fails. */
+/** How many days over its maximum age a key may be: it is replaced on the following night, or a night later if that one fails. */
 const LATE_DAYS_MAX = 2;
 
-/** A rotation that is not configured any more has no conditions, as nobody could end them. */
 function rotationConditions(row: RotationHealth): readonly Found[] {
   const { rotation, project, configured, ageDays, failedAttempts, keys, fallback, fallbackAt } = row;
+  // Nobody could end them.
   if (!configured) return [];
   const { maxAgeDays, retire } = configured;
   const ofRotation = (name: ConditionName, text: string, since: Date | null = null) =>
