@@ -26,7 +26,7 @@ export function latestOccurrence(schedule: Schedule, at: Date): Date {
   return cronOf(schedule).previousRuns(1, addSeconds(startOfSecond(at), 1))[0] as Date;
 }
 
-/** After `after`, not at it. */
+/** The first occurrence after `after`, not at it. */
 export function nextOccurrence(schedule: Schedule, after: Date): Date {
   return nextOccurrences(schedule, after, 1)[0] as Date;
 }
@@ -45,8 +45,8 @@ export function overdueSince(job: Schedule, stored: StoredJob | undefined, now: 
 }
 
 /**
- * Since when a due job has waited for a worker. By the first scheduled time that no worker handled: by the newest, a job of every minute would
- * never be overdue. A job that never ran is due from its registration on.
+ * Since when a due job has waited for a worker: since the first scheduled time that no worker handled. Since the newest, a job of every minute
+ * would never be overdue. A job that never ran is due from its registration on.
  */
 export function waitingSince(job: Schedule, stored: StoredJob | undefined, now: Date): Date | undefined {
   if (!stored || stored.pause) return undefined;

@@ -153,6 +153,7 @@ function nextWaiter(waiting: ReadonlySet<Waiter>, inFlight: readonly string[]): 
   for (const waiter of waiting) {
     const calls = inFlight.filter((project) => project === waiter.project).length;
     if (calls < fewest) [next, fewest] = [waiter, calls];
+    if (calls === 0) break;
   }
   return next;
 }

@@ -158,7 +158,7 @@ export const UNDATED = ["snapshot", "day", "day-before"] as const;
 
 export type AnswerRules = Guards & { readonly undated: (typeof UNDATED)[number] };
 
-/** If the answer counts as the usage of a day. */
+/** The day whose usage an answer without any date counts as. */
 export function dayOfUndated(readOn: Day, undated: AnswerRules["undated"]): Day {
   return undated === "day-before" ? addDays(readOn, -1) : readOn;
 }
