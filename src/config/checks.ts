@@ -1,7 +1,7 @@
 // Rules between fields of the configuration. They are checked once every field by itself is right. Pure.
 
 import { holdsScope } from "../keys/scopes.ts";
-import { DIMENSIONS, DIMENSIONS_OF, dimension, documentedValues, type EachDimension } from "../usage/dimensions.ts";
+import { DIMENSIONS, DIMENSIONS_OF, dimension, type EachDimension } from "../usage/dimensions.ts";
 import { BILLING_GROUPINGS, type Filter, filterKey, GROUPINGS, NO_CONDITIONS } from "../usage/series.ts";
 import type { ConfigIssue, Path, Report } from "./json.ts";
 import { describeReceived, describeValue, didYouMean, formatPath, oneOf, quoteAll } from "./messages.ts";
@@ -92,7 +92,7 @@ function checkConditions({ report, service }: CheckContext, job: Export, filter:
       report(path, message);
     }
     // The service answers a value it does not know with no usage, which looks like a day without usage.
-    const known = documentedValues(name, source);
+    const known = dimension(name).values?.[source];
     if (checkFeatures !== "error" || !known || known.includes(value)) continue;
     const hint = didYouMean(value, known) || '; "checkFeatures": "warn" allows values that the interface does not name';
     report(path, `expected ${oneOf(known)}; got ${describeValue(value)}${hint}`);

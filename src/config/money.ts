@@ -4,7 +4,7 @@ import { z } from "zod";
 import { addDays } from "../usage/days.ts";
 import type { Dimension } from "../usage/dimensions.ts";
 import { METRICS } from "../usage/metrics.ts";
-import { BUDGET_PERIODS, BUDGET_SCOPES, type BudgetScope } from "../usage/money.ts";
+import { BUDGET_PERIODS, type BudgetScope } from "../usage/money.ts";
 import type { ExportJob } from "../usage/plan.ts";
 import { filterKey, type Project } from "../usage/series.ts";
 import { Currency, Day, Decimal, Name, object, text } from "./fields.ts";
@@ -114,7 +114,7 @@ function beginningOf(model: string): string {
   return model.endsWith("*") ? model.slice(0, -1) : `${model}\0`;
 }
 
-const SCOPED = BUDGET_SCOPES.filter((scope) => scope !== "all");
+const SCOPED = ["key", "tag", "model"] as const satisfies readonly BudgetScope[];
 
 export const BudgetOfFile = object({
   name: Name.describe("The budget's name, as in alerts and in bi.budgets."),

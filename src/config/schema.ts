@@ -2,15 +2,7 @@
 
 import { z } from "zod";
 import { AUTH_SCHEMES } from "../service/service.ts";
-import {
-  DIALECTS,
-  DIMENSIONS,
-  type Dimension,
-  dimension,
-  documentedValues,
-  EACH_DIMENSIONS,
-  SOURCES,
-} from "../usage/dimensions.ts";
+import { DIALECTS, DIMENSIONS, type Dimension, dimension, EACH_DIMENSIONS, SOURCES } from "../usage/dimensions.ts";
 import { SENSITIVITIES } from "../usage/metrics.ts";
 import { FEATURE_CHECKS } from "../usage/plan.ts";
 import { GUARD_MODES, UNDATED } from "../usage/slice-decision.ts";
@@ -56,9 +48,9 @@ const Service = object({
 
 /** Takes any text, as `checkFeatures` may allow values that the interface does not list: checks.ts compares them. */
 function dimensionValue(name: Dimension) {
-  const examples = documentedValues(name, "usage");
-  const value = examples ? text(256).meta({ examples: [...examples] }) : text(256);
-  return value.exactOptional().describe(dimension(name).description);
+  const { values, description } = dimension(name);
+  const value = values?.usage ? text(256).meta({ examples: [...values.usage] }) : text(256);
+  return value.exactOptional().describe(description);
 }
 
 type DimensionValue = ReturnType<typeof dimensionValue>;

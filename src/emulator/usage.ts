@@ -2,8 +2,8 @@
 
 import {
   DOCUMENTED_FEATURES,
-  documentedValues,
-  isSet,
+  dimension,
+  memberOf,
   type SetDimension,
   USAGE_DIMENSIONS,
   type UsageDimension,
@@ -148,10 +148,10 @@ function workloadsOf(seed: number, projectId: string) {
 function documentedDimensions(random: () => number): Partial<UsageRecord> {
   return Object.fromEntries(
     USAGE_DIMENSIONS.flatMap((name) => {
-      const [first, ...rest] = documentedValues(name, "usage") ?? [];
+      const [first, ...rest] = dimension(name).values?.usage ?? [];
       if (first === undefined) return [];
       const value = pick([first, ...rest], random);
-      return [[name, isSet(name) ? [value] : value]];
+      return [[name, memberOf(name) ? [value] : value]];
     }),
   );
 }

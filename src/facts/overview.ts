@@ -111,7 +111,7 @@ function monthOf(period: Window, today: Day): { readonly period: Window; readonl
   if (period.end.slice(0, 7) < today.slice(0, 7)) return undefined;
   const start = `${today.slice(0, 7)}-01`;
   const end = addDays(today, -1);
-  return { period: { start, end: end < start ? today : end }, before: monthBefore({ start }) };
+  return { period: { start, end: end < start ? today : end }, before: monthBefore(start) };
 }
 
 async function readMonthSoFar(

@@ -21,12 +21,12 @@ import { fetchBreakdown } from "../service/breakdown.ts";
 import { listKeys } from "../service/keys.ts";
 import { fetchBalances, fieldsReader } from "../service/projects.ts";
 import type { Service } from "../service/service.ts";
-import { badAnswer, emptySlice, type NormalisedSlice, rowCount } from "../usage/answer-rows.ts";
+import { badAnswer, type NormalisedSlice, rowCount, sliceOf } from "../usage/answer-rows.ts";
 import type { DueSlice } from "../usage/backfill.ts";
 import { addCounts, NO_COUNTS, pickCounts, type RunCounts, type RunTrigger } from "../usage/counts.ts";
 import { type Day, dayOf, daysOf, type Window } from "../usage/days.ts";
 import type { Dialect, Source } from "../usage/dimensions.ts";
-import { emptiedDays, groupingEvidence, type NormalisedAnswer, normalise } from "../usage/normalise.ts";
+import { emptiedDays, groupingEvidence, normalise } from "../usage/normalise.ts";
 import {
   type DaysToReread,
   describeRequest,
@@ -220,7 +220,7 @@ type Reading = {
 };
 
 /** `doubt`: why the numbers of the answer may not be those of the filter. */
-type CheckedAnswer = NormalisedAnswer & { readonly doubt: FilterDoubt | undefined };
+type CheckedAnswer = ReturnType<typeof normalise> & { readonly doubt: FilterDoubt | undefined };
 
 /** Makes the call in the service's dialect, reads the answer, and checks whether its numbers can be believed. Throws `bad_answer`. */
 export async function readBreakdown(
@@ -272,7 +272,7 @@ function emptiedSlices(
       'the answer has no rows and names no day, though earlier ones had rows of days: so it is unknown which days are empty; "emptyGuard": "off" takes it for a day without usage',
     );
   }
-  return emptiedDays(covered[0]?.day, oldest).map(emptySlice);
+  return emptiedDays(covered[0]?.day, oldest).map((day) => sliceOf(day, []));
 }
 
 /** Long enough for an answer. If the service asks for a longer wait (Retry-After), the reading is skipped. */

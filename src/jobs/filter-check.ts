@@ -18,7 +18,6 @@ import {
   DOCUMENTED_FEATURES,
   differsIn2026,
   dimension,
-  documentedValues,
   type Source,
 } from "../usage/dimensions.ts";
 import { groupingEvidence, normalise } from "../usage/normalise.ts";
@@ -95,7 +94,7 @@ export class FilterCheck {
 
   /** The known names of the condition's kind. Undefined if the condition's own name is documented, or if nothing lists names of the kind. */
   async #namesLike(project: Project, source: Source, { kind, name }: FilterCondition) {
-    const documented = kind === "feature" ? DOCUMENTED_FEATURES : (documentedValues(kind, source) ?? []);
+    const documented = kind === "feature" ? DOCUMENTED_FEATURES : (dimension(kind).values?.[source] ?? []);
     if (documented.includes(name)) return undefined;
     if (source === "usage" && kind !== "feature" && kind !== "model" && kind !== "tags") {
       return documented.length > 0 ? { known: documented, isKindListed: true } : undefined;

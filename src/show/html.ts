@@ -2,7 +2,7 @@
 // (of models, tags, projects). Pure.
 
 import { escapeHtml, toPrintableLine, truncate } from "../text.ts";
-import { groupingNoun, isSet } from "../usage/dimensions.ts";
+import { groupingNoun, memberOf } from "../usage/dimensions.ts";
 
 /** Safe to insert into the content of other HTML. */
 export class Html {
@@ -155,7 +155,7 @@ export function groupText(grouping: string, group: string | null): string {
 
 /** The values of a group that is a set of values; undefined if the group is one value. */
 function membersOf(grouping: string, group: string | null): readonly (string | null)[] | undefined {
-  if (group === null || !isSet(grouping)) return undefined;
+  if (group === null || memberOf(grouping) === undefined) return undefined;
   try {
     const value: unknown = JSON.parse(group);
     return Array.isArray(value) ? value.map((tag) => (tag === null ? null : String(tag))) : undefined;

@@ -7,7 +7,6 @@ import type { Day } from "./days.ts";
 import { DIMENSIONS_OF, type Dimension, groupingIn, type Source } from "./dimensions.ts";
 import { METRICS_OF, type StoredMetric } from "./metrics.ts";
 
-/** The error for an answer that can't be read, or must not be believed. */
 export function badAnswer(reason: string): AppError {
   return new AppError("bad_answer", reason);
 }
@@ -34,9 +33,9 @@ export function describeJson(value: unknown): string {
 // Groups: the values of the dimensions.
 
 export type Group = {
-  /** The same for all values that are stored as one group: order and repetition of the members do not matter. */
+  /** The order and the repetition of a value's members make no difference. */
   readonly key: string;
-  /** The `key`, except that null, an empty and an absent value differ: to the service they are different groups. */
+  /** The `key`, except that null, an empty and an absent value differ, as they do to the service. */
   readonly keyOfService: string;
   /** The text for people; null for "no value". */
   readonly display: string | null;
@@ -44,7 +43,7 @@ export type Group = {
 
 export const UNGROUPED: Group = { key: "all", keyOfService: "all", display: null };
 
-/** Shown as a JSON object with the value of each dimension: null for "no value", the tags as an array, any other value as its text. */
+/** Shown as a JSON object with the value of each dimension. */
 export function combinedGroup(dimensions: readonly Dimension[], groups: readonly Group[]): Group {
   const shown = dimensions.map((dimension, i) => `"${dimension}":${valueJson(dimension, groups[i]?.display ?? null)}`);
   return {
@@ -67,7 +66,6 @@ function valueJson(dimension: Dimension, display: string | null): string {
  */
 export function groupOf(dimension: Dimension, value: unknown, row: number): Group {
   if (value === undefined) return ABSENT;
-  if (value === null) return NULL;
   for (const member of Array.isArray(value) ? value : [value]) {
     if (member === null || typeof member === "string") continue;
     const expected = "expected a text, an array of texts or null";
@@ -77,39 +75,24 @@ export function groupOf(dimension: Dimension, value: unknown, row: number): Grou
   return dimension === "tags" ? groupOfTags(json) : groupOfOthers(json);
 }
 
-/** False for each shape of "no value". */
-export function isValue(value: unknown): boolean {
-  return Array.isArray(value) ? value.some(isValue) : value !== undefined && value !== null && value !== "";
-}
-
 const noValue = (shape: string): Group => ({ key: "null", keyOfService: shape, display: null });
 const ABSENT = noValue("absent");
-const NULL = noValue("null");
-
-type Members = readonly (string | null)[];
 
 // The same groups are in every answer of a series, so they are remembered.
-const groupOfTags = remembered((json) => groupFrom(json, (_, key) => key));
-const groupOfOthers = remembered((json) => groupFrom(json, displayOf));
+const groupOfTags = remembered((json) => groupFrom(json, true));
+const groupOfOthers = remembered((json) => groupFrom(json, false));
 
-function groupFrom(json: string, display: (members: Members, key: string) => string | null): Group {
-  const sent: Members = [JSON.parse(json)].flat();
-  if (!isValue(sent)) return noValue(json);
-  const members = canonicalSet(sent);
-  const key = JSON.stringify(members);
-  return { key, keyOfService: key, display: display(members, key) };
-}
-
-/** Sorts the members, each once. A member without a value is null and comes last: the service has sent it among models. */
-function canonicalSet(members: Members): Members {
-  const texts = members.filter((member) => member !== null && member !== "");
+function groupFrom(json: string, isTags: boolean): Group {
+  const sent: readonly (string | null)[] = [JSON.parse(json)].flat();
+  const texts = sent.flatMap((member) => member || []);
   const sorted = [...new Set(texts)].sort();
-  return texts.length < members.length ? [...sorted, null] : sorted;
-}
-
-/** Only tags are shown as a JSON array when there is one of them. */
-function displayOf([first = null, ...others]: Members, key: string): string | null {
-  return others.length > 0 ? key : first && withoutNul(first);
+  const [first] = sorted;
+  if (first === undefined) return noValue(json);
+  // The service has sent null among models.
+  const members = texts.length < sent.length ? [...sorted, null] : sorted;
+  const key = JSON.stringify(members);
+  // Only tags are shown as an array even if there is one of them.
+  return { key, keyOfService: key, display: isTags || members.length > 1 ? key : withoutNul(first) };
 }
 
 /** Postgres accepts no NUL in a text, so it is shown as JSON writes it. */
@@ -151,24 +134,23 @@ function knownNames(source: Source): ReadonlySet<string> {
   return new Set([...METRICS_OF[source], ...dimensions, "grouping", "start", "end"]);
 }
 
-/** The service adds metrics without notice, so an unknown number is kept. Unknown values of another type are ignored. */
+/** The service adds metrics without notice, so an unknown number is kept as extra. */
 export function readMetrics(row: JsonObject, rowNo: number, source: Source = "usage"): RowMetrics {
   const metrics = METRICS_OF[source];
   const values = metrics.map((metric) => readMetric(row[metric], rowNo, metric));
-  const extra: Record<string, string> = {};
+  const unknown: Record<string, string> = {};
   for (const name in row) {
     const value = row[name];
-    if (!KNOWN_NAMES[source].has(name) && isNumber(value)) extra[name] = finiteText(value, rowNo, name);
+    if (!KNOWN_NAMES[source].has(name) && isNumber(value)) unknown[name] = finiteText(value, rowNo, name);
   }
-  const extraJson = numbersJson(extra);
+  const extra = numbersJson(unknown);
   // A row of billing may have no amount, which is not 0.
-  if (extraJson === null && source === "usage" && values.every((value) => value === null)) {
+  if (extra === null && source === "usage" && values.every((value) => value === null)) {
     throw badAnswer(`results[${rowNo}]: the row has none of the metrics ${metrics.join(", ")}`);
   }
-  return { values, extra: extraJson };
+  return { values, extra };
 }
 
-/** A JSON object of numbers, sorted by name; null without any. */
 function numbersJson(numbers: Readonly<Record<string, string | null>>): string | null {
   const names = Object.keys(numbers).sort();
   return names.length > 0 ? `{${names.map((name) => `${JSON.stringify(name)}:${numbers[name]}`).join(",")}}` : null;
@@ -188,13 +170,13 @@ function readMetric(value: unknown, rowNo: number, metric: StoredMetric): string
 }
 
 function finiteText(value: number | ExactNumber, rowNo: number, metric: string): string {
-  const double = typeof value === "number" ? value : Number(value.source);
-  const text = Number.isFinite(double) ? decimalText(value) : undefined;
+  const source = numberSource(value);
+  const text = Number.isFinite(Number(source)) ? decimalText(value) : undefined;
   if (text !== undefined) return text;
-  throw badAnswer(`results[${rowNo}].${metric}: expected a finite number, got ${numberSource(value).slice(0, 40)}`);
+  throw badAnswer(`results[${rowNo}].${metric}: expected a finite number, got ${source.slice(0, 40)}`);
 }
 
-/** Adds up two rows, exactly. What only one of them has stays as it is. */
+/** Adds up two rows exactly. */
 export function addMetrics(a: RowMetrics, b: RowMetrics): RowMetrics {
   const [one, other] = [extraNumbers(a), extraNumbers(b)];
   const names = Object.keys({ ...one, ...other });
@@ -215,7 +197,7 @@ function addAmounts(a: string | null | undefined, b: string | null | undefined):
 // Slices: the rows of a day.
 
 /** The rows of a slice in the order of their group keys, column by column. Every array has an element for each row. */
-export type Columns = {
+type Columns = {
   readonly groups: readonly Group[];
   readonly metricNames: readonly StoredMetric[];
   /** The amounts of each metric, in the order of metricNames. */
@@ -225,9 +207,7 @@ export type Columns = {
 
 export type AnswerRow = { readonly group: Group; readonly metrics: RowMetrics };
 
-/** No two of the rows may have the same group. */
-export function columnsOf(rows: readonly AnswerRow[], source: Source = "usage"): Columns {
-  const metricNames = METRICS_OF[source];
+function columnsOf(rows: readonly AnswerRow[], metricNames: readonly StoredMetric[]): Columns {
   const sorted = [...rows].sort((a, b) => (a.group.key < b.group.key ? -1 : 1));
   return {
     groups: sorted.map(({ group }) => group),
@@ -247,16 +227,18 @@ export type NormalisedSlice = {
   readonly contentHash: string;
 };
 
-export function sliceOf(day: Day, undated: boolean, columns: Columns): NormalisedSlice {
-  return { day, undated, columns, rowCount: columns.groups.length, contentHash: contentHash(columns) };
+/** No two of the rows may have the same group. */
+export function sliceOf(
+  day: Day,
+  rows: readonly AnswerRow[],
+  { source = "usage", undated = false }: { readonly source?: Source; readonly undated?: boolean } = {},
+): NormalisedSlice {
+  const columns = columnsOf(rows, METRICS_OF[source]);
+  return { day, undated, columns, rowCount: rows.length, contentHash: contentHash(columns) };
 }
 
 export function rowCount(slices: readonly NormalisedSlice[]): number {
   return slices.reduce((sum, slice) => sum + slice.rowCount, 0);
-}
-
-export function emptySlice(day: Day): NormalisedSlice {
-  return sliceOf(day, false, columnsOf([]));
 }
 
 /** The hash is stored. With another text, every stored slice would seem changed. */

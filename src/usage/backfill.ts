@@ -1,4 +1,4 @@
-// Decides which days are read outside of a job's window: those of a backfill, and due slices that are read again. Pure.
+// Decides which days are read outside of a job's window: those of a backfill, and due slices that need another reading. Pure.
 
 import { DAY_MS, type Day, daysOf, HOUR_MS, type Window } from "./days.ts";
 import {
@@ -38,7 +38,7 @@ export function jobsWithSeries(jobs: readonly ExportJob[], selection: Selection)
   });
 }
 
-/** A job without requests is left out. Requests are as long as allowed: a year of 16 series takes 192 requests, not 5,840. */
+/** Requests are as long as allowed: a year of 16 series takes 192 requests, not 5,840. */
 export function planBackfill(
   jobs: readonly BackfillJob[],
   range: Window,
@@ -53,10 +53,9 @@ export function planBackfill(
       const wanted = days.filter((day) => only === "all" || only === (statuses?.[day] ?? "missing"));
       return requestsOfDays(one, wanted);
     });
-    if (requests.length === 0) return [];
     // Reading failed days again does not extend the due days.
     const due = only === "failed" ? undefined : dueDays(job, today, { days });
-    return [{ job, plan: { requests: requests.sort(newestFirst), runDay: today, due } }];
+    return requests.length > 0 ? [{ job, plan: { requests: requests.sort(newestFirst), runDay: today, due } }] : [];
   });
 }
 

@@ -1,18 +1,17 @@
-// The counts of what a run did. Pure.
+// What started a run, and the counts of what it did. Pure.
 
 export type RunTrigger = "schedule" | "manual" | "catchup" | "backfill";
 
-/** The counts of a run that did nothing. */
 export const NO_COUNTS = {
   requests: 0,
-  /** Slices that the run was to read. The next five fields count how these ended. */
+  /** Slices that the run was to read. The next five fields count how they ended. */
   planned: 0,
   complete: 0,
   suspect: 0,
   failed: 0,
   /** Slices of answers without any date, stored as snapshots of unknown span. */
   undated: 0,
-  /** Slices whose answer was dropped, because the answer of a later request is stored already. */
+  /** Slices whose answer was dropped, as that of a later request is stored. */
   stale: 0,
   /** Rows that appeared, changed or disappeared. */
   rowsChanged: 0,
@@ -25,7 +24,7 @@ export function addCounts(a: RunCounts, b: RunCounts): RunCounts {
   return Object.fromEntries(names.map((name) => [name, a[name] + b[name]])) as RunCounts;
 }
 
-/** Copies the counts alone, of an object that may have other fields. */
+/** Leaves out the other fields of the object. */
 export function pickCounts(counts: RunCounts): RunCounts {
   return addCounts(NO_COUNTS, counts);
 }

@@ -50,8 +50,6 @@ export function isDay(text: string): boolean {
   return /^\d{4}-/.test(text) && isValid(instant) && dayOf(instant) === text;
 }
 
-// The periods that people choose, and what they are compared with.
-
 /** Whole weeks, so that earlier periods of the same length have as many days of each weekday. */
 export const DAYS_DEFAULT = 28;
 /** A leap year. A chart can't show more days. */
@@ -59,20 +57,18 @@ export const DAYS_MAX = 366;
 /** No usage is older. */
 const DAY_MIN: Day = "2000-01-01";
 
-const WEEK_DAYS = 7;
-
 /**
- * A calendar month is compared with the whole month before. Another period is compared with as many days, whole weeks earlier, so that each day
- * is compared with one of the same weekday: 30 days with those 35 days earlier.
+ * A calendar month is compared with the month before. Another period is compared with as many days, whole weeks earlier, so that weekdays
+ * match: 30 days with those 35 days earlier.
  */
 export function comparedPeriod(period: Window): Window {
-  if (isCalendarMonth(period)) return monthBefore(period);
-  const days = Math.ceil(dayCount(period) / WEEK_DAYS) * WEEK_DAYS;
+  if (isCalendarMonth(period)) return monthBefore(period.start);
+  const days = Math.ceil(dayCount(period) / 7) * 7;
   return { start: addDays(period.start, -days), end: addDays(period.end, -days) };
 }
 
-export function monthBefore({ start }: Pick<Window, "start">): Window {
-  const end = addDays(start, -1);
+export function monthBefore(firstDay: Day): Window {
+  const end = addDays(firstDay, -1);
   return { start: `${end.slice(0, 8)}01`, end };
 }
 
@@ -80,7 +76,7 @@ function isCalendarMonth({ start, end }: Window): boolean {
   return start.endsWith("-01") && end.slice(0, 7) === start.slice(0, 7) && addDays(end, 1).endsWith("-01");
 }
 
-/** The first rule that the period breaks, after the parameter's name. `newest` is the last day that it may have, and `newestIs` says why. */
+/** The first rule that the period breaks, after the parameter's name. `newestIs` says why it may have no day after `newest`. */
 export function periodError(
   { start, end }: Window,
   newest: Day,

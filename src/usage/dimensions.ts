@@ -1,5 +1,5 @@
-// The dimensions that usage and billing can be grouped by and narrowed to. The configuration, the requests, the database and the pages are
-// made from these entries; CONTRIBUTING.md says how to add one. Pure.
+// The dimensions that usage and billing can be grouped and filtered by. The configuration, the requests, the database and the pages follow
+// from these entries; CONTRIBUTING.md says how to add one. Pure.
 
 /** The breakdown of the service that the numbers of a series come from. */
 export const SOURCES = ["usage", "billing"] as const;
@@ -15,13 +15,13 @@ type DimensionEntry = {
   readonly sources: readonly Source[];
   /** The description of a filter by it in the configuration's schema. */
   readonly description: string;
-  /** What people call a value. */
-  readonly noun: string;
-  /** A request may count in several groups, so that their usage does not add up to the total. */
+  /** What people call a value, where that is not `name` with spaces. */
+  readonly noun?: string;
+  /** A request may count in several groups, so their usage does not add up to the total. */
   readonly overlaps?: true;
-  /** Given if a group may be a set of values: the name of one value, as in the view bi.usage_by_single_MEMBER. */
+  /** Given if a group may be a set of values: what one is called, as in the view bi.usage_by_single_MEMBER. */
   readonly member?: string;
-  /** Whether the configuration may ask for a filter by each value. Only possible if every dialect filters by the values that it groups by. */
+  /** Whether the configuration may ask for a filter by each value: every dialect must filter by the values that it groups by. */
   readonly hasEach?: true;
   /** The names in dialect "2026" where they differ from `name`; as a filter null where it has none. */
   readonly in2026?: { readonly grouping?: string; readonly filter?: string | null };
@@ -39,14 +39,12 @@ const TABLE = [
     name: "line_item",
     sources: ["billing"],
     description: 'The line item of the bill, such as "streaming::nova-3". Billing only.',
-    noun: "line item",
     alwaysFilledIn: ["billing"],
   },
   {
     name: "model",
     sources: ["usage"],
     description: "The model used.",
-    noun: "model",
     member: "model",
     in2026: { grouping: "models" },
     filtersById2026: true,
@@ -64,7 +62,6 @@ const TABLE = [
     name: "tags",
     sources: ["usage", "billing"],
     description: "A tag used.",
-    noun: "tags",
     overlaps: true,
     member: "tag",
     hasEach: true,
@@ -74,7 +71,6 @@ const TABLE = [
     name: "endpoint",
     sources: ["usage"],
     description: "The endpoint used.",
-    noun: "endpoint",
     hasEach: true,
     values: { usage: ["listen", "speak", "agent", "read"] },
     alwaysFilledIn: ["usage"],
@@ -83,7 +79,6 @@ const TABLE = [
     name: "method",
     sources: ["usage"],
     description: "The processing method.",
-    noun: "method",
     hasEach: true,
     values: { usage: ["sync", "async", "streaming"] },
     alwaysFilledIn: ["usage"],
@@ -92,19 +87,14 @@ const TABLE = [
     name: "deployment",
     sources: ["usage", "billing"],
     description: "The deployment type.",
-    noun: "deployment",
     hasEach: true,
-    values: {
-      usage: ["self-hosted", "hosted", "beta"],
-      billing: ["self-hosted", "hosted", "beta", "dedicated"],
-    },
+    values: { usage: ["self-hosted", "hosted", "beta"], billing: ["self-hosted", "hosted", "beta", "dedicated"] },
     alwaysFilledIn: ["billing"],
   },
   {
     name: "feature_set",
     sources: ["usage"],
     description: 'The features used together. The dialect "2026" has no such filter.',
-    noun: "feature set",
     overlaps: true,
     member: "feature",
     in2026: { filter: null },
@@ -118,7 +108,6 @@ export type BillingDimension = Extract<Entry, { readonly sources: readonly [...S
 export type SetDimension = Extract<Entry, { readonly member: string }>["name"];
 export type EachDimension = Extract<Entry, { readonly hasEach: true }>["name"];
 
-/** The entries by name, with the optional fields of all of them. */
 const ENTRIES: ReadonlyMap<string, DimensionEntry> = new Map(TABLE.map((entry) => [entry.name, entry]));
 
 export function dimension(name: Dimension): DimensionEntry {
@@ -144,10 +133,6 @@ export const DIMENSIONS_OF: Readonly<Record<Source, readonly Dimension[]>> = {
   billing: BILLING_DIMENSIONS,
 };
 
-export function documentedValues(name: Dimension, source: Source): readonly string[] | undefined {
-  return dimension(name).values?.[source];
-}
-
 export function groupingIn(dialect: Dialect, name: Dimension): string {
   return (dialect === "2026" && dimension(name).in2026?.grouping) || name;
 }
@@ -164,25 +149,21 @@ export function differsIn2026(name: Dimension, use: "grouping" | "filter"): bool
   return in2026?.[use] !== undefined || (use === "filter" && filtersById2026 === true);
 }
 
-/** Whether usage by the grouping adds up to the total. */
 export function addsUp(grouping: string): boolean {
   return !ENTRIES.get(grouping)?.overlaps;
 }
 
+/** What one value is called; undefined if a group of the grouping is no set. */
 export function memberOf(grouping: string): string | undefined {
   return ENTRIES.get(grouping)?.member;
-}
-
-/** Whether a group of the grouping may have several values. */
-export function isSet(grouping: string): boolean {
-  return memberOf(grouping) !== undefined;
 }
 
 /** The best known comes first, after the total itself. */
 export const TOTAL_GROUPINGS = ["none", ...TABLE.map(({ name }) => name).filter(addsUp)] as const;
 
 export function groupingNoun(grouping: string): string {
-  return ENTRIES.get(grouping)?.noun ?? grouping;
+  const entry = ENTRIES.get(grouping);
+  return entry ? (entry.noun ?? entry.name.replaceAll("_", " ")) : grouping;
 }
 
 /** The features that the service's documentation names, whether a project used them or not. */

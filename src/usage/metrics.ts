@@ -1,5 +1,4 @@
-// The metrics of usage. The columns of the views, the configuration and the pages are made from these entries; CONTRIBUTING.md says how to add
-// one. Pure.
+// The metrics of usage. The views, the configuration and the pages follow from these entries; CONTRIBUTING.md says how to add one. Pure.
 
 import type { Source } from "./dimensions.ts";
 
@@ -44,15 +43,14 @@ export const METRICS_OF: Readonly<Record<Source, readonly StoredMetric[]>> = { u
 
 /** How readily a day counts as unusual: from the fewest alerts to the most. */
 export const SENSITIVITIES = ["low", "normal", "high"] as const;
-export type Sensitivity = (typeof SENSITIVITIES)[number];
 
 /** How many times the usual spread a day may differ. docs/forecast.md tells how many days each finds. */
-export const TOLERANCES: Readonly<Record<Sensitivity, number>> = { low: 8, normal: 6, high: 5 };
+export const TOLERANCES = { low: 8, normal: 6, high: 5 } as const;
 
-export type AnomalySettings = { readonly sensitivity: Sensitivity | "off" };
+export type AnomalySettings = { readonly sensitivity: keyof typeof TOLERANCES | "off" };
 
 /**
- * The least amount of each unit that the cliff guard protects and that can make a day unusual. A smaller one may well be restated to a tenth,
- * such as a one-hour test under the wrong tag.
+ * The least amount that the cliff guard protects and that can make a day unusual. A smaller one, such as a one-hour test under the wrong tag,
+ * may well be restated to a tenth.
  */
 export const GUARDED_FROM = { requests: 100, hours: 10, tokens: 10_000, characters: 10_000 } as const;

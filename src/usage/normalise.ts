@@ -5,15 +5,12 @@ import {
   type AnswerRow,
   addMetrics,
   badAnswer,
-  columnsOf,
   combinedGroup,
   describeJson,
   type Group,
   groupOf,
   isObject,
-  isValue,
   type JsonObject,
-  type NormalisedSlice,
   type RowMetrics,
   readMetrics,
   remembered,
@@ -25,22 +22,11 @@ import { type Dialect, type Dimension, groupingIn, type Source } from "./dimensi
 import type { UsageRequest } from "./plan.ts";
 import { dimensionsOf } from "./series.ts";
 
-export type NormalisedAnswer = {
-  readonly slices: readonly NormalisedSlice[];
-  /** The period that the answer names. */
-  readonly period: Window | undefined;
-};
-
 /**
- * Returns a slice for each day of the window; without a window for each day that the answer names, or for `runDay` if it names none. The
- * request was sent in `dialect`. Throws `bad_answer` with the reason.
+ * Returns a slice for each day of the window; without a window for each day that the answer names, or for `runDay` if it names none. Also
+ * returns the period that the answer names. The request was sent in `dialect`. Throws `bad_answer` with the reason.
  */
-export function normalise(
-  request: UsageRequest,
-  answer: unknown,
-  runDay: Day,
-  dialect: Dialect = "interface",
-): NormalisedAnswer {
+export function normalise(request: UsageRequest, answer: unknown, runDay: Day, dialect: Dialect = "interface") {
   if (!isObject(answer)) throw badAnswer(`expected an object, got ${describeJson(answer)}`);
   if (!Array.isArray(answer.results)) {
     throw badAnswer(`expected an array at "results", got ${describeJson(answer.results)}`);
@@ -67,9 +53,10 @@ export function normalise(
   });
   const rowsOfDay = Map.groupBy(rows, (_, i) => rowDays[i] ?? runDay);
   const covered = coveredDays(request.window, period, [...new Set(named)], runDay);
-  const slices = (covered ?? [runDay]).map((day) =>
-    sliceOf(day, covered === undefined, columnsOf(rowsByGroup(rowsOfDay.get(day) ?? [], day, dimensions), source)),
-  );
+  const slices = (covered ?? [runDay]).map((day) => {
+    const groups = rowsByGroup(rowsOfDay.get(day) ?? [], day, dimensions);
+    return sliceOf(day, groups, { source, undated: covered === undefined });
+  });
   return { slices, period };
 }
 
@@ -79,10 +66,7 @@ function groupOfRow(row: JsonObject, dimensions: readonly Dimension[], rowNo: nu
   return groups.length > 1 ? combinedGroup(dimensions, groups) : first;
 }
 
-/**
- * The views show amounts of billing as US dollars. A single charge may lack its amount. If no row has a member "dollars", the service has
- * probably renamed it.
- */
+/** The views show US dollars. A charge may lack its amount, but if no row has the member, the service has probably renamed it. */
 function requireDollars(answer: JsonObject, results: readonly JsonObject[]): void {
   for (const holder of [answer, ...results]) {
     for (const name of ["currency", "units"]) {
@@ -96,9 +80,8 @@ function requireDollars(answer: JsonObject, results: readonly JsonObject[]): voi
 }
 
 /**
- * Returns one row for each group of a day. A group that is sent twice with the same numbers is one row. With different numbers, the answer is
- * refused. To the service, null, an empty and an absent value are different groups: the rows with "no value" are added up, as it counts no
- * request in two of them.
+ * Returns one row for each group, including a group that is sent twice with the same numbers. Rows with different shapes of "no value" are added
+ * up: to the service they are different groups, and it counts no request in two of them.
  */
 function rowsByGroup(sent: readonly AnswerRow[], day: Day, dimensions: readonly Dimension[]): AnswerRow[] {
   const ofService = new Map<string, AnswerRow>();
@@ -126,21 +109,25 @@ function sameMetrics(a: RowMetrics, b: RowMetrics): boolean {
 }
 
 /**
- * Some row must have the dimension that was asked for: a service that does not know a grouping answers the ungrouped total. The dimension's name
- * in the other dialect counts only with a value: a service of that dialect names all its dimensions in every row, also if it did not group.
+ * A service that does not know a grouping answers with the ungrouped total, so some row must have the dimension. Under its name in the other
+ * dialect it must have a value: a service of that dialect names all its dimensions in every row.
  */
 function requireDimension(dimension: Dimension, askedAs: string, results: readonly JsonObject[], source: Source): void {
-  if (results.length === 0) return;
-  const present = results.some((row) => {
+  const hasDimension = (row: JsonObject) => {
     const { value, name } = dimensionValue(row, dimension);
     return value !== undefined && (name === askedAs || isValue(value));
-  });
-  if (present) return;
+  };
+  if (results.length === 0 || results.some(hasDimension)) return;
   const cause =
     source === "usage"
       ? "the likely cause is service.dialect: this service may know the dimension by another name"
       : "the service does not group costs by it";
   throw badAnswer(`no row has the dimension "${dimension}" that was asked for; ${cause}`);
+}
+
+/** False for each shape of "no value". */
+function isValue(value: unknown): boolean {
+  return Array.isArray(value) ? value.some(isValue) : value !== undefined && value !== null && value !== "";
 }
 
 /** "no value": either nothing has a value, as in a project without tags, or the service ignores the grouping. */
@@ -162,7 +149,7 @@ function dimensionValue(row: JsonObject, dimension: Dimension): { value: unknown
   return { value: undefined, name: dimension };
 }
 
-/** Undefined if the answer names no period. Throws for another one than `window`: a service that does not know `start` treats it as a feature. */
+/** The period that the answer names. It must be `window`: a service that does not know `start` takes it for a feature. */
 export function answerPeriod(answer: JsonObject, window: Window | undefined): Window | undefined {
   requireDailyBuckets(answer.resolution);
   const start = readDay(answer.start, "start");
@@ -185,7 +172,7 @@ function requireDailyBuckets(resolution: unknown): void {
   throw badAnswer(`expected buckets of one day, got resolution ${JSON.stringify(resolution).slice(0, 80)}`);
 }
 
-/** The day that the row names, or else the answer's period, which then must be a single day. Undefined if neither names one. */
+/** The day that the row names, or else the answer's period, which then must be a single day. */
 export function dayOfRow(row: JsonObject, period: Window | undefined, rowNo: number): Day | undefined {
   const holder = isObject(row.grouping) && (row.grouping.start ?? row.grouping.end) != null ? row.grouping : row;
   const start = readDay(holder.start, "start", rowNo);
@@ -221,7 +208,7 @@ export function coveredDays(
   return named && daysOf(named);
 }
 
-/** The days from the first row's to the end of the answer's period, or to today if the period ends later. Without rows, only that last day. */
+/** The days from the first row's to the end of the period, or to today if it ends later. Without rows, only that last day. */
 function namedDays(period: Window | undefined, rowDays: readonly Day[], runDay: Day): Window | undefined {
   const sorted = [...rowDays].sort();
   const periodEnd = period && period.end > runDay && period.start <= runDay ? runDay : period?.end;
@@ -231,10 +218,7 @@ function namedDays(period: Window | undefined, rowDays: readonly Day[], runDay: 
   return { start, end: periodEnd !== undefined && periodEnd > last && periodEnd <= runDay ? periodEnd : last };
 }
 
-/**
- * The days that an answer without a window empties: earlier answers had rows for them, and this one begins later. `oldestStored` is the oldest
- * stored day in the period of the answer.
- */
+/** The stored days that an answer without a window has no longer: from the oldest in its period to the day before its first. */
 export function emptiedDays(firstCovered: Day | undefined, oldestStored: Day | null | undefined): Day[] {
   return firstCovered && oldestStored ? daysOf({ start: oldestStored, end: addDays(firstCovered, -1) }) : [];
 }

@@ -139,7 +139,7 @@ export function monthOf(month: string | undefined, today: Day): Window {
   if (month === today.slice(0, 7)) return namedPeriod("this-month", today);
   if (month > today) throw new InvalidQuestion(`month: expected ${today.slice(0, 7)} or before; got ${month}`);
   const next = addDays(`${month}-01`, 31).slice(0, 7);
-  return monthBefore({ start: `${next}-01` });
+  return monthBefore(`${next}-01`);
 }
 
 // The days and the project that a page shows.
@@ -190,7 +190,7 @@ function namedPeriod(name: string, today: Day): Period {
   const monthStart = `${today.slice(0, 7)}-01`;
   const yesterday = addDays(today, -1);
   if (name === "this-month") return { start: monthStart, end: yesterday < monthStart ? today : yesterday, name };
-  if (name === "last-month") return { ...monthBefore({ start: monthStart }), name };
+  if (name === "last-month") return { ...monthBefore(monthStart), name };
   return { start: addDays(today, -Number.parseInt(name, 10)), end: yesterday, name };
 }
 

@@ -7,14 +7,7 @@ import { recordFailure } from "../../src/db/usage/failures.ts";
 import { openFetchNumbers } from "../../src/db/usage/fetch-numbers.ts";
 import { markDue, registerSeries, seriesIdOf } from "../../src/db/usage/stored-series.ts";
 import { type AnswerToStore, mergeAnswers, type StoredAnswer } from "../../src/db/usage/writer.ts";
-import {
-  type AnswerRow,
-  columnsOf,
-  groupOf,
-  type NormalisedSlice,
-  sliceOf,
-  UNGROUPED,
-} from "../../src/usage/answer-rows.ts";
+import { type AnswerRow, groupOf, type NormalisedSlice, sliceOf, UNGROUPED } from "../../src/usage/answer-rows.ts";
 import { addDays, type Day, dayOf } from "../../src/usage/days.ts";
 import type { Source } from "../../src/usage/dimensions.ts";
 import { METRICS } from "../../src/usage/metrics.ts";
@@ -81,7 +74,7 @@ export function rowOf(
 }
 
 export function rowsOn(day: Day, rows: readonly AnswerRow[]): NormalisedSlice {
-  return sliceOf(day, false, columnsOf(rows));
+  return sliceOf(day, rows);
 }
 
 /** A slice of the ungrouped total. */

@@ -18,7 +18,6 @@ const DIMENSION = `  {
     name: "language",
     sources: ["usage"],
     description: "The spoken language.",
-    noun: "language",
     hasEach: true,
     values: { usage: ["en", "de"] },
   },

@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import { expect, test } from "vitest";
 import { ExactNumber } from "../../src/decimal.ts";
-import { emptySlice, type NormalisedSlice } from "../../src/usage/answer-rows.ts";
+import { type NormalisedSlice, sliceOf } from "../../src/usage/answer-rows.ts";
 import { METRICS } from "../../src/usage/metrics.ts";
 import { groupingEvidence, normalise } from "../../src/usage/normalise.ts";
 import { RUN_DAY, sampleAnswer, sampleRequest, sampleRow, windowless } from "./sample-request.ts";
@@ -24,7 +24,7 @@ function requestsByDay(slices: readonly NormalisedSlice[]): Record<string, reado
 test("each day of the window is a slice with its rows, even a day without rows", () => {
   const answer = sampleAnswer([sampleRow(SECOND, { endpoint: "listen" })]);
   expect(normalise(sampleRequest("endpoint"), answer, RUN_DAY).slices).toEqual([
-    emptySlice(FIRST),
+    sliceOf(FIRST, []),
     {
       day: SECOND,
       undated: false,
@@ -90,7 +90,7 @@ test("a group by several dimensions has its own row for each set of values, in w
 
 test("a grouped answer without rows says that no day of the window has usage", () => {
   const { slices } = normalise(sampleRequest("model"), sampleAnswer([]), RUN_DAY);
-  expect(slices).toEqual([emptySlice(FIRST), emptySlice(SECOND)]);
+  expect(slices).toEqual([sliceOf(FIRST, []), sliceOf(SECOND, [])]);
 });
 
 test("the same row twice is one row, even if its values are in another order", () => {
