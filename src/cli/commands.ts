@@ -104,7 +104,7 @@ function choice(flags: string, summary: string, values: readonly string[], byDef
 }
 
 function defineSetUp(program: Command, run: Run): void {
-  const demo = "shows the whole product on this machine with nothing configured: emulator, embedded database, 30 days";
+  const demo = "shows the whole product with nothing configured: an emulator, an embedded database, 30 days of usage";
   add(program, "demo", demo, "demo", "demo --serve")
     .option("--serve", "keeps the dashboard up until Ctrl-C")
     .action(run(async () => (await import("./demo.ts")).runDemo));
@@ -127,7 +127,7 @@ function defineSetUp(program: Command, run: Run): void {
     .option("--confirm-projects", "accepts the lists of discovered projects, even if more than half are gone")
     .action(run(async () => (await import("./check.ts")).runCheck));
 
-  const migrate = "brings the database up to date; safe from several replicas at once";
+  const migrate = "brings the database up to date; several replicas may run it at once";
   addWithJson(program, "migrate", migrate, "migrate").action(
     run(async () => (await import("./migrate.ts")).runMigrate),
   );
@@ -137,7 +137,7 @@ function withSelection(command: Command): Command {
   return command
     .option("--job <name...>", "only these jobs")
     .option("--project <name...>", "only these projects")
-    .option("--grouping <name...>", "only these groupings, as model, or for billing line_item,tags", parseGroupings)
+    .option("--grouping <name...>", "only these groupings, such as model, or line_item,tags of billing", parseGroupings)
     .option("--filter <name...>", "only these filters");
 }
 
@@ -219,7 +219,7 @@ function defineAnswers(program: Command, run: Run): void {
     .option("--to <YYYY-MM-DD>", "the last day; default: yesterday in UTC", parseDay)
     .addHelpText(
       "after",
-      "\nA calendar month is compared with the month before, other periods with\nas many days, whole weeks earlier.",
+      "\nA calendar month is compared with the month before, any other period with\none of the same length, a whole number of weeks earlier.",
     )
     .option("--project <name...>", "only these projects")
     .addOption(choice("--metric <name...>", metric, [...METRICS, "cost"], ["requests", "cost"]))
@@ -232,7 +232,7 @@ function defineTools(program: Command, run: Run): void {
   const changed = "dump --view usage_by_model --changed-since beginning --out usage.jsonl";
   const gaps = "dump --view coverage_gaps --format jsonl";
   const format = "csv for spreadsheets, jsonl for programs; default: by the ending of --out";
-  const since = 'only days that changed since then: "beginning" at first, later the moment that the last dump printed';
+  const since = 'only days that changed since the moment that the last dump printed; "beginning" for the first dump';
   add(program, "dump", "writes a view of schema bi to a file or standard output", gaps, changed)
     .requiredOption("--view <name>", "the view, without the schema")
     .option("--from <YYYY-MM-DD>", "the first day; default: the oldest", parseDay)

@@ -131,7 +131,7 @@ export const BudgetOfFile = object({
     .min(1)
     .prefault([80, 100])
     .describe("At how many percent there is an alert, in rising order."),
-  from: Day.exactOptional().describe("The first day it is for. Left out: the period that is current then."),
+  from: Day.exactOptional().describe("Its first day. Left out: the start of the period in which it is added."),
 });
 
 type WrittenBudget = z.output<typeof BudgetOfFile>;

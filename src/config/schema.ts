@@ -42,7 +42,7 @@ const Service = object({
     .max(10_000, RATE)
     .default(5)
     .describe("The most calls a second, of all programs on one database."),
-  maxConcurrent: wholeNumber(1, 64).default(4).describe("The most calls at the same time, of all of them."),
+  maxConcurrent: wholeNumber(1, 64).default(4).describe("The most calls at once, of all programs on one database."),
   timeoutSeconds: wholeNumber(1, 600).default(30).describe("How long one attempt of a call may take."),
 });
 
@@ -60,7 +60,7 @@ const DimensionValues = object(
 );
 
 const Filter = object({
-  name: Name.describe("The filter's name; the same conditions in every export."),
+  name: Name.describe("The filter's name. In every export it stands for the same conditions."),
   features: z
     .record(FeatureName, FeatureValue)
     .prefault({})
@@ -70,7 +70,7 @@ const Filter = object({
 
 const FilterOfEach = object({
   each: z.enum(EACH_DIMENSIONS).describe("A dimension: each of its values with stored usage is a filter."),
-  atMost: wholeNumber(1, 500).default(50).describe("How many values a project: those with the most requests."),
+  atMost: wholeNumber(1, 500).default(50).describe("How many values of each project: those with the most requests."),
 });
 
 const Window = object({
@@ -102,7 +102,7 @@ const Export = object({
   emptyGuard: z
     .enum(GUARD_MODES)
     .default("confirm")
-    .describe('"confirm" keeps the usage of a day until a later run gets none, too; "off" does not.'),
+    .describe('An answer without usage: "confirm" keeps the numbers until a later run gets none, too; "off" does not.'),
   cliffGuard: z.enum(GUARD_MODES).default("confirm").describe("The same for an answer with over 90 % less."),
   undated: z.enum(UNDATED).default("snapshot").describe("An answer without any date is a snapshot, or a day's usage."),
 });

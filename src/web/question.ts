@@ -55,7 +55,7 @@ export const QuestionParameters = z.strictObject({
     .enum(["before", "none"])
     .default("before")
     .describe(
-      "before: compares a whole calendar month with the one before, and any other period with as many days, whole weeks earlier, so that weekdays match; none: no comparison",
+      "before: compares a whole calendar month with the one before, and any other period with one of the same length, a whole number of weeks earlier, so that weekdays match; none: no comparison",
     ),
   metric: z
     .enum(ASKED_METRICS)
