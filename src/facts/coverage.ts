@@ -38,10 +38,8 @@ export function countSlices(projects: readonly SliceCounts[]): SliceCounts {
 /** The projects with the most missing or failed days first. Suspect days count less: their numbers were right once. */
 export function worstProjects(projects: readonly ProjectHealth[]): readonly ProjectHealth[] {
   const unread = ({ missing, failed }: ProjectHealth) => missing + failed;
-  const freshThrough = (one: ProjectHealth) => Date.parse(one.freshThrough ?? "9999-12-31");
-  return projects.toSorted(
-    (a, b) => unread(b) - unread(a) || b.suspect - a.suspect || freshThrough(a) - freshThrough(b),
-  );
+  const fresh = (one: ProjectHealth) => Date.parse(one.freshThrough ?? "9999-12-31");
+  return projects.toSorted((a, b) => unread(b) - unread(a) || b.suspect - a.suspect || fresh(a) - fresh(b));
 }
 
 /**
@@ -69,7 +67,7 @@ export type ProjectCoverage = {
   /** The newest day, of all time, up to which nothing is missing; null if a series lacks its first due day. */
   readonly freshThrough: Day | null;
   readonly fetchedAt: Date | null;
-  /** What is not complete in the period, the newest first; at most 20 of them. */
+  /** What is not complete in the period, the newest first; at most 20. */
   readonly gaps: readonly CoverageGap[];
 };
 
@@ -80,12 +78,9 @@ type CoverageGap = Window &
   };
 
 /** Reads the coverage of usage and billing together. Throws InvalidQuestion if there is no such project. */
-export async function coverage(
-  query: Query,
-  { period, projects: names }: Pick<Question, "period" | "projects">,
-): Promise<Coverage> {
-  const ofProjects = projectConditions({ projectIds: names && (await findProjects(query, names)) });
-  const condition = [within(period), "status <> 'undated'", ...ofProjects].join(" and ");
+export async function coverage(query: Query, asked: Pick<Question, "period" | "projects">): Promise<Coverage> {
+  const ofProjects = projectConditions({ projectIds: asked.projects && (await findProjects(query, asked.projects)) });
+  const condition = [within(asked.period), "status <> 'undated'", ...ofProjects].join(" and ");
   const worst = await worstCovered(query, ofProjects, condition, await lackingProjects(query, ofProjects));
   const projects = worst.length > 0 ? await projectCoverage(query, worst, condition) : [];
   return { projects, projectCount: worst[0]?.count ?? 0, undated: await undatedSeries(query, ofProjects) };
@@ -103,12 +98,12 @@ const GAPS_MAX = 20;
 
 const QUALITY = `case when status in ('complete', 'suspect') then status when fetched_at is not null then 'stale' else 'missing' end`;
 
-type ProjectRow = { readonly projectId: string; readonly count: number };
+type ProjectRow = { readonly projectId: string; readonly project: string; readonly count: number };
 
 /** With more of them it takes as long to look at the days of all. */
 const LACKING_MAX = 1_000;
 
-/** The condition that a project may lack a day. In most nights no project does, so that no days are looked at one by one. */
+/** The condition that a project may lack a day. Most nights no project does: then no days are looked at one by one. */
 async function lackingProjects(query: Query, ofProjects: readonly string[]): Promise<readonly string[]> {
   const found = await query<Pick<ProjectRow, "projectId">>(`
 select distinct project_id as "projectId" from usage_export.series_days
@@ -117,14 +112,9 @@ where ${["is_whole is not true", ...ofProjects].join(" and ")} limit ${LACKING_M
 }
 
 /** The configured projects, those that lack the most days first; `count` is how many there are. */
-function worstCovered(
-  query: Query,
-  ofProjects: readonly string[],
-  condition: string,
-  areLacking: readonly string[],
-): Promise<readonly ProjectRow[]> {
+function worstCovered(query: Query, ofProjects: readonly string[], condition: string, areLacking: readonly string[]) {
   return query<ProjectRow>(`
-select project_id as "projectId", (count(*) over ())::integer as count
+select project_id as "projectId", project, (count(*) over ())::integer as count
 from (select project_id, max(project) as project from bi.series where ${["active", ...ofProjects].join(" and ")} group by project_id) known
 left join (
   select project_id, count(*) filter (where ${QUALITY} = 'missing') as missing, count(*) as lacking
@@ -139,6 +129,7 @@ limit ${PROJECTS_MAX}`);
 /** bi.coverage_gaps can't be used: it has no suspect days, and its gaps reach beyond the period. */
 function projectCoverage(query: Query, shown: readonly ProjectRow[], condition: string) {
   const ids = shown.map(({ projectId }) => literal(projectId)).join(", ");
+  const names = shown.map(({ project }) => literal(project)).join(", ");
   // The index of the series begins with the source.
   const ofShown = `source in ('usage', 'billing') and project_id in (${ids})`;
   const qualities = `array[${DAY_QUALITIES.map(literal).join(", ")}]`;
@@ -160,11 +151,10 @@ with covered as materialized (
   select project_id, usage_date, (${qualities})[max(array_position(${qualities}, quality))] as worst
   from covered group by project_id, usage_date
 )
-select shown.project_id as "projectId", named.project, fresh."freshThrough", fresh."fetchedAt",
+select project_id as "projectId", project, fresh."freshThrough", fresh."fetchedAt",
   coalesce((select json_object_agg(usage_date, worst) from day where project_id = shown.project_id), '{}') as days,
   coalesce((select json_agg(gap order by nth) from gap where project_id = shown.project_id and nth <= ${GAPS_MAX}), '[]') as gaps
-from unnest(array[${ids}]) with ordinality as shown (project_id, position)
-join (select project_id, max(project) as project from bi.series where active and ${ofShown} group by project_id) named using (project_id)
+from unnest(array[${ids}], array[${names}]) with ordinality as shown (project_id, project, position)
 left join (
   select project_id, case when bool_and(fresh_through >= due_from) then min(fresh_through) end as "freshThrough", max(fetched_at) as "fetchedAt"
   from bi.freshness where ${ofShown} group by project_id
@@ -172,7 +162,7 @@ left join (
 order by position`);
 }
 
-/** Consecutive days that are all missing or all failed for the same reason: an outage makes the same gap in every series. */
+/** Consecutive days that are missing, or failed for the same reason: an outage makes the same gap in every series. */
 type Gap = {
   readonly status: "missing" | "failed";
   readonly from: Day;
@@ -202,8 +192,6 @@ limit ${GAPS_MAX}`);
   return { gaps: rows.map(({ all: _, ...gap }) => gap), gapsLeftOut: (rows[0]?.all ?? 0) - rows.length };
 }
 
-const LATE_DAYS_MIN = 7;
-
 /** Finds windows that are probably too short: at least 7 of the last 70 days still changed when the window read them for the last time. */
 export function shortWindows(query: Query) {
   return query<{ readonly windowDays: number; readonly days: number }>(`
@@ -213,5 +201,5 @@ join usage_export.superseded_row r using (series_id)
 where s.source = 'usage' and s.filter_key = '{}' and s.retired_at is null and s.superseded_at is null
   and r.usage_date > (now() at time zone 'UTC')::date - 70
   and (r.superseded_at at time zone 'UTC')::date - r.usage_date >= s.window_days
-group by s.window_days having count(distinct r.usage_date) >= ${LATE_DAYS_MIN} order by s.window_days`);
+group by s.window_days having count(distinct r.usage_date) >= 7 order by s.window_days`);
 }
