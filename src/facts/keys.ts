@@ -1,6 +1,7 @@
 // The keys of rotations, and how each rotation goes.
 
 import { sql } from "kysely";
+import type { Config } from "../config/config.ts";
 import type { RotationConfig } from "../config/rotations.ts";
 import type { Database } from "../db/connection/database.ts";
 import { BRIEF_SNAPSHOT_SECONDS, readSnapshot } from "../db/connection/transaction.ts";
@@ -9,7 +10,7 @@ import type { Day } from "../usage/days.ts";
 export type KeyStatus = {
   /** The name of its rotation in the configuration. */
   readonly rotation: string;
-  /** The name of its rotation in the ledger. It has the project in it if the rotation is for many. */
+  /** The name of its rotation in the ledger, with the project if the rotation is for many. */
   readonly ledgerName: string;
   readonly isOfMany: boolean;
   readonly project: string;
@@ -24,10 +25,7 @@ export type KeyStatus = {
   readonly note: string | null;
 };
 
-/**
- * Every key that may still exist, by rotation, the newest first. The last use of each is looked up in its own rows, while bi.api_keys reads the
- * usage of all keys.
- */
+/** Every key that may still exist, by rotation, the newest first. bi.api_keys would read the usage of all keys for their last use. */
 export async function keyStatuses(db: Database, keysMax: number | null = null): Promise<readonly KeyStatus[]> {
   const { rows } = await sql<KeyStatus>`
     select k.rotation as "ledgerName", coalesce(k.job_name, k.rotation) as rotation, k.job_name is not null as "isOfMany",
@@ -63,7 +61,7 @@ export type RotationRow = {
   readonly project: string | null;
   /** The id of the key in use; null while there is none, and if there are many. */
   readonly apiKeyId: string | null;
-  /** The age of the key in use, since it was requested, or since a rollback made it active again. */
+  /** Of the key in use, since it was requested, or since a rollback made it active again. */
   readonly ageDays: number | null;
   readonly ageSeconds: number | null;
   readonly failedAttempts: number;
@@ -106,14 +104,11 @@ export async function rotationRows(db: Database): Promise<readonly RotationRow[]
 }
 
 export type RotationHealth = RotationRow & {
-  /** How many projects it is for, if it is for many: then the figures are those of all of them, and the age is that of the oldest key. */
+  /** How many projects it is for, if many were merged. */
   readonly projects?: number;
   /** Undefined if it is not configured any more. */
   readonly configured: Pick<RotationConfig, "maxAgeDays" | "retire"> | undefined;
 };
-
-/** Nobody can end the failures of a rotation that is not configured any more. */
-const NO_FAILURES = { failedAttempts: 0, lastError: null, fallback: null, fallbackAt: null };
 
 /** A rotation for many projects has one for each of them. */
 export async function rotationHealth(db: Database, rotations: readonly RotationConfig[]) {
@@ -122,27 +117,27 @@ export async function rotationHealth(db: Database, rotations: readonly RotationC
     const configured = settings.get(row.ledgerName);
     if (configured) return { ...row, configured };
     const rotation = row.project === null ? row.rotation : `${row.rotation}, projects that are gone`;
-    return { ...row, ...NO_FAILURES, rotation, configured: undefined };
+    // Nobody could end its failures.
+    const noFailures = { failedAttempts: 0, lastError: null, fallback: null, fallbackAt: null };
+    return { ...row, ...noFailures, rotation, configured: undefined };
   });
 }
 
-/** Shows a rotation for many projects as one. Its keys are added up; its age and failed attempts are the highest of any project. */
+/** Makes one of a rotation for many projects. Its keys are added up; its age and failed attempts are the highest of any project. */
 export function mergeRotations(rotations: readonly RotationHealth[]): readonly RotationHealth[] {
   const byName = Map.groupBy(rotations, (one) => (one.project === null ? one : one.rotation));
   return [...byName.values()].flatMap((members): readonly RotationHealth[] => {
     const [first] = members;
     if (!first || first.project === null) return members;
-    const worst = members.reduce((a, b) => (b.failedAttempts > a.failedAttempts ? b : a));
-    const newest = members.reduce((a, b) => (Number(b.fallbackAt) > Number(a.fallbackAt) ? b : a));
-    const oldest = members.reduce((a, b) => ((b.ageSeconds ?? -1) > (a.ageSeconds ?? -1) ? b : a));
+    const highest = (of: (one: RotationHealth) => number) => members.reduce((a, b) => (of(b) > of(a) ? b : a));
+    const { ageDays, ageSeconds } = highest((one) => one.ageSeconds ?? -1);
+    const { failedAttempts, lastError } = highest((one) => one.failedAttempts);
+    const { fallback, fallbackAt } = highest((one) => Number(one.fallbackAt));
     const keys = { ...first.keys };
     for (const state of Object.keys(keys) as (keyof typeof keys)[])
       keys[state] = members.reduce((total, one) => total + one.keys[state], 0);
-    const merged = { ...first, projects: members.length, project: null, apiKeyId: null, keys };
-    const { ageDays, ageSeconds } = oldest;
-    const { failedAttempts, lastError } = worst;
-    const { fallback, fallbackAt } = newest;
-    return [{ ...merged, ageDays, ageSeconds, failedAttempts, lastError, fallback, fallbackAt }];
+    const ofAll = { projects: members.length, project: null, apiKeyId: null, keys };
+    return [{ ...first, ...ofAll, ageDays, ageSeconds, failedAttempts, lastError, fallback, fallbackAt }];
   });
 }
 
@@ -156,7 +151,7 @@ export type KeysData = {
   /** There are more keys than `rotations` have. */
   readonly hasMore: boolean;
   /** The newest first. */
-  readonly events: readonly KeyEventRow[];
+  readonly events: Awaited<ReturnType<typeof newestEvents>>;
 };
 
 /** The keys of one project. */
@@ -170,34 +165,17 @@ export type RotationKeys = {
   readonly keys: readonly KeyStatus[];
 };
 
-type KeyEventRow = {
-  readonly at: Date;
-  readonly rotation: string;
-  /** The key's id at the service, or until that is known its intent id; null if the event is not about one key. */
-  readonly key: string | null;
-  readonly event: string;
-  readonly actor: string;
-  readonly reason: string;
-};
-
-/** `rotations` as the program runs them, one for each project; `file.rotations` as the file has them. */
-type ConfiguredRotations = {
-  readonly rotations: readonly RotationConfig[];
-  readonly file: { readonly rotations: readonly Pick<RotationConfig, "name" | "maxAgeDays">[] };
-};
-
-/** The rotations that have keys, and those that are configured and have none. */
-export async function readKeys(db: Database, config: ConfiguredRotations): Promise<KeysData> {
+/** Of the rotations that have keys, and those that are configured and have none. */
+export async function readKeys(db: Database, config: Config): Promise<KeysData> {
   const read = async (tx: Database) => [await keyStatuses(tx, KEYS_PER_PAGE + 1), await newestEvents(tx)] as const;
   const [keys, events] = await readSnapshot(db, read, BRIEF_SNAPSHOT_SECONDS);
-  const settings = new Map(config.rotations.map((one) => [one.name, one]));
+  const maxAges = new Map(config.rotations.map(({ name, maxAgeDays }) => [name, maxAgeDays]));
   const byName = Map.groupBy(keys.slice(0, KEYS_PER_PAGE), ({ ledgerName }) => ledgerName);
   const shown = [...byName].flatMap(([name, ofRotation]): RotationKeys[] => {
     const [newest] = ofRotation;
     if (!newest) return [];
     const project = newest.isOfMany ? newest.project : undefined;
-    const maxAgeDays = settings.get(name)?.maxAgeDays ?? null;
-    return [{ rotation: newest.rotation, project, maxAgeDays, keys: ofRotation }];
+    return [{ rotation: newest.rotation, project, maxAgeDays: maxAges.get(name) ?? null, keys: ofRotation }];
   });
   const withKeys = new Set(shown.map(({ rotation }) => rotation));
   const without = config.file.rotations.filter(({ name }) => !withKeys.has(name));
@@ -205,11 +183,14 @@ export async function readKeys(db: Database, config: ConfiguredRotations): Promi
   return { rotations, hasMore: keys.length > KEYS_PER_PAGE, events };
 }
 
-async function newestEvents(db: Database): Promise<readonly KeyEventRow[]> {
-  const { rows } = await sql<KeyEventRow>`
-    select e.at, e.rotation, coalesce(k.api_key_id, e.intent_id) as key, e.event, e.actor, e.reason
-    from usage_export.key_event e left join usage_export.api_key k on k.intent_id = e.intent_id
-    order by e.event_id desc limit ${EVENTS_SHOWN_MAX}
-  `.execute(db);
-  return rows;
+/** `key`: the key's id at the service, or until that is known its intent id; null if the event is not about one key. */
+async function newestEvents(db: Database) {
+  return db
+    .selectFrom("usage_export.key_event as e")
+    .leftJoin("usage_export.api_key as k", "k.intent_id", "e.intent_id")
+    .select(["at", "e.rotation", "event", "actor", "reason"])
+    .select(({ fn }) => fn.coalesce("api_key_id", "e.intent_id").as("key"))
+    .orderBy("event_id", "desc")
+    .limit(EVENTS_SHOWN_MAX)
+    .execute();
 }
