@@ -1,5 +1,4 @@
-// The health of jobs: when each runs next, how it ran last, and whether it waits for a worker. For the pages also the newest runs of all jobs,
-// and one run with its projects.
+// The health of jobs: when each runs next, how it ran last, and whether it waits for a worker. For the pages: runs.
 
 import { type RawBuilder, sql } from "kysely";
 import { type Config, type ConfiguredJob, jobsOf } from "../config/config.ts";
@@ -21,9 +20,9 @@ export type JobHealth = {
   /** Undefined while the job is paused. */
   readonly nextRun: Date | undefined;
   readonly paused: Pause | undefined;
-  /** A worker should run this job: some worker has registered it, and it is not paused. */
+  /** A worker has registered the job, and it is not paused. */
   readonly needsWorker: boolean;
-  /** The scheduled time that no worker has planned although a tick should have; undefined if there is none. */
+  /** The scheduled time that no worker has planned although a tick should have. */
   readonly overdueSince: Date | undefined;
   /** A run is in progress that may read the days that are missing now, or one begins with the next tick. */
   readonly mayReadMissing: boolean;
@@ -37,8 +36,8 @@ export type LastRun = Pick<StoredRun, "trigger" | "status" | "startedAt" | "fini
 
 /**
  * The newest run that failed or was interrupted, until later runs have ended well with each of its projects that is still configured. A
- * scheduled run that ends well is of all projects, so it ends every failure before it. Backfills do not count, as a person chose their days.
- * Nor do stopped runs, which say nothing about the job.
+ * scheduled run that ends well is of all projects, so it ends every failure before it. Backfills (a person chose their days) and
+ * stopped runs do not count.
  */
 export type FailedRun = Pick<LastRun, "status" | "trigger" | "startedAt" | "error"> & {
   /** Failed or suspect slices report this failure already. */
@@ -50,11 +49,11 @@ export async function jobHealth(tx: Tx, config: Config, projects: readonly Proje
   const jobs = jobsOf(config);
   const stored = await storedJobs(tx, jobs);
   const runs = await newestRuns(tx, jobs);
-  const failed = new Set(projects.flatMap((one) => (one.failed > 0 ? `${one.source} ${one.projectId}` : [])));
+  const failing = new Set(projects.flatMap((one) => (one.failed > 0 ? `${one.source} ${one.projectId}` : [])));
   return jobs.map((job, i): JobHealth => {
-    const { last, failed: newestFailed, success } = runs.get(i) ?? {};
+    const { last, failed, success } = runs[i] ?? {};
     const { kind, name, schedule, timezone } = job;
-    const hasFailedSlices = kind === "export" && job.projects.some(({ id }) => failed.has(`${job.source} ${id}`));
+    const hasFailedSlices = kind === "export" && job.projects.some(({ id }) => failing.has(`${job.source} ${id}`));
     return {
       kind,
       job: name,
@@ -63,13 +62,13 @@ export async function jobHealth(tx: Tx, config: Config, projects: readonly Proje
       ...(kind === "rotation" && job.isForMany && { projects: job.rotations.length }),
       ...plannedRuns(job, stored[i], last, now),
       lastRun: last,
-      failedRun: failedRun(newestFailed, hasFailedSlices),
+      failedRun: failed && failedRun(failed, hasFailedSlices),
       lastSuccess: success?.finishedAt ? success.finishedAt.getTime() / 1000 : null,
     };
   });
 }
 
-/** A run that takes longer no longer excuses missing days: they are notified while it goes on. */
+/** While a run takes longer, missing days are notified. */
 const READING_MS_MAX = 2 * 60 * 60_000;
 
 function plannedRuns(job: Schedule, stored: StoredJob | undefined, last: LastRun | undefined, now: Date) {
@@ -78,24 +77,21 @@ function plannedRuns(job: Schedule, stored: StoredJob | undefined, last: LastRun
   const overdue = overdueSince(job, stored, now);
   const isAboutToBegin = waitingSince(job, stored, now) !== undefined && !overdue;
   return {
-    // Workers do not run a paused job until it is resumed.
     nextRun: isPaused ? undefined : nextOccurrence(job, now),
     paused: stored?.pause,
     needsWorker: stored !== undefined && !isPaused,
     // A run that waits for the end of the previous run is not overdue.
     overdueSince: isRunning ? undefined : overdue,
-    mayReadMissing: isAboutToBegin || (isRunning && now.getTime() - last.startedAt.getTime() < READING_MS_MAX),
+    mayReadMissing: isAboutToBegin || (isRunning && Number(now) - Number(last.startedAt) < READING_MS_MAX),
   };
 }
 
-function failedRun(run: LastRun | undefined, hasFailedSlices: boolean): FailedRun | undefined {
-  if (!run) return undefined;
-  const { status, trigger, startedAt, error, suspect } = run;
+function failedRun({ status, trigger, startedAt, error, suspect }: LastRun, hasFailedSlices: boolean): FailedRun {
   return { status, trigger, startedAt, error, isExplained: hasFailedSlices || (suspect > 0 && error === null) };
 }
 
-/** "last" is the newest run, "failed" that of `failedRun`, and "success" that of `lastSuccess` in JobHealth. */
-type NewestRuns = { readonly [What in "last" | "failed" | "success"]?: LastRun };
+/** The runs of `lastRun`, `failedRun` and `lastSuccess` in JobHealth. */
+type NewestRuns = { [What in "last" | "failed" | "success"]?: LastRun };
 
 /** Older failed runs are not read: a job that fails every night, and is caught up every day, has very many failed runs. */
 const FAILED_RUNS_READ_MAX = 5;
@@ -117,8 +113,8 @@ type FoundRun = LastRun & {
   readonly failing: readonly string[] | null;
 };
 
-/** By the index of the job. Each job is looked up in an index, as a job that ran for years has very many runs. */
-async function newestRuns(tx: Tx, jobs: readonly ConfiguredJob[]): Promise<ReadonlyMap<number, NewestRuns>> {
+/** In the order of the jobs. Each job is looked up in an index, as a job that ran for years has very many runs. */
+async function newestRuns(tx: Tx, jobs: readonly ConfiguredJob[]): Promise<readonly NewestRuns[]> {
   const { rows } = await sql<FoundRun>`
     select c.position::integer - 1 as index, r.what, r.trigger, r.status, r.started_at as "startedAt",
       r.finished_at as "finishedAt", r.error, r.slices_suspect as suspect, r.failing
@@ -152,18 +148,16 @@ async function newestRuns(tx: Tx, jobs: readonly ConfiguredJob[]): Promise<Reado
     ) r
     order by r.started_at desc
   `.execute(tx);
-  const byJob = new Map<number, NewestRuns>();
-  for (const { index, what, failing, ...run } of rows) {
-    const found = byJob.get(index);
-    const isOver = failing !== null && !failing.some((id) => hasProject(jobs[index], id));
-    if (!found?.[what] && !isOver) byJob.set(index, { ...found, [what]: run });
-  }
-  return byJob;
-}
-
-function hasProject(job: ConfiguredJob | undefined, projectId: string): boolean {
-  if (job?.kind === "rotation") return job.rotations.some(({ project }) => project.id === projectId);
-  return job?.projects.some(({ id }) => id === projectId) === true;
+  const byJob = Map.groupBy(rows, ({ index }) => index);
+  return jobs.map((job, i) => {
+    const projects = job.kind === "rotation" ? job.rotations.map(({ project }) => project) : job.projects;
+    const newest: NewestRuns = {};
+    for (const { index: _, what, failing, ...run } of byJob.get(i) ?? []) {
+      const isOver = failing !== null && !projects.some(({ id }) => failing.includes(id));
+      if (!isOver) newest[what] ??= run;
+    }
+    return newest;
+  });
 }
 
 // Runs, for the pages.
@@ -173,8 +167,8 @@ export type { StoredRun };
 const RUNS_READ_MAX = 100;
 
 /** The newest first; enough to show how long each job took lately. */
-export async function readRuns(db: Database, max = RUNS_READ_MAX): Promise<readonly StoredRun[]> {
-  const query = sql<StoredRun>`select ${runColumns} from bi.runs order by started_at desc, job, run_id limit ${max}`;
+export async function readRuns(db: Database): Promise<readonly StoredRun[]> {
+  const query = sql<StoredRun>`select ${runColumns} from bi.runs order by started_at desc, job, run_id limit ${RUNS_READ_MAX}`;
   return (await readSnapshot(db, (tx) => query.execute(tx), BRIEF_SNAPSHOT_SECONDS)).rows;
 }
 
@@ -194,7 +188,6 @@ export type RunDetails = {
 
 const PROJECTS_MAX = 100;
 
-/** Undefined if there is no such run. */
 export async function readRun(db: Database, runId: string): Promise<RunDetails | undefined> {
   return readSnapshot(db, (tx) => runDetails(tx, runId), BRIEF_SNAPSHOT_SECONDS);
 }

@@ -1,7 +1,6 @@
 // The keys of rotations, and how each rotation goes.
 
 import { sql } from "kysely";
-import type { Config } from "../config/config.ts";
 import type { RotationConfig } from "../config/rotations.ts";
 import type { Database } from "../db/connection/database.ts";
 import { BRIEF_SNAPSHOT_SECONDS, readSnapshot } from "../db/connection/transaction.ts";
@@ -165,8 +164,13 @@ export type RotationKeys = {
   readonly keys: readonly KeyStatus[];
 };
 
+type Configured = {
+  readonly rotations: readonly RotationConfig[];
+  readonly file: { readonly rotations: readonly Pick<RotationConfig, "name" | "maxAgeDays">[] };
+};
+
 /** Of the rotations that have keys, and those that are configured and have none. */
-export async function readKeys(db: Database, config: Config): Promise<KeysData> {
+export async function readKeys(db: Database, config: Configured): Promise<KeysData> {
   const read = async (tx: Database) => [await keyStatuses(tx, KEYS_PER_PAGE + 1), await newestEvents(tx)] as const;
   const [keys, events] = await readSnapshot(db, read, BRIEF_SNAPSHOT_SECONDS);
   const maxAges = new Map(config.rotations.map(({ name, maxAgeDays }) => [name, maxAgeDays]));

@@ -142,7 +142,7 @@ test("the newest runs of all jobs are listed with the counts of their slices, th
     await endProjects(db, [{ runId, projectId: "p1", counts: { ...NO_COUNTS, ...counts } }]);
     await finishRun(db, runId, "failed", error);
   }
-  expect(await readRuns(db, 2)).toMatchObject([
+  expect((await readRuns(db)).slice(0, 2)).toMatchObject([
     { ...MANUAL, job: "weekly", ...counts, status: "failed", error: "third" },
     { ...MANUAL, job: "weekly", ...counts, status: "failed", error: "second" },
   ]);
