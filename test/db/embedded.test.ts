@@ -1,23 +1,20 @@
 // The embedded database behaves as a Postgres server does.
 
-import { mkdtemp, rm } from "node:fs/promises";
-import os from "node:os";
 import path from "node:path";
 import { sql } from "kysely";
 import { afterAll, describe, expect, test } from "vitest";
 import { openEmbedded } from "../../src/db/connection/database.ts";
 import { migrateToLatest } from "../../src/db/connection/migrate.ts";
 import { readerProblem } from "../../src/db/connection/view-creation.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 import { testBehaviour } from "./behaviour.ts";
 import { newSeries, shown } from "./stored-usage.ts";
 
-const root = await mkdtemp(path.join(os.tmpdir(), "usage-export-embedded-"));
+const root = temporaryFolder(afterAll);
 const db = await openEmbedded(path.join(root, "data"));
 await migrateToLatest(db);
-afterAll(async () => {
-  await db.destroy();
-  await rm(root, { recursive: true });
-});
+// Hooks run in reverse order: the folder is removed last.
+afterAll(() => db.destroy());
 
 test("stored usage is there when the embedded database is opened again", async () => {
   const other = path.join(root, "reopened");

@@ -1,4 +1,4 @@
-// Connections to the service that break or do not begin, directly and through a proxy that makes tunnels (CONNECT), as companies have them.
+// Connections to the service that break or do not begin, directly and through a company's proxy (CONNECT).
 
 import https from "node:https";
 import type net from "node:net";
@@ -41,8 +41,6 @@ test.each<[string, Fault]>([
   ["ends before the headers", (socket) => socket.end()],
   ["is reset before the headers", (socket) => socket.resetAndDestroy()],
   ["ends within the headers", (socket) => socket.end(HEAD.slice(0, 30))],
-  ["ends after the headers", (socket) => socket.end(HEAD)],
-  ["ends within the body", (socket) => socket.end(HEAD + BODY.slice(0, 40))],
   ["ends one byte early", (socket) => socket.end((HEAD + BODY).slice(0, -1))],
   ["ends within a chunk", (socket) => socket.end(`${CHUNKED_HEAD}ff\r\n${BODY}`)],
   ["ends before the last chunk", (socket) => socket.end(`${CHUNKED_HEAD}${BODY.length.toString(16)}\r\n${BODY}\r\n`)],
@@ -73,7 +71,6 @@ test("endless headers are cut off", async () => {
 });
 
 test("an attempt whose TLS handshake does not end stops at its time limit", async () => {
-  // The server accepts the connection and sends nothing, so the handshake does not end.
   const { read } = await open(() => undefined, 0.05, "https:");
   await expect(read("POST")).rejects.toThrow("no whole answer within 0.05 s");
 });
@@ -142,7 +139,7 @@ async function behindProxy(script: Script, options: ProxyOptions = {}, { env = {
   return { server, front, proxy, service };
 }
 
-test("a call goes through the proxy, of which the service learns nothing", async () => {
+test("a call goes through the proxy without a trace of it at the service", async () => {
   const { server, front, proxy, service } = await behindProxy(FINE, { credentials: "me:p@ss word" });
   expect((await service.call(READ, KEY, limit())).value).toEqual({ fine: true });
   expect(proxy.tunnels).toEqual([`127.0.0.1:${front.port}`]);

@@ -1,4 +1,4 @@
-// What is said of a change and of a budget: the numbers, and what is left out of them.
+// The sentences about a change and about a budget.
 
 import { expect, test } from "vitest";
 import type { Answer } from "../../src/facts/answer.ts";
@@ -42,7 +42,7 @@ test.each<[string, Partial<Answer["lacking"]>, readonly RegExp[]]>([
   for (const one of [/7 hours/, /^(?!.*8 hours)/, ...texts]) expect(text).toMatch(one);
 });
 
-test("only what is lacking is said to be lacking", () => {
+test("lackingSentences names what is lacking, and nothing else", () => {
   expect(lackingSentences(NOTHING_LACKING)).toEqual([]);
   const all = { unpricedModels: 2, unpricedMetrics: ["tokens_in" as const], otherCurrencies: ["EUR", "CHF"] };
   const projects = { projectsLeftOut: ["a"], projectsLeftOutCount: 2, projectsEnded: ["b"], projectsEndedCount: 1 };
@@ -104,7 +104,7 @@ test.each<[string, Partial<Answer["lacking"]>, said: string]>([
     { unreadDaysBefore: ["2026-01-20"], incompleteDays: ["2026-02-11"] },
     "1 day was not read and 1 day is not complete by it.",
   ],
-])("a split of which days %s says how many", (_, part, said) => {
+])("a split by days that %s says how many", (_, part, said) => {
   const splits = [{ grouping: "model" as const, lacking: { ...NOTHING_LACKING, ...part }, parts: [] }];
   expect(reasonSentences({ answer: makeAnswer(), splits })).toEqual([`By model it can't be split: ${said}`]);
 });
@@ -122,11 +122,11 @@ test.each<[string, Parameters<typeof makeAnswer>[0], said: string]>([
     { total: null, question: { before: null } },
     `Nothing is known of ${PERIODS.now}.`,
   ],
-])("where nothing is known %s, no change is said", (_, parts, said) => {
+])("if nothing is known %s, no change is said", (_, parts, said) => {
   expect(headline(parts)).toBe(said);
 });
 
-test("all that two periods lack is said at once", () => {
+test("whyNotCompared says everything that the two periods lack", () => {
   const lacking = {
     ...NOTHING_LACKING,
     unreadDays: ["2026-02-11"],
@@ -141,7 +141,7 @@ test("all that two periods lack is said at once", () => {
   expect(whyNotCompared(makeAnswer({ lacking: all, question: { before: null } }))).toBe(undefined);
 });
 
-test("days that may still change are named, and the projects of a cost", () => {
+test("the sentences name days that may still change, and the projects of a cost", () => {
   const answer = makeAnswer({
     question: { metric: "billed_cost", currency: "USD" },
     days: [

@@ -1,4 +1,4 @@
-// What the overview, the report and a notification say first, in each world that they may be of.
+// The first sentences of the overview, the report and a notification.
 
 import { expect, test } from "vitest";
 import type { Answer } from "../../src/facts/answer.ts";
@@ -27,7 +27,7 @@ function splitOf(grouping: Answer["question"]["grouping"], changes: Readonly<Rec
 
 const say = (part: Parameters<typeof makeOverview>[0], budgets: readonly BudgetUse[] = [], trouble?: string) =>
   sentences(makeOverview(part), budgets, trouble);
-/** An answer of all usage that is not compared, and lacks these. */
+/** A total that is not compared and lacks `part`. */
 const lackingOf = (part: Partial<Answer["lacking"]>) =>
   makeAnswer({
     question: { grouping: "none" },
@@ -57,7 +57,7 @@ test("the forecast is that of the budget of everything, so that a page has one",
   );
 });
 
-test("without a cost it is hours, of the month or of other days", () => {
+test("without a cost the sentences are about hours", () => {
   const hours = { ...monthOf({ question: { grouping: "none" }, ...total("3116.4", "0", "0") }), forecast: null };
   expect(say({ monthSoFar: hours, splits: [] })[0]).toBe("March: 3,116 hours so far.");
   const steady = makeAnswer({ question: { grouping: "none" }, ...total("100", "99", "1") });
@@ -76,7 +76,7 @@ test("what is missing comes first, and then nothing is compared", () => {
   expect(say({ total }, [], trouble)[0]).toBe(trouble);
 });
 
-test("where none of the days could be read, there are no numbers that could be too low", () => {
+test("if no day could be read, there are no numbers that could be too low", () => {
   const total = { ...lackingOf({ incompleteDays: [PERIOD.end] }), total: null, groups: [] };
   expect(say({ total })).toEqual(["There are no numbers for Mar 9, 2026, which could not be read."]);
   const [one] = makeAnswer({ groups: [{ group: "a" }] }).groups;
@@ -155,7 +155,7 @@ test.each<[string, Answer, readonly Answer[], said: RegExp]>([
   ["what was not used before", rise("90", "0", "90"), [BY_MODEL], /^a caused all of the rise\.$/],
   ["3 %", rise("103", "100", "3"), [BY_MODEL], BILLED],
   ["nothing", rise("0", "0", "0"), [BY_MODEL], /^Billed cost did not change/],
-])("of %s it is said who caused the change, if somebody did", (_, cost, splits, said) => {
+])("the sentence says who caused the change, if anyone did: %s", (_, cost, splits, said) => {
   expect(saidOfChange(cost, splits)).toMatch(said);
 });
 
@@ -163,7 +163,7 @@ test("a cost that is not compared is not said to have changed", () => {
   expect(say({ cost: makeAnswer({ question: COST, compared: false }) })).toHaveLength(1);
 });
 
-test("of one day the day is said, and of an estimate that it is one", () => {
+test("a single day is named, and an estimate is called one", () => {
   const period = { start: PERIOD.end, end: PERIOD.end };
   const cost = makeAnswer({ question: { ...COST, metric: "estimated_cost" }, ...total("110", "100", "10"), period });
   expect(say({ cost, period, splits: [] })).toEqual([

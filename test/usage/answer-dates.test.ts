@@ -120,12 +120,12 @@ const covered = (start: string, end: string, rows: readonly string[] = []) =>
 
 test.each<[string, string, string, readonly string[], readonly string[]]>([
   ["end of its period", "2026-03-01", "2026-03-17", ["2026-03-16"], ["2026-03-16", "2026-03-17"]],
-  ["day of the run, the end", "2026-03-01", RUN_DAY, ["2026-03-16"], ["2026-03-16", "2026-03-17", RUN_DAY]],
-  ["day of the run, before the end", "2026-03-01", "2026-03-31", ["2026-03-17"], ["2026-03-17", RUN_DAY]],
+  ["day of the run, its end", "2026-03-01", RUN_DAY, ["2026-03-16"], ["2026-03-16", "2026-03-17", RUN_DAY]],
+  ["day of the run, before its end", "2026-03-01", "2026-03-31", ["2026-03-17"], ["2026-03-17", RUN_DAY]],
   ["day of the run, without rows", "2026-03-01", "2026-03-31", [], [RUN_DAY]],
-  ["day of the run, the start", RUN_DAY, "2026-03-31", [], [RUN_DAY]],
-  ["newest day of the rows, beyond it", "2026-03-01", "2026-03-31", [TOMORROW], [TOMORROW]],
-  ["newest day of the rows, the start", TOMORROW, "2026-03-31", [TOMORROW], [TOMORROW]],
+  ["day of the run, its start", RUN_DAY, "2026-03-31", [], [RUN_DAY]],
+  ["newest row, after the day of the run", "2026-03-01", "2026-03-31", [TOMORROW], [TOMORROW]],
+  ["newest row, its start", TOMORROW, "2026-03-31", [TOMORROW], [TOMORROW]],
 ])("without a window, an answer covers the days from its first row to the %s", (_, start, end, rows, days) => {
   expect(covered(start, end, rows)).toEqual(days);
 });

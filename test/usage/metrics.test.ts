@@ -42,7 +42,7 @@ test.each<[unknown, string]>([
   [new ExactNumber("-1e-400"), "results[3].hours: expected 0 or more, got -0.000"],
   [new ExactNumber("1e999"), "results[3].hours: expected a finite number, got 1e999"],
   [new ExactNumber("-1e999"), "results[3].hours: expected a finite number, got -1e999"],
-  // It has more digits than are stored, and the message does not tell it apart.
+  // The number has more decimals than are stored; the message does not say so.
   [new ExactNumber(`1e-999`), "results[3].hours: expected a finite number, got 1e-999"],
   [Number.POSITIVE_INFINITY, "results[3].hours: expected a finite number, got Infinity"],
   [Number.NaN, "results[3].hours: expected a finite number, got NaN"],

@@ -19,8 +19,8 @@ const TODAY = "2026-03-18";
 const LISTEN: Filter = { name: "listen", features: {}, dimensions: { endpoint: "listen" } };
 const STAGING = { id: "p2", name: "staging" };
 
-function windowsOf(job: ExportJob, today: Day = TODAY, selection?: Selection): (Window | undefined)[] {
-  return planRun(job, today, selection).requests.map(({ window }) => window);
+function windowsOf(job: ExportJob, today: Day = TODAY, selection?: Selection): Window[] {
+  return planRun(job, today, selection).requests.flatMap(({ window }) => window ?? []);
 }
 
 test("the newest days of every series are read before older days of any series", () => {
@@ -31,11 +31,6 @@ test("the newest days of every series are read before older days of any series",
     ["2026-02-14", "none"],
     ["2026-02-14", "model"],
   ]);
-});
-
-test("without a window there is one request for each series, without dates", () => {
-  const { window: _, ...job } = sampleJob({ groupings: ["none", "tags"] });
-  expect(windowsOf(job)).toEqual([undefined, undefined]);
 });
 
 const aDay = fc.integer({ min: 0, max: 40_000 }).map((days) => addDays("1990-01-01", days));
@@ -51,9 +46,7 @@ const AROUND_ENDS: [string, number, boolean][] = [
 test("the requests of any window cover each of its days exactly once, newest first, 31 days at most", () => {
   fc.assert(
     fc.property(aDay, fc.integer({ min: 1, max: 800 }), fc.boolean(), (today, days, withToday) => {
-      const windows = windowsOf(sampleJob({ window: { days, today: withToday } }), today).map(
-        (window) => window ?? { start: "", end: "" },
-      );
+      const windows = windowsOf(sampleJob({ window: { days, today: withToday } }), today);
       const wanted = daysOf({ start: addDays(today, -days), end: withToday ? today : addDays(today, -1) });
       expect([...windows].reverse().flatMap(daysOf)).toEqual(wanted);
       expect(Math.max(...windows.map(dayCount))).toBeLessThanOrEqual(REQUEST_DAYS_MAX);
@@ -66,7 +59,7 @@ test("the requests for any selected days cover each of them exactly once, and no
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 0, max: 120 }), { maxLength: 150 }), (offsets) => {
       const days = offsets.map((offset) => addDays("2023-12-01", offset));
-      const windows = windowsOf(sampleJob(), TODAY, { days }).filter((window) => window !== undefined);
+      const windows = windowsOf(sampleJob(), TODAY, { days });
       expect([...windows].reverse().flatMap(daysOf)).toEqual([...new Set(days)].sort());
       expect(windows.every((window) => dayCount(window) <= REQUEST_DAYS_MAX)).toBe(true);
     }),
@@ -159,14 +152,8 @@ test.each<[string, readonly string[], readonly string[]]>([
   ["a filter of the job", ["all"], []],
 ])("fan-out: a selection of %s reads it by the other dimensions, and only in that project", (_, filters, read) => {
   const fanned = seriesOf(FANNED_OUT, { filters }).filter(({ filter }) => filter.seen);
-  expect(fanned).toEqual(
-    METHODS.filter(({ name }) => read.includes(name)).map((filter) => ({
-      project: PROJECT,
-      source: "usage",
-      grouping: "model",
-      filter,
-    })),
-  );
+  const series = { project: PROJECT, source: "usage", grouping: "model" };
+  expect(fanned).toEqual(METHODS.filter(({ name }) => read.includes(name)).map((filter) => ({ ...series, filter })));
 });
 
 test("a series of a fan-out is due from the day on which its value was seen, whichever job comes first", () => {
@@ -188,13 +175,23 @@ const UNSCHEDULED = { toReread, readsWindow: false };
 const isSettled = (_: unknown, day: Day | undefined) => day === "2026-03-14";
 
 test.each<[string, Parameters<typeof planRun>[3], Selection, readonly string[]]>([
-  ["no other days", {}, {}, ["2026-03-11 to 2026-03-17"]],
-  ["days before the window that need it", { toReread }, {}, ["2026-03-10 to 2026-03-17", "2026-02-01 to 2026-02-01"]],
-  ["no such days if days were picked", { toReread }, { days: [YESTERDAY] }, ["2026-03-17 to 2026-03-17"]],
-  ["only such days unless scheduled", UNSCHEDULED, {}, ["2026-03-10 to 2026-03-11", "2026-02-01 to 2026-02-01"]],
-  ["nothing if the run was not scheduled and no day needs it", { readsWindow: false }, {}, []],
+  ["its window", {}, {}, ["2026-03-11 to 2026-03-17"]],
+  [
+    "earlier days that need another reading, too",
+    { toReread },
+    {},
+    ["2026-03-10 to 2026-03-17", "2026-02-01 to 2026-02-01"],
+  ],
+  ["picked days alone", { toReread }, { days: [YESTERDAY] }, ["2026-03-17 to 2026-03-17"]],
+  [
+    "only days that need another reading if it was not scheduled",
+    UNSCHEDULED,
+    {},
+    ["2026-03-10 to 2026-03-11", "2026-02-01 to 2026-02-01"],
+  ],
+  ["nothing if it was not scheduled and no day needs it", { readsWindow: false }, {}, []],
   ["no settled day", { isSettled }, {}, ["2026-03-15 to 2026-03-17", "2026-03-11 to 2026-03-13"]],
-])("besides its window a run reads %s", (_, knownDays, selection, expected) => {
+])("a run reads %s", (_, knownDays, selection, expected) => {
   const { requests } = planRun(WEEK, TODAY, selection, knownDays);
   expect(requests.map(({ window }) => `${window?.start} to ${window?.end}`)).toEqual(expected);
 });
@@ -203,6 +200,10 @@ test("without a window, a series is read by scheduled runs, once", () => {
   const { window: _, ...job } = sampleJob({ groupings: ["none", "model"] });
   const read = (known: Parameters<typeof planRun>[3]) =>
     planRun(job, TODAY, {}, known).requests.map(({ series, window }) => [series.grouping, window]);
+  expect(read({})).toEqual([
+    ["none", undefined],
+    ["model", undefined],
+  ]);
   expect(read({ isSettled: ({ grouping }) => grouping === "none" })).toEqual([["model", undefined]]);
   expect(read({ readsWindow: false })).toEqual([]);
 });

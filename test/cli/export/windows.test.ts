@@ -1,6 +1,5 @@
-// The views for BI tools show exactly the numbers that the service answered. An export reads the days of its window and perhaps today; without
-// a window the service chooses the days, and an answer without any date is a snapshot of unknown span. Days that had rows keep them if an
-// answer has none, until a later run confirms that answer.
+// The views for BI tools show the numbers that the service answered, for exports with a window, without one, and with answers without a date.
+// A later answer without rows changes nothing until another run confirms it.
 
 import { readFile } from "node:fs/promises";
 import path from "node:path";
@@ -156,12 +155,12 @@ test("a worker finds unusual days that were read while anomalies were off", asyn
   expect(await unusualDays()).toEqual([{ day: yesterday }]);
 });
 
-/** Exports one summary of all usage up to now, without a date, on so many nights. Each is higher by 10. */
-async function exportNights(context: ProgramContext, nights: number, job = {}): Promise<void> {
+/** On each night exports one summary of all usage up to now, without a date. Each is higher by 10. */
+async function exportNights(context: ProgramContext, nights: number): Promise<void> {
   let requests = 9_950;
   const usage = (_: string, day: string) =>
     day === today ? [{ endpoint: "listen", method: "sync", requests, hours: 0.5 }] : [];
-  await context.setUp({ exports: [{ window: undefined, ...job }] }, { window: "cumulative", countsFrom: today, usage });
+  await context.setUp({ exports: [{ window: undefined }] }, { window: "cumulative", countsFrom: today, usage });
   for (let night = 0; night < nights; night++) {
     if (night > 0) await ageStoredData(db, 1);
     expect(await context.run(["export"])).toMatchObject({ status: 0 });
@@ -211,17 +210,3 @@ test("coverage, status and the export say that the numbers have no days", async 
   expect(status).toMatchObject({ status: 0, stdout: expect.stringContaining("slices: 0 complete") });
   expect(status.stdout).toContain("undated: production / none / all: the answers carry no date, see bi.usage_snapshot");
 });
-
-test.for([
-  ["day", 0],
-  ["day-before", 1],
-] as const)(
-  'with "undated": "%s" the summary is the usage of the day that is %i days before the run',
-  async ([undated, before], { context }) => {
-    await exportNights(context, 1, { undated });
-    const usage_date = addDays(today, -before);
-    expect(await rowsOf("bi.usage_total")).toMatchObject([{ usage_date, requests: "9950" }]);
-    expect(await rowsOf("bi.usage_snapshot")).toEqual([]);
-    expect(await rowsOf("bi.coverage")).toMatchObject([{ usage_date, status: "complete" }]);
-  },
-);

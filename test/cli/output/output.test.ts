@@ -1,24 +1,18 @@
 // Where answers go: a file that is replaced as a whole, standard output, and a bar of progress on a terminal.
 
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
-import os from "node:os";
+import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { Writable } from "node:stream";
 import { expect, onTestFinished, test } from "vitest";
 import { withProgress } from "../../../src/cli/export.ts";
 import { writeFileAtomically, writeStandardOutput } from "../../../src/cli/output.ts";
 import { NO_COUNTS, type RunCounts } from "../../../src/usage/counts.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const NEVER = new AbortController().signal;
 
-async function makeFolder(): Promise<string> {
-  const folder = await mkdtemp(path.join(os.tmpdir(), "usage-export-whole-"));
-  onTestFinished(() => rm(folder, { recursive: true }));
-  return folder;
-}
-
 test("if the source fails in the middle, the old file stays and no temporary file is left", async () => {
-  const folder = await makeFolder();
+  const folder = temporaryFolder(onTestFinished);
   const file = path.join(folder, "report.html");
   await writeFile(file, "the old one");
   const away = new Error("the source is away");
@@ -38,7 +32,7 @@ test.each([
   ["whose name is too long for the temporary file beside it", `${"u".repeat(250)}.csv`, "ENAMETOOLONG"],
   ["whose name is that of a folder", "folder", "EISDIR"],
 ])("the error for a file %s has the code delivery and names the file", async (_, name, code) => {
-  const folder = await makeFolder();
+  const folder = temporaryFolder(onTestFinished);
   await mkdir(path.join(folder, "folder"));
   const file = path.join(folder, name);
   await expect(writeFileAtomically(file, ["usage"], NEVER)).rejects.toMatchObject({
@@ -50,7 +44,7 @@ test.each([
 });
 
 test("a stop is reported as such, and leaves no file", async () => {
-  const folder = await makeFolder();
+  const folder = temporaryFolder(onTestFinished);
   const stop = new AbortController();
   const reason = new Error("stopped by SIGTERM");
   function* stopped() {
@@ -105,7 +99,7 @@ test.each<[string, readonly Partial<RunCounts>[], string]>([
 test("a bar is one line of a narrow terminal, and is removed at the end", async () => {
   const lines = (await draw([{ complete: 12 }], { isTTY: true, columns: 20 })).split("\r\x1b[K");
   expect(lines).toEqual(["", "nightly [---------…", "nightly [=========…", ""]);
-  // As of a container with a terminal that nobody has given a size.
+  // A container's terminal may have no size.
   expect(await draw([], { isTTY: true, columns: 0 })).toMatch(/\] 0 of 12 slices\r/);
 });
 

@@ -1,5 +1,4 @@
-// If an export ends in the middle, in whatever way, nothing is lost: the next export stores what is missing. A key file that can't be read
-// fails its own project.
+// Whatever ends an export in the middle, the next one stores what is missing. A key file that can't be read fails its own project.
 
 import { spawnSync } from "node:child_process";
 import { mkdir, rm, writeFile } from "node:fs/promises";
@@ -94,7 +93,7 @@ test("an export whose database does not answer stops within 30 seconds after a s
 });
 
 // Logical replication moves all rows of all tables, but the sequences start anew.
-test("after a move without its sequences, migrate or an export raises them", async ({ context }) => {
+test("migrate or an export raises sequences that a move of the database has reset", async ({ context }) => {
   let usage = [{ endpoint: "listen", requests: 5 }];
   const emulator = await context.setUp({ exports: [{ groupings: ["none", "endpoint"] }] }, { usage: () => usage });
   for (const _ of [1, 2, 3]) expect(await context.run(["export"])).toMatchObject({ status: 0 });
@@ -143,7 +142,7 @@ async function serveBoth(context: ProgramContext) {
 }
 
 const COMPLETE = { status: "complete", error: null };
-/** The other project is not held up by it. */
+/** A key that can't be read does not hold up the other project. */
 const ONE_FAILED = { production: COMPLETE, staging: { status: "failed", error: expect.stringContaining(SILENCE) } };
 
 test("a key on a file system that does not answer fails its own project", async ({ context, skip }) => {

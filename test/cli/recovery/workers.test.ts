@@ -1,4 +1,4 @@
-// Workers that share a run, are killed, suspended or meet failures: the service sees what is asked again.
+// Workers that share a run, are killed, suspended or meet failures. The requests at the service show what is read again.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { sql } from "kysely";
@@ -12,7 +12,7 @@ import { manyFilters } from "../small-config.ts";
 const { test, db } = await databaseTest();
 
 const REQUESTS = 50;
-/** At most twice the concurrent calls are in the hands of a worker. */
+/** A worker has at most twice as many requests in hand as it may make at once. */
 const IN_HAND_MAX = 8;
 const WHOLE = { status: "ok", planned: 2 * REQUESTS, complete: 2 * REQUESTS, failed: 0 };
 

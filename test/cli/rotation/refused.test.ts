@@ -38,13 +38,6 @@ test("a first key that the service does not know is reported before a create is 
   expect(postsOf(context)).toBe(0);
 });
 
-test("an unavailable service is reported before a create is sent, and leaves no orphan", async ({ context }) => {
-  context.emulator.fault = () => ({ kind: "answer", status: 503, headers: { "retry-after": "9999" } });
-  expect(await context.run(["rotate"])).toMatchObject({ status: 1 });
-  expect(await context.ledgerRows()).toEqual([]);
-  expect(postsOf(context)).toBe(0);
-});
-
 test("a sink that can't be delivered to is reported before the service is called", async ({ context }) => {
   await context.configure({ deliver: [{ file: context.sink }, { command: ["no-such-program"] }] });
   expect(await context.run(["rotate"])).toMatchObject({

@@ -125,13 +125,14 @@ export async function openRotationContext(
   };
 }
 
+export const COMMON = { schedule: "0 4 * * *", project: "production", comment: "usage exporter", scopes: ["member"] };
+
 /** A configuration that calls the service as fast as the program can: there is no real service to be spared. */
 function rotationConfig(baseUrl: string, rotation: Fields, rest: Fields): Fields {
   const key = { rotation: ROTATION, first: { env: "USAGE_EXPORT_KEY" } };
-  const common = { schedule: "0 4 * * *", project: "production", comment: "usage exporter" };
   return smallConfig(baseUrl, {
     projects: [{ ...PRODUCTION, key }],
-    rotations: [{ ...common, name: ROTATION, scopes: ["member"], tags: ["usage-exporter"], ...rotation }],
+    rotations: [{ ...COMMON, name: ROTATION, tags: ["usage-exporter"], ...rotation }],
     ...rest,
   });
 }

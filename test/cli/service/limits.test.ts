@@ -1,5 +1,5 @@
-// Programs that share the caps of the service: some are suspended, killed or join later. And a worker that reads projects with different
-// keys: paused keys and hanging calls do not hold back the others. The test's service is the judge.
+// Programs share the caps of the service, even if some are suspended, killed or join later. Paused keys and hanging calls do not hold back other
+// projects.
 
 import { writeFile } from "node:fs/promises";
 import type { ServerResponse } from "node:http";
@@ -16,7 +16,7 @@ const { test, db, read } = await databaseTest();
 
 const JOB = { window: { days: 1 }, checkFeatures: "off" };
 
-/** Answers a breakdown when `decide` resolves, unless that answers by itself, which it says by false. */
+/** A service that answers a breakdown once `decide` resolves, unless it resolves to false because it has answered itself. */
 async function openJudge(decide: (projectId: string, response: ServerResponse) => Promise<unknown>) {
   const startsMs: number[] = [];
   const judge = { atOnce: 0, atOnceMax: 0 };
@@ -106,7 +106,7 @@ test("paused keys and hanging calls do not hold back other projects", async ({ c
   expect(total("slow")).toBeLessThanOrEqual(4);
   slow.resolve();
   expect(await waitForRuns(db, 1)).toMatchObject([{ status: "ok" }]);
-  // All that was answered with 429 is read, and nothing twice. Calls may have been on their way when the first was answered.
+  // The call that was answered with 429 is repeated, and no other.
   for (const id of PAUSED) expect(total(id)).toBe(FILTERS + 1);
 });
 

@@ -1,12 +1,11 @@
-// The worker as it runs every night: due days are read, missed ones are caught up, paused jobs are left alone. What it does if a run takes
-// too long, the service is not available, or a key is due for rotation, and what it writes.
+// The worker as it runs every night: due days are read, missed ones are caught up, paused jobs are left alone, due keys are rotated.
 
 import os from "node:os";
 import { sql } from "kysely";
 import { expect } from "vitest";
 import { runLine } from "../../../src/worker/handle-project.ts";
 import { ageStoredData } from "../age-stored-data.ts";
-import { breakdowns, coverage, holdAnswersFrom, runs, waitForRuns, workOnce } from "../evidence.ts";
+import { breakdowns, coverage, runs, waitForRuns, workOnce } from "../evidence.ts";
 import { lastDays, servedNumbers, storedNumbers } from "../numbers.ts";
 import { databaseTest } from "../program-context.ts";
 import { farSchedule, PRODUCTION } from "../small-config.ts";
@@ -114,22 +113,6 @@ test("a request that fails at every attempt is not retried for an hour", async (
   } finally {
     await sql`update usage_export_queue.queue set retry_limit = 7 where name = 'export'`.execute(db);
   }
-});
-
-test("a run whose queue jobs were deleted is ended, and another run reads its days", async ({ context }) => {
-  const emulator = await context.setUp();
-  const worker = context.start(["start"]);
-  await holdAnswersFrom(emulator, 1);
-  worker.kill("SIGKILL");
-  await worker.ended;
-  await sql`delete from usage_export_queue.job`.execute(db);
-  emulator.fault = undefined;
-  await workOnce(context, db);
-  expect(await runs(db)).toMatchObject([
-    { trigger: "catchup", status: "failed" },
-    { trigger: "catchup", status: "ok", complete: 2 },
-  ]);
-  expect(await coverage(db)).toEqual({ complete: 2 });
 });
 
 test("a worker rotates a key that is due, creating one key, and its export succeeds", async ({ context }) => {

@@ -1,17 +1,16 @@
 // The command `health`. It calls a monitor in this process, because the worker around the monitor does not matter here.
 
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import os from "node:os";
+import { writeFile } from "node:fs/promises";
 import path from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { type App, openApp } from "../../../src/app.ts";
 import { runHealth } from "../../../src/cli/health.ts";
 import { WAIT_MS_MAX } from "../../support/limits.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { testMonitor } from "../../web/test-monitor.ts";
 import { smallConfig } from "../small-config.ts";
 
-const folder = await mkdtemp(path.join(os.tmpdir(), "usage-export-health-"));
-afterAll(() => rm(folder, { recursive: true }));
+const folder = temporaryFolder(afterAll);
 
 const STARTING = { readiness: () => ({ live: true, reasons: ["the database does not answer"] }) };
 

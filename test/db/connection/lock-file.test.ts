@@ -1,14 +1,13 @@
-import { mkdtemp, readdir, rm, stat } from "node:fs/promises";
-import os from "node:os";
+import { readdir, stat } from "node:fs/promises";
 import path from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { lockFolder } from "../../../src/db/connection/database.ts";
 import { hasPidNamespaces, type Program, startScript } from "../../support/program.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const HOLDER = path.join(import.meta.dirname, "hold-folder.ts");
 
-const root = await mkdtemp(path.join(os.tmpdir(), "usage-export-locks-"));
-afterAll(() => rm(root, { recursive: true }));
+const root = temporaryFolder(afterAll);
 
 let folders = 0;
 const newFolder = () => path.join(root, `folder-${++folders}`);
