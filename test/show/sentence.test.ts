@@ -104,11 +104,6 @@ test.each<[string, Partial<Answer["lacking"]>, said: string]>([
     { unreadDays: [PERIOD.start, "2026-02-12"] },
     `Not read: Feb 10, 2026; Feb 12, 2026, ${NOT_DUE}`,
   ],
-  [
-    "days apart",
-    { incompleteDays: ["2026-03-01", "2026-03-04"] },
-    `The numbers of Mar 1, 2026; Mar 4, 2026 ${TOO_LOW}`,
-  ],
   ["the first day", { incompleteDays: [PERIOD.start] }, `The numbers of Feb 10, 2026 ${TOO_LOW}`],
 ])("what is lacking is said: %s", (_, lacking, said) => {
   expect(say({ total: lackingOf(lacking) })[0]).toBe(said);

@@ -17,17 +17,11 @@ test.each<[string, unknown]>([
 
 test.each<unknown>([
   { units: "hour", amount: 1 },
-  { units: "week", amount: 1 },
-  { units: "month", amount: 1 },
   { units: "day", amount: 7 },
-  { units: "day", amount: 0 },
   { units: "day", amount: "1" },
   { units: "day" },
   { amount: 1 },
-  {},
   "day",
-  1,
-  [],
 ])("a resolution of %j is refused", (resolution) => {
   expect(() => answerPeriod({ ...WINDOW, resolution }, WINDOW)).toThrow(
     `expected buckets of one day, got resolution ${JSON.stringify(resolution)}`,
@@ -43,7 +37,6 @@ test.each<[string, Record<string, unknown>, string]>([
   ["no dates", {}, "none"],
   ["null as both dates", { start: null, end: null }, "none"],
   ["another start", { ...WINDOW, start: "2026-03-15" }, "2026-03-15 to 2026-03-17"],
-  ["an earlier start", { ...WINDOW, start: "2025-03-16" }, "2025-03-16 to 2026-03-17"],
   ["another end", { ...WINDOW, end: "2026-03-18" }, "2026-03-16 to 2026-03-18"],
   ["no end", { start: WINDOW.start }, "2026-03-16 to ?"],
   ["no start", { end: WINDOW.end }, "? to 2026-03-17"],

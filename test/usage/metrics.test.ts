@@ -38,17 +38,12 @@ test("a row without any number is refused", () => {
 
 test.each<[unknown, string]>([
   [-1, "results[3].hours: expected 0 or more, got -1"],
-  [-0.000001, "results[3].hours: expected 0 or more, got -0.000001"],
   [new ExactNumber("-1e-400"), "results[3].hours: expected 0 or more, got -0.000"],
   [new ExactNumber("1e999"), "results[3].hours: expected a finite number, got 1e999"],
-  [new ExactNumber("-1e999"), "results[3].hours: expected a finite number, got -1e999"],
   // The number has more decimals than are stored; the message does not say so.
   [new ExactNumber(`1e-999`), "results[3].hours: expected a finite number, got 1e-999"],
   [Number.POSITIVE_INFINITY, "results[3].hours: expected a finite number, got Infinity"],
-  [Number.NaN, "results[3].hours: expected a finite number, got NaN"],
   ["1.5", 'results[3].hours: expected a number, got the string "1.5"'],
-  [true, "results[3].hours: expected a number, got the boolean true"],
-  [[1], "results[3].hours: expected a number, got an array"],
   [{ value: 1 }, "results[3].hours: expected a number, got an object"],
 ])("%s is refused for a metric", (value, reason) => {
   expect(() => readMetrics({ hours: value, requests: 1 }, ROW)).toThrow(reason);

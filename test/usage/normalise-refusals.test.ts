@@ -23,15 +23,11 @@ test.each<[unknown, string]>([
   [null, "expected an object, got null"],
   [undefined, "expected an object, got nothing"],
   [[], "expected an object, got an array"],
-  [[sampleRow(DAY)], "expected an object, got an array"],
   ["ok", 'expected an object, got the string "ok"'],
   [true, "expected an object, got the boolean true"],
   [0, "expected an object, got the number 0"],
   [{}, 'expected an array at "results", got nothing'],
-  [{ results: null }, 'expected an array at "results", got null'],
   [{ results: {} }, 'expected an array at "results", got an object'],
-  [{ results: "none" }, 'expected an array at "results", got the string "none"'],
-  [{ error: "not found" }, 'expected an array at "results", got nothing'],
 ])("%j is not an answer", (answer, reason) => {
   expect(refusal(sampleRequest("none"), answer)).toBe(reason);
 });
@@ -39,13 +35,11 @@ test.each<[unknown, string]>([
 test.each<[unknown, string]>([
   [null, "results[1]: expected an object, got null"],
   [[], "results[1]: expected an object, got an array"],
-  ["row", 'results[1]: expected an object, got the string "row"'],
 ])("an answer with one row that is %j is refused as a whole", (row, reason) => {
   expect(refusal(sampleRequest("none"), sampleAnswer([sampleRow(DAY), row]))).toBe(reason);
 });
 
 test.each<[string, unknown]>([
-  ["absent", sampleRow(DAY)],
   ["absent beside other dimensions", sampleRow(DAY, { endpoint: "listen", tags: null })],
   ["null under the other dialect's name", sampleRow(DAY, { models: null, endpoint: null })],
 ])("a grouped answer whose dimension is %s in every row is refused", (_, row) => {

@@ -69,7 +69,6 @@ test("the requests for any selected days cover each of them exactly once, and no
 test.each<[string, Selection, readonly string[]]>([
   ["a project", { projects: ["staging"] }, ["staging all none", "staging listen none"]],
   ["a filter", { filters: ["listen"] }, ["production listen none", "staging listen none"]],
-  ["a project and a filter", { projects: ["staging"], filters: ["all"] }, ["staging all none"]],
   ["a grouping the job does not have", { groupings: ["tags"] }, []],
   ["no project at all", { projects: [] }, []],
 ])("a selection of %s narrows the plan", (_, selection, expected) => {
