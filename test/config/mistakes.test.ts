@@ -58,7 +58,6 @@ const FIELDS: readonly Mistake[] = [
   [`${JOB}.name`, " nightly", "without spaces at its ends"],
   [`${JOB}.name`, "a\nb", "without control characters"],
   [`${JOB}.schedule`, "15 2 * *", "exactly five, six, or seven space separated parts"],
-  [`${JOB}.schedule`, "15 25 * * *", "Invalid value for hour: 25"],
   [`${JOB}.schedule`, "every night", 'a cron expression (minute hour day month weekday) such as "15 2 * * *"'],
   [`${JOB}.schedule`, "0 0 31 2 *", "an impossible day of month"],
   // Neither a 31st nor the last day of a month is ever a first Monday.
@@ -114,7 +113,6 @@ const MONEY: readonly Mistake[] = [
   ["prices[0].metric", "hour", 'did you mean "hours"?'],
   ["prices[0].price", -1, 'expected a decimal number of 0 or more, such as 0.0043 or "0.0043"; got -1'],
   ["prices[0].price", "0,01", 'got "0,01"'],
-  ["prices[0].price", undefined, "missing; expected a decimal number of 0 or more"],
   ["prices[0].from", "2026-02-30", 'expected a day that exists, such as "2026-01-31"; got "2026-02-30"'],
   ["prices[0].until", "2025-12-31", 'expected a day not before "from", which is 2026-01-01; got "2025-12-31"'],
   ["prices[0].currency", "usd", 'such as "USD" or "EUR"; got "usd"; did you mean "USD"?'],
@@ -132,7 +130,6 @@ const MONEY: readonly Mistake[] = [
   ["budgets[0].metric", "cost", 'missing; expected the currency of the cost, such as "USD"', "budgets[0].currency"],
   ["budgets[0].currency", "USD", "expected no currency: hours has none"],
   ["budgets[0].from", "2026-11-15", "expected the first day of a month, as the budget is by month"],
-  ["budgets[0].from", "2026-01-15", "expected the first day of a month"],
   ["budgets[0].project", "produktion", 'did you mean "production"?'],
   ["budgets[1]", BUDGET, "a name that no other budget has", "budgets[1].name"],
   [
@@ -230,9 +227,7 @@ const MISSPELT: readonly Mistake[] = [
   ["export", 1, "exports"],
   ["service.url", 1, "baseUrl"],
   [`${JOB}.groupigns`, 1, "groupings"],
-  [`${JOB}.check_features`, 1, "checkFeatures"],
   [`${FILTER}.feature`, 1, "features"],
-  [`${FILTER}.dimensions.featureSet`, 1, "feature_set"],
   ["rotations[0].deliver[1].timeout", 1, "timeoutSeconds"],
   ["monitor.access.basic.pasword", 1, "password"],
 ];

@@ -195,27 +195,6 @@ test.each<[string, AppError]>([
   expect(numbers).toEqual([5, 5, 5, 1, 0, 1]);
 });
 
-test("no more calls are in flight than maxConcurrent", async () => {
-  const open: ServerResponse[] = [];
-  let most = 0;
-  const answerAll = () => {
-    for (const waiting of open.splice(0)) answerJson(waiting, 200, {});
-  };
-  const { server, read } = await serve(
-    ({ number }, response) => {
-      open.push(response);
-      most = Math.max(most, open.length);
-      // The first call runs alone. Later answers wait a little, so that a fourth concurrent call would be noticed.
-      if (number === 1) answerAll();
-      else if (open.length === 3) setTimeout(answerAll, 5);
-    },
-    { maxConcurrent: 3 },
-  );
-  await Promise.all(Array.from({ length: 13 }, () => read()));
-  expect(most).toBe(3);
-  expect(server.connections()).toBe(3);
-});
-
 test("calls start at even intervals", async () => {
   const times: number[] = [];
   const { service, read } = await serve(
