@@ -22,7 +22,7 @@ test.each([
 ])("the number %s comes back with its exact value", (source, number) => {
   const expected = number === undefined ? new ExactNumber(source) : number;
   expect(parseExact(`{"n":[${source}]}`)).toStrictEqual({ n: [expected] });
-  expect(parseExact(`{"a": 1,\n  "n" :\t\r\n ${source} , "b": 2}`)).toStrictEqual({ a: 1, n: expected, b: 2 });
+  expect(parseExact(`{"a": 1,\n  "n" :\t\r\n ${source} , "b": "2"}`)).toStrictEqual({ a: 1, n: expected, b: "2" });
   expect(parseExact(source)).toStrictEqual(expected);
 });
 
