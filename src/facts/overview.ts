@@ -3,39 +3,27 @@
 import { addDays, type Day, monthBefore, type Window } from "../usage/days.ts";
 import { amountColumn, amounts, type DaySums, type Figure, figures, readDaySums, readTotalSplit } from "./amounts.ts";
 import type { Answer, Basis } from "./answer.ts";
-import { type AskedMetric, isCost, type Question, splitsOf } from "./question.ts";
+import { type AskedMetric, isCost, type Question } from "./question.ts";
 import { type Query, readBasis, readCurrencies } from "./scope.ts";
 import { coverageConditions, literal } from "./sql.ts";
 
-export type Overview = {
-  readonly period: Window;
-  /** Every metric that the service sent. */
-  readonly figures: readonly Figure[];
-  /** The total of the main metric, which is hours if the service sends any, with the days that it lacks. */
-  readonly total: Answer;
-  /** The cost of the period; undefined if none is known. */
-  readonly cost: Answer | undefined;
-  /** The current month; undefined if the period has no day of it. */
-  readonly monthSoFar: MonthSoFar | undefined;
-  /** By project, model, line item, key and tags, as far as they are exported: of the cost, or of the main metric where cost has no such split. */
-  readonly splits: readonly Answer[];
-};
-
-type OverviewQuestion = Pick<Question, "period" | "before" | "projects">;
-
+/** As far as they are exported. */
 const OVERVIEW_SPLITS = ["project", "line_item", "model", "accessor", "tags"] as const;
 /** Enough to find among them what rose the most. */
 const LISTED_MAX = 100;
 
-/** Throws InvalidQuestion if there is no such project. */
-export async function overview(query: Query, asked: OverviewQuestion, today: Day): Promise<Overview> {
+export type Overview = Awaited<ReturnType<typeof overview>>;
+
+/** The splits are of the cost, or of the main metric where cost has no such split. Throws InvalidQuestion if there is no such project. */
+export async function overview(query: Query, asked: Pick<Question, "period" | "before" | "projects">, today: Day) {
   const question = { ...asked, limit: LISTED_MAX, sort: "amount", metric: "hours" } as const;
   const month = monthOf(asked.period, today);
-  const since = month && [month.before.start, asked.before?.start ?? asked.period.start].sort()[0];
+  const firstDay = asked.before?.start ?? asked.period.start;
+  const since = month && earlier(month.before.start, firstDay);
   const { totalSplit, available, basis } = await readTotalSplit(query, { ...question, grouping: "none" }, since);
-  const days = month
-    ? { start: [since ?? today, addDays(today, -HISTORY_DAYS)].sort()[0] ?? today, end: today }
-    : { start: asked.before?.start ?? asked.period.start, end: asked.period.end };
+  const days = since
+    ? { start: earlier(since, addDays(today, -HISTORY_DAYS)), end: today }
+    : { start: firstDay, end: asked.period.end };
   const usage = await readDaySums(query, { ...question, grouping: totalSplit }, basis.scope, days);
   const sent = figures(usage, question);
   const metric = mainMetric(sent);
@@ -45,13 +33,12 @@ export async function overview(query: Query, asked: OverviewQuestion, today: Day
   const cost = asCost && (await amounts(query, asCost.question, asCost.basis, { sums: costByDay }));
   const splits: Answer[] = [];
   for (const grouping of OVERVIEW_SPLITS) {
-    const splitsCost =
-      cost && splitsOf(cost.question.metric).includes(grouping) && cost.available.groupings.includes(grouping);
+    const costMetric = cost?.available.groupings.includes(grouping) ? cost.question.metric : undefined;
     const hasLineItems = splits.some((one) => one.question.grouping === "line_item");
     // Line items of the bill tell what usage by model would tell.
-    if (!splitsCost && (!available.includes(grouping) || (grouping === "model" && hasLineItems))) continue;
+    if (!costMetric && (!available.includes(grouping) || (grouping === "model" && hasLineItems))) continue;
     if (grouping === "project" && total.projectCount < 2) continue;
-    const split = { ...question, metric: splitsCost ? cost.question.metric : metric, grouping };
+    const split = { ...question, metric: costMetric ?? metric, grouping };
     // These are read from the series of the total, the states of whose days are known.
     const isOfTotal = grouping === "project" || split.metric === "estimated_cost";
     const splitBasis = await readBasis(query, split, isOfTotal ? since : undefined);
@@ -63,6 +50,10 @@ export async function overview(query: Query, asked: OverviewQuestion, today: Day
   return { period: asked.period, figures: sent, total, cost, splits, monthSoFar };
 }
 
+function earlier(one: Day, other: Day): Day {
+  return one < other ? one : other;
+}
+
 /** Hours, unless the service sends none or only 0. */
 function mainMetric(sent: readonly Figure[]): AskedMetric {
   const used = sent.filter(({ amount }) => amount !== "0").map(({ metric }) => metric);
@@ -72,14 +63,6 @@ function mainMetric(sent: readonly Figure[]): AskedMetric {
 
 /** An estimate of a whole month, as rounded decimal text. */
 export type Forecast = { readonly forecast: string; readonly low: string; readonly high: string };
-
-type MonthSoFar = {
-  readonly period: Window;
-  /** The days so far beside the whole month before: the cost, or the main metric where no cost is known. */
-  readonly answer: Answer;
-  /** Null with less than 14 known days, and of more than 1,000 projects. */
-  readonly forecast: Forecast | null;
-};
 
 /** Asks for what is billed, if that is read of all projects; else for the estimate; else for what is billed of some projects. */
 async function costQuestion(query: Query, asked: Omit<Question, "grouping">, projectCount: number, since?: Day) {
@@ -106,21 +89,15 @@ export async function costFirst(query: Query, asked: Question): Promise<Question
   return { ...asked, ...cost.question, grouping: available.groupings.includes(split) ? split : "none" };
 }
 
-/** The days of the current month so far, its first day alone while that lasts. Undefined if the period ends in an earlier month. */
-function monthOf(period: Window, today: Day): { readonly period: Window; readonly before: Window } | undefined {
+/** The current month until yesterday, or its first day while that lasts. Undefined if the period ends in an earlier month. */
+function monthOf(period: Window, today: Day) {
   if (period.end.slice(0, 7) < today.slice(0, 7)) return undefined;
   const start = `${today.slice(0, 7)}-01`;
   const end = addDays(today, -1);
   return { period: { start, end: end < start ? today : end }, before: monthBefore(start) };
 }
 
-async function readMonthSoFar(
-  query: Query,
-  question: Question,
-  sums: DaySums,
-  today: Day,
-  since?: Day,
-): Promise<MonthSoFar> {
+async function readMonthSoFar(query: Query, question: Question, sums: DaySums, today: Day, since?: Day) {
   const basis = await readBasis(query, question, since);
   const answer = await amounts(query, question, basis, { countsUnpriced: false, sums });
   return { period: question.period, answer, forecast: await readForecast(query, question, basis.scope, sums, today) };
@@ -131,7 +108,7 @@ const HISTORY_DAYS = 70;
 /** With more projects there is no forecast: it would take a second to find which of the 70 days were read of each. */
 const FORECAST_PROJECTS_MAX = 1_000;
 
-/** Forecasts by the method of budgets (docs/forecast.md). A day that was not read of every project is estimated. */
+/** Forecasts as for budgets (docs/forecast.md). A day that was not read of every project is estimated. Null with less than 14 known days. */
 async function readForecast(query: Query, question: Question, scope: Basis["scope"], sums: DaySums, today: Day) {
   const isUnpriced = isCost(question.metric) && scope.currency === undefined;
   if (scope.projectCount === 0 || scope.projectCount > FORECAST_PROJECTS_MAX || isUnpriced) return null;

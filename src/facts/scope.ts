@@ -1,4 +1,4 @@
-// Which stored series a question is about, and on which days their numbers can be relied on, mostly from views of schema bi.
+// Which stored series a question is about, and on which days their numbers can be relied on.
 
 import { didYouMean } from "../config/messages.ts";
 import type { Query } from "../db/connection/transaction.ts";
@@ -28,17 +28,18 @@ const CANDIDATES_MAX = 1_000;
 /** `active`: at least one of its series is still exported. */
 type FoundProject = { readonly id: string; readonly name: string; readonly active: boolean };
 
+/** The facts about the series that have the question's grouping and filter. */
 type StoredFacts = Pick<Answer, "projects" | "projectCount"> & {
-  /** How many series with the question's grouping and filter are still exported. */
+  /** How many are still exported. */
   readonly activeCount: number;
-  /** Exported projects without a series with the question's grouping and filter; at most 20. */
+  /** Exported projects that have none; at most NAMES_MAX. */
   readonly leftOut: readonly string[];
   readonly leftOutCount: number;
-  /** Projects whose series with the question's grouping and filter are all no longer exported. */
+  /** Projects of which none is still exported. */
   readonly retired: readonly FoundProject[];
-  /** The groupings that are exported under the filter. */
+  /** Exported under the filter. */
   readonly groupings: readonly Split[];
-  /** The filters with conditions that are exported by the grouping. */
+  /** Those with conditions that are exported by the grouping. */
   readonly filters: string[];
 };
 
@@ -56,18 +57,16 @@ export async function readBasis(query: Query, question: Question, since?: Day): 
   if (!row) throw new Error("expected one row with the facts about the series");
   const { retired, leftOut, leftOutCount, groupings, filters, projects, projectCount, activeCount } = row;
   const { ended, unused } = await sortRetired(query, question, scope, retired);
-  const firstDay = since ?? question.before?.start ?? question.period.start;
-  const states = await readDayStates(query, question, scope, activeCount, firstDay);
+  const states = await readDayStates(query, question, scope, activeCount, since);
   const days = withStates(question.period, states);
   const daysBefore = question.before && withStates(question.before, states);
   const lacking = lackingDays(days, daysBefore);
   const isRead = ended.length === 0 && Object.values(lacking).every((list) => list.length === 0);
-  const isCompared = daysBefore !== undefined && isRead;
   return {
     scope: { ...scope, projects, projectCount, available: { ...choices(question, groupings, filters), currencies } },
     days,
     daysBefore,
-    isCompared,
+    isCompared: daysBefore !== undefined && isRead,
     lacking: {
       ...lacking,
       projectsLeftOut: [...leftOut, ...unused].sort().slice(0, NAMES_MAX),
@@ -83,7 +82,7 @@ function withStates(window: Window, states: ReadonlyMap<Day, DayWithState["state
   return daysOf(window).map((day) => ({ day, state: states.get(day) ?? "unread" }));
 }
 
-/** By which groupings and filters the metric can be asked for. Prices have conditions of their own, so an estimate has no filters. */
+/** Prices have conditions of their own, so an estimate can't be asked for by filter. */
 function choices({ metric }: Question, groupings: readonly Split[], filters: string[]) {
   if (metric === "estimated_cost") return { groupings: [...splitsOf(metric)], filters: [] };
   const known: readonly Split[] = groupings.includes("none") ? [...groupings, "project"] : groupings;
@@ -100,11 +99,8 @@ export async function readCurrencies(query: Query, { currency }: Pick<Question, 
 
 /** The usage of the period for which there is no price. All usage without a model counts as one model. */
 export async function readUnpriced(query: Query, question: Question, scope: Scope): Promise<Unpriced> {
-  const conditions = [
-    within(question.period),
-    ...projectConditions(scope),
-    ...(question.grouping === "model" ? groupConditions(question, "model") : []),
-  ];
+  const ofModel = question.grouping === "model" ? groupConditions(question, "model") : [];
+  const conditions = [within(question.period), ...projectConditions(scope), ...ofModel];
   // bi.cost_estimated has a row a day, model and metric, which takes ten times as long to read.
   const [unpriced] = await query<Unpriced>(`
 select count(distinct coalesce(model, ''))::integer as "unpricedModels",
@@ -118,10 +114,7 @@ where is_unpriced`);
   return unpriced ?? { unpricedModels: 0, unpricedMetrics: [] };
 }
 
-/**
- * `ended`: retired projects that have some of the question's days and lack others. `unused`: retired projects that have none of these days, and
- * are exported by other series.
- */
+/** Of the question's days, projects that `ended` have some and lack others; those that are `unused` have none, but are exported by other series. */
 async function sortRetired(query: Query, question: Question, scope: Scope, retired: readonly FoundProject[]) {
   if (retired.length === 0) return { ended: [], unused: [] };
   const windows = question.before ? [question.period, question.before] : [question.period];
@@ -175,12 +168,11 @@ export async function findProjects(query: Query, names: readonly string[]): Prom
 async function requireFilter(query: Query, name: string): Promise<void> {
   const filters = await query<{ name: string; unfiltered: boolean }>(`
     select distinct filter as name, unfiltered from bi.series limit ${CANDIDATES_MAX}`);
-  const withName = filters.filter((filter) => filter.name === name);
-  if (withName.some(({ unfiltered }) => !unfiltered)) return;
-  if (withName.length > 0)
+  const withConditions = filters.filter(({ unfiltered }) => !unfiltered);
+  if (withConditions.some((one) => one.name === name)) return;
+  if (filters.some((one) => one.name === name))
     throw new InvalidQuestion(`filter: ${JSON.stringify(name)} has no conditions and is all usage; leave filter out`);
-  const known = filters.filter(({ unfiltered }) => !unfiltered);
-  throw unknownName("filter", name, known);
+  throw unknownName("filter", name, withConditions);
 }
 
 function unknownName(what: "project" | "filter", name: string, known: readonly { readonly name: string }[]) {
@@ -218,9 +210,10 @@ select count(*) filter (where has_series)::integer as "projectCount", coalesce(s
 from project`;
 }
 
-async function readDayStates(query: Query, question: Question, scope: Scope, activeCount: number, since: Day) {
+async function readDayStates(query: Query, question: Question, scope: Scope, activeCount: number, since?: Day) {
+  const { period, before } = question;
   // One range, with the days between the periods: for two Postgres would read all days of a series.
-  const days = { start: since, end: question.period.end };
+  const days = { start: since ?? before?.start ?? period.start, end: period.end };
   const rows = await query<DayWithState>(`
 select usage_date as day, case
     when bool_or(${isIncomplete(question, scope, days)}) then 'incomplete'

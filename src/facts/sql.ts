@@ -14,7 +14,7 @@ export type Scope = {
   readonly currency?: string | undefined;
 };
 
-/** Writes a text as a literal that means the same in every session. Characters that are invisible or turn the text's direction are escaped. */
+/** A literal that means the same in every session. Characters that are invisible or turn the text's direction are escaped. */
 export function literal(text: string): string {
   const escaped = text.replaceAll("'", "''").replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\\]/gu, (char) => {
     const code = char.codePointAt(0) ?? 0;
@@ -26,9 +26,18 @@ export function literal(text: string): string {
 
 /** The view with the rows of a question, the column with their group, and all conditions except those of the days. */
 export function sourceOf(question: Question, scope: Scope) {
-  const source = isCost(question.metric) ? costSource(question, scope) : usageSource(question, scope);
-  const added = [...projectConditions(scope), ...groupConditions(question, source.column)];
-  return { ...source, conditions: [...source.conditions, ...added] };
+  const column = columnOf(question, scope);
+  const { view, conditions } = isCost(question.metric) ? costSource(question, scope) : usageSource(question, scope);
+  const added = [...projectConditions(scope), ...groupConditions(question, column)];
+  return { view, column, conditions: [...conditions, ...added] };
+}
+
+/** All keys of a rotation are one group, as the key changes with every rotation. */
+function columnOf({ metric, grouping }: Question, { filter }: Scope): string {
+  if (grouping === "none" || !splitsOf(metric).includes(grouping)) return "null::text";
+  if (grouping === "project") return "project_id";
+  if (grouping === "accessor") return "lineage";
+  return filter === undefined || isCost(metric) ? grouping : "group_value";
 }
 
 export function projectConditions({ projectIds }: Pick<Scope, "projectIds">): readonly string[] {
@@ -40,36 +49,27 @@ export function groupConditions({ group }: Question, column: string): readonly s
   return [group.value === null ? `${column} is null` : `${column} = ${literal(group.value)}`];
 }
 
-function usageSource(question: Question, { filter }: Scope) {
-  const { grouping } = question;
-  const column = columnOf(question);
-  if (filter === undefined) return { view: `bi.usage_${VIEWS[grouping] ?? `by_${grouping}`}`, column, conditions: [] };
-  return {
-    view: grouping === "accessor" ? FILTERED_BY_KEY : "bi.usage_filtered",
-    column: column === grouping ? "group_value" : column,
-    conditions: [`"grouping" = ${literal(seriesGrouping(grouping))}`, `filter = ${literal(filter)}`],
-  };
+function usageSource({ grouping }: Question, { filter }: Scope) {
+  if (filter === undefined) return { view: `bi.usage_${VIEWS[grouping] ?? `by_${grouping}`}`, conditions: [] };
+  const view = grouping === "accessor" ? FILTERED_BY_KEY : "bi.usage_filtered";
+  return { view, conditions: [seriesGrouping(grouping), `filter = ${literal(filter)}`] };
 }
 
-/** The grouping of the series that a split is read from. */
-function seriesGrouping(split: Split): Exclude<Split, "project"> {
-  return split === "project" ? "none" : split;
+/** The condition for the series that a split is read from. */
+function seriesGrouping(split: Split): string {
+  return `"grouping" = ${literal(split === "project" ? "none" : split)}`;
 }
 
 /** Amounts of different currencies are never added up. The rows of bi.cost_total are those of bi.cost_by_group with the grouping none. */
-function costSource(question: Question, { filter, currency = "" }: Scope) {
+function costSource({ metric, grouping }: Question, { filter, currency = "" }: Scope) {
   const inCurrency = `currency = ${literal(currency)}`;
-  const column = columnOf(question);
-  if (question.metric === "estimated_cost") return { view: "bi.cost_estimated", column, conditions: [inCurrency] };
-  const filtered = filter === undefined ? [] : [`filter = ${literal(filter)}`];
-  return {
-    view: filter === undefined ? "bi.cost_by_group" : "bi.cost_filtered",
-    column,
-    conditions: [`"grouping" = ${literal(seriesGrouping(question.grouping))}`, ...filtered, inCurrency],
-  };
+  if (metric === "estimated_cost") return { view: "bi.cost_estimated", conditions: [inCurrency] };
+  const byGrouping = seriesGrouping(grouping);
+  if (filter === undefined) return { view: "bi.cost_by_group", conditions: [byGrouping, inCurrency] };
+  return { view: "bi.cost_filtered", conditions: [byGrouping, `filter = ${literal(filter)}`, inCurrency] };
 }
 
-/** The names of views that are not called after the split. */
+/** Views that are not called after the split. */
 const VIEWS: Readonly<Partial<Record<Split, string>>> = {
   ...{ none: "total", project: "total", line_item: "total" },
   accessor: "by_key",
@@ -80,18 +80,6 @@ const FILTERED_BY_KEY = `(
     select u.*, coalesce(k.rotation, u.group_value) as lineage
     from bi.usage_filtered u left join bi.api_keys k on k.project_id = u.project_id and k.api_key_id = u.group_value
   ) usage`;
-
-/** All keys of a rotation are one group, as the key changes with every rotation. */
-const COLUMNS: Readonly<Partial<Record<Split, string>>> = {
-  none: "null::text",
-  accessor: "lineage",
-  project: "project_id",
-};
-
-/** A metric has no groups by a split by which it is not known. */
-function columnOf({ metric, grouping }: Question): string {
-  return splitsOf(metric).includes(grouping) ? (COLUMNS[grouping] ?? grouping) : "null::text";
-}
 
 export function within({ start, end }: Window): string {
   return `usage_date between date ${literal(start)} and date ${literal(end)}`;
@@ -108,7 +96,7 @@ export function sourceLiteral({ metric }: Question): string {
 /** An estimate is made from the series by model, because usage is priced by model. */
 export function groupingCondition({ metric, grouping }: Question): string {
   if (!splitsOf(metric).includes(grouping)) return "false";
-  return `"grouping" = ${literal(metric === "estimated_cost" ? "model" : seriesGrouping(grouping))}`;
+  return seriesGrouping(metric === "estimated_cost" ? "model" : grouping);
 }
 
 export function filterCondition({ metric }: Question, { filter }: Scope): string {

@@ -117,7 +117,7 @@ test("days that could not be read come before those that were not to be read", (
 
 const rise = (amount: string, before: string, change: string) =>
   makeAnswer({ question: COST, ...total(amount, before, change) });
-const saidOfChange = (cost: Answer, splits: readonly Answer[] = []) => say({ cost, splits }).at(-1);
+const saidOfChange = (cost: Answer, splits: readonly Answer[] = []) => say({ cost, splits: [...splits] }).at(-1);
 
 test.each([
   ["30", "more than all"],
