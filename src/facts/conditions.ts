@@ -221,16 +221,15 @@ function coverageConditions({ slices, causes, jobs, projects, readAt }: HealthFa
 
 function causeText(cause: FailureCause): string {
   const { since, slices, slicesWithNumbers, days, projects, isRetried } = cause;
-  const where = slicesWithNumbers < slices ? ", where there are some" : "";
+  const where = slicesWithNumbers < slices ? " where there are some" : "";
+  const shown = slicesWithNumbers === 0 ? "no numbers are shown" : `older numbers are shown${where}`;
   const title = causeTitle(cause);
   const error = truncate(cause.error.replaceAll(REQUEST_DETAILS, ""), ERROR_LENGTH_MAX);
   return present([
-    `${title}; first seen ${instantText(since)}`,
-    `${counted(days, "day")} of ${counted(projects, "project")} could not be read`,
+    `${title}, first seen ${instantText(since)}: ${counted(days, "day")} of ${counted(projects, "project")} could not be read, so ${shown}`,
     isRetried && "the worker tries again",
     cause.code === "unauthorized" &&
       `with a key that works, usage-export export --project ${shellQuoted(cause.project ?? "")} reads them at once`,
-    slicesWithNumbers === 0 ? "no numbers for these days yet" : `last good numbers shown${where}`,
     // At the end and without quotation marks, because an error may contain any character.
     title === UNKNOWN_CAUSE && error !== "" && `the newest error: ${error}`,
   ]).join("; ");

@@ -272,48 +272,48 @@ const CAUSE: FailureCause = {
   isRetried: true,
 };
 
-const SINCE = "first seen 2026-03-10 03:23 UTC; 2 days of 1 project could not be read";
+const SINCE = "first seen 2026-03-10 03:23 UTC: 2 days of 1 project could not be read";
 const WITH_A_KEY = "with a key that works, usage-export export --project production reads them at once";
 const REFUSED = { code: "unauthorized", project: "production", isRetried: false };
 const LACKS_SCOPE = { ...REFUSED, isBillingRefused: true, error: "the service answered 403: the key lacks a scope" };
 const UNREADABLE = { error: 'expected "rows" to be an array (request id c8b6) (2 attempts)', slicesWithNumbers: 3 };
 
 test.each<[Partial<FailureCause>, string, string]>([
-  [{}, "the service is not reachable", "the worker tries again; last good numbers shown"],
+  [{}, "the service is not reachable", "older numbers are shown; the worker tries again"],
   [
     { ...REFUSED, error: "the service answered 403" },
     "the service refuses the API key of production (403)",
-    `${WITH_A_KEY}; last good numbers shown`,
+    `older numbers are shown; ${WITH_A_KEY}`,
   ],
   [
     LACKS_SCOPE,
     "the API key of production lacks billing:read, so its billing is refused (403)",
-    `${WITH_A_KEY}; last good numbers shown`,
+    `older numbers are shown; ${WITH_A_KEY}`,
   ],
   [
     { code: "bad_answer", ...UNREADABLE },
     "readings fail",
-    'the worker tries again; last good numbers shown, where there are some; the newest error: expected "rows" to be an array',
+    'older numbers are shown where there are some; the worker tries again; the newest error: expected "rows" to be an array',
   ],
   [
     { code: "rate_limited", error: "the service answered 429", slicesWithNumbers: 0, isRetried: false },
     "the service asks for fewer calls (429)",
-    "no numbers for these days yet",
+    "no numbers are shown",
   ],
   [
     { ...REFUSED, project: "a b", error: "refused" },
     "the service refuses the API key of a b",
-    `${WITH_A_KEY.replace("production", "'a b'")}; last good numbers shown`,
+    `older numbers are shown; ${WITH_A_KEY.replace("production", "'a b'")}`,
   ],
   [
     { error: "the key command vault ended with 1", isRetried: false },
     "readings fail",
-    "last good numbers shown; the newest error: the key command vault ended with 1",
+    "older numbers are shown; the newest error: the key command vault ended with 1",
   ],
-  [{ code: null, error: " (2 attempts)", isRetried: false }, "readings fail", "last good numbers shown"],
+  [{ code: null, error: " (2 attempts)", isRetried: false }, "readings fail", "older numbers are shown"],
 ])("failed slices with the same cause are one condition (%o)", (part, what, next) => {
   const cause = { ...CAUSE, ...part };
-  const text = `${what}; ${SINCE}; ${next}`;
+  const text = `${what}, ${SINCE}, so ${next}`;
   expect(conditionsOf({ causes: [cause], slices: { ...SLICES, failed: 12 } })).toMatchObject([
     { name: "failed", subject: cause.code ?? "other", text },
   ]);

@@ -98,7 +98,7 @@ test("several causes with one code are one notification, for which one that is n
   const causes = [true, false].map((isRetried) => ({ ...cause, ...failure, isRetried }));
   const slices = { ...MISSING.slices, missing: 0, failed: 2 };
   const text = expect.stringMatching(
-    /^The service is not reachable; first seen .*; the service is not reachable; first seen /,
+    /^The service is not reachable, first seen .*; the service is not reachable, first seen /,
   );
   expect(notified({ causes, slices })).toMatchObject([{ subject: "failed unavailable", text }]);
   expect(notified({ causes: causes.slice(0, 1), slices: { ...slices, failed: 1 } })).toEqual([]);

@@ -151,7 +151,7 @@ test("missing and failed days are notified once, and once more when they are rea
   expect(fixture.texts).toEqual([
     "Usage of 1 project was due and never read: usage-export status says which",
     expect.stringMatching(
-      /^Readings fail; first seen .*; 1 day of 1 project could not be read; .*; the newest error: down$/,
+      /^Readings fail, first seen .*: 1 day of 1 project could not be read, .*; the newest error: down$/,
     ),
   ]);
 
@@ -170,7 +170,7 @@ test("a day that is refused every night is notified once", async () => {
     await fixture.endRun("failed", "refused");
     await fixture.notifier().tick();
   }
-  expect(fixture.texts).toEqual([expect.stringMatching(/^Readings fail; .* 1 day of 1 project could not be read/)]);
+  expect(fixture.texts).toEqual([expect.stringMatching(/^Readings fail, .* 1 day of 1 project could not be read/)]);
 });
 
 test.each([

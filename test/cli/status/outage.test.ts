@@ -32,9 +32,9 @@ test("an unavailable service is shown once, beside the run that is retrying", as
   await expect.poll(async () => (await retrying()).rows.length).toBe(1);
 
   const { status, stdout } = await context.run(["status"]);
-  expect(stdout.match(/^ {2}the service is failing \(503\); first seen .*$/gm)).toEqual([
+  expect(stdout.match(/^ {2}the service is failing \(503\), first seen .*$/gm)).toEqual([
     expect.stringMatching(
-      /first seen 20\S+ \d\d:\d\d UTC; 2 days of 1 project could not be read; the worker tries again; last good numbers shown, where there are some$/,
+      /first seen 20\S+ \d\d:\d\d UTC: 2 days of 1 project could not be read, so older numbers are shown where there are some; the worker tries again$/,
     ),
   ]);
   expect(stdout).toMatch(/^ {2}last run: running, .*, catchup$/m);
@@ -42,7 +42,7 @@ test("an unavailable service is shown once, beside the run that is retrying", as
   expect(status).toBe(1);
 
   const page = await (await fetch(await urlOf(worker))).text();
-  expect(page.match(/The service is failing \(503\); first seen /g)).toHaveLength(1);
+  expect(page.match(/The service is failing \(503\), first seen /g)).toHaveLength(1);
   emulator.fault = undefined;
   await waitForRuns(db, 2);
   expect(await runs(db)).toContainEqual(expect.objectContaining({ status: "ok", trigger: "catchup", planned: 10 }));
@@ -53,7 +53,7 @@ test("without a worker, a service that refuses connections is not said to be tri
   await context.configure(smallConfig("http://127.0.0.1:1", { exports: [{ groupings: GROUPINGS }] }));
   await context.run(["export"]);
   expect((await context.run(["status"])).stdout).toMatch(
-    /^ {2}the service is not reachable; first seen .* UTC; 2 days of 1 project could not be read; no numbers for these days yet$/m,
+    /^ {2}the service is not reachable, first seen .* UTC: 2 days of 1 project could not be read, so no numbers are shown$/m,
   );
 });
 
@@ -88,7 +88,7 @@ test("a failed run is on the dashboard, and notified once, until it has recovere
   expect(response.headers.get("content-security-policy")).toContain("default-src 'none'");
   expect(await response.clone().text()).toContain("&lt;b&gt;no&lt;/b&gt; such grouping");
   expect(await read(response)).toMatch(
-    /; first seen .* UTC; 2 days of 1 project could not be read; the worker tries again.*such grouping/,
+    /, first seen .* UTC: 2 days of 1 project could not be read, so .*; the worker tries again.*such grouping/,
   );
   const health = await read(await fetch(new URL("/data-health", url)));
   expect(health).toMatch(/catching up failed .*2 of 4, 2 failed/);
@@ -96,7 +96,7 @@ test("a failed run is on the dashboard, and notified once, until it has recovere
   startAnother();
   await expect.poll(() => texts).toHaveLength(1);
   expect(texts[0]).toMatch(
-    /^Readings fail; first seen .*; 2 days of 1 project could not be read; .*; the newest error: .*400/,
+    /^Readings fail, first seen .*: 2 days of 1 project could not be read, .*; the newest error: .*400/,
   );
   expect(pings).toBe(0);
 
