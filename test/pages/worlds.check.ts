@@ -13,10 +13,11 @@ import { storeWorld, WORLDS } from "./worlds.ts";
 const browser = await openBrowser();
 
 const SAID: Readonly<Record<keyof typeof WORLDS, RegExp>> = {
+  demo: /^[A-Z][a-z]+: \$[\d,]+ so far, heading for \$[\d,]+/,
   cost: /^[A-Z][a-z]+: \$[\d,]+ so far, heading for \$[\d,]+ \(\$[\d,]+ to \$[\d,]+\), .* budget/,
   large: /^[A-Z][a-z]+: an estimated \$[\d,]+ so far/,
-  outage: /no data after [A-Z][a-z]+ \d+\.$/,
-  unreached: /there is no data/,
+  outage: /^No data after [A-Z][a-z]+ \d+: the service is failing/,
+  unreached: /^There is no data/,
   empty: /^There are no numbers yet/,
 };
 

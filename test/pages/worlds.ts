@@ -51,6 +51,7 @@ const BUDGETS = [
 ];
 
 export const WORLDS: Readonly<Record<string, World>> = {
+  demo: { projects: ["production"], models: MODELS, modelsUsed: 6, billing: true },
   cost: {
     ...{ projects: [...PROJECTS, "Sandbox"], models: MODELS, modelsUsed: 4, billing: true },
     rest: { ...LARGE.rest, budgets: BUDGETS },
