@@ -72,7 +72,7 @@ test("what is missing comes first, and then nothing is compared", () => {
     `The numbers of Mar 8 – 9, 2026 ${TOO_LOW}`,
     "Hours in Feb 10 – Mar 9, 2026: 1,620 hours.",
   ]);
-  const trouble = "The service is failing (503): no data after Mar 7.";
+  const trouble = "No data after Mar 7: the service is failing (503).";
   expect(say({ total }, [], trouble)[0]).toBe(trouble);
 });
 

@@ -10,7 +10,7 @@ import type { HealthState } from "../../facts/health.ts";
 import type { RunDetails } from "../../facts/jobs.ts";
 import type { Overview } from "../../facts/overview.ts";
 import { InvalidQuestion } from "../../facts/question.ts";
-import { capitalized, counted, dayLabel, instantText, periodText } from "../../show/format.ts";
+import { counted, dayLabel, instantText, periodText } from "../../show/format.ts";
 import { type Html, html, nameHtml } from "../../show/html.ts";
 import { isNew, sentences } from "../../show/sentences.ts";
 import { dayCount, dayOf } from "../../usage/days.ts";
@@ -50,7 +50,6 @@ export type DashboardDeps = {
   readonly log: Logger;
   readonly readiness: () => Readiness;
   readonly readHealth: () => Promise<HealthState>;
-  /** Reads what a page shows besides the health state. */
   readonly read: { readonly [P in PageName]: (view: View, signal: AbortSignal) => Promise<PageData[P]> };
   readonly readReport: (view: View, signal: AbortSignal) => Promise<ReportData>;
 };
@@ -151,13 +150,12 @@ export const PAGE_CONTENT: { readonly [P in PageName]: Render<P> } = {
   },
 };
 
-/** The sentences of the overview, the first one large. */
 function leadHtml([first, ...others]: readonly string[]): Html | undefined {
   if (first === undefined) return undefined;
   return html`<div class="lead"><p class="sentence">${first}</p>${others.length > 0 && html`<p>${others.join(" ")}</p>`}</div>\n`;
 }
 
-/** Names the failure that goes on, and since when there is no data; undefined if the newest day is there, or if no failure goes on. */
+/** Since when there is no data, and the failure that goes on; undefined if the newest day is there, or if no failure goes on. */
 function troubleOf({ total, period }: Overview, { causes }: HealthState): string | undefined {
   // A refusal of billing alone is never why usage is lacking, and the refused key of another project is not why a project alone lacks it.
   const isOfOther = (name: string | null) =>
@@ -165,8 +163,8 @@ function troubleOf({ total, period }: Overview, { causes }: HealthState): string
   const cause = causes.find(({ project, isBillingRefused }) => !isBillingRefused && !isOfOther(project));
   const newest = total.days.findLast(({ state }) => state === "final" || state === "settling");
   if (!cause || newest?.day === total.days.at(-1)?.day) return undefined;
-  const what = newest ? `no data after ${dayLabel(newest.day)}` : `there is no data for ${periodText(period)}`;
-  return `${capitalized(causeTitle(cause))}: ${what}.`;
+  const what = newest ? `No data after ${dayLabel(newest.day)}` : `There is no data for ${periodText(period)}`;
+  return `${what}: ${causeTitle(cause)}.`;
 }
 
 const RETRY_SECONDS = 10;

@@ -111,8 +111,8 @@ test("the overview of a project begins with a failure of its own, and not of ano
     const causes = [{ ...refused, isBillingRefused: true, project: "production" }, refused, failing];
     return textOf(pageOf("overview", { total: { ...total, days } }, { health: { causes } }));
   };
-  expect(saidOf(null)).toContain("The service refuses the API key of staging: no data after Mar 8.");
-  expect(saidOf("project-1")).toContain("The service is failing (503): no data after Mar 8.");
+  expect(saidOf(null)).toContain("No data after Mar 8: the service refuses the API key of staging.");
+  expect(saidOf("project-1")).toContain("No data after Mar 8: the service is failing (503).");
 });
 
 test("the next rotation comes first, and a key over its maximum age is marked", () => {
