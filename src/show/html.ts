@@ -20,7 +20,7 @@ export class Html {
 /** `false` and undefined are shown as nothing. */
 export type HtmlValue = Html | string | number | readonly HtmlValue[] | false | undefined;
 
-/** Insert values only as content and as attribute values in double quotes: elsewhere, as in `<style>`, escaping differs. */
+/** Values may stand only in content and in attributes with double quotes: elsewhere, as in `<style>`, escaping differs. */
 export function html(parts: TemplateStringsArray, ...fillings: readonly HtmlValue[]): Html {
   return new Html(parts.map((part, i) => `${part}${renderValue(fillings[i])}`).join(""));
 }
@@ -43,17 +43,25 @@ export type Column = HtmlValue | { readonly numbers: HtmlValue };
 
 type Row = readonly HtmlValue[];
 
+/** On a narrow screen each row is a block, in which each value follows its column's title. */
+export function stackedTable(caption: string, columns: readonly Column[], rows: readonly Row[]): Html {
+  return table(caption, columns, rows, [], true);
+}
+
 /** The first cell of each row is its heading; `totals` are the last rows. A wide table scrolls in a box of its own. */
 export function table(
   caption: string,
   columns: readonly Column[],
   rows: readonly Row[],
   totals: readonly Row[] = [],
+  isStacked = false,
 ): Html {
   const classOf = (column: Column) => hasNumbers(column) && html` class="n"`;
+  const cellHtml = (cell: HtmlValue, column: Column) =>
+    html`<td${classOf(column)}${isStacked && html` data-title="${titleOf(column)}"`}>${cell}</td>`;
   const rowHtml = ([heading, ...cells]: Row) =>
-    html`<tr><th scope="row">${heading}</th>${cells.map((cell, i) => html`<td${classOf(columns[i + 1])}>${cell}</td>`)}</tr>\n`;
-  return html`<div class="scroll" role="group" aria-label="${caption}" tabindex="0"><table>
+    html`<tr><th scope="row">${heading}</th>${cells.map((cell, i) => cellHtml(cell, columns[i + 1]))}</tr>\n`;
+  return html`<div class="scroll${isStacked && " stacked"}" role="group" aria-label="${caption}" tabindex="0"><table>
 <caption>${caption}</caption>
 <thead><tr>${columns.map((column) => html`<th scope="col"${classOf(column)}>${titleOf(column)}</th>`)}</tr></thead>
 <tbody>

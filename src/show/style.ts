@@ -119,7 +119,7 @@ main>:first-child,:is(.third,.quarter,.two-thirds){padding-top:.5rem}
 :is(.third,.quarter,.two-thirds) :is(.title,details){margin-block:0}
 .two-thirds .title:has(.choices){margin-bottom:.25rem}
 :is(.third,.quarter,.two-thirds) :is(.scroll,figure){margin:0}
-.note,.empty{max-width:60rem;font-size:.9rem}
+.note,.empty{max-width:60rem;font-size:.9rem;text-wrap:pretty}
 details{margin:.25rem 0 .75rem}
 summary{cursor:pointer;color:var(--accent);width:fit-content}
 .sql pre{overflow-x:auto;padding:.75rem;background:var(--wash);font-size:.8rem;white-space:pre-wrap}
@@ -167,6 +167,7 @@ bdi{white-space:pre-wrap}
 :is(th,td)>bdi,small>bdi{display:inline-block;vertical-align:top;max-width:22rem}
 th>small,td>small,td>details{display:block;margin:0;max-width:40rem}
 #runs td>small{display:inline}
+#jobs caption{display:none}
 #causes table{width:100%;min-width:44rem}
 #causes thead th{overflow-wrap:normal}
 td summary{color:inherit;text-decoration:underline var(--soft);text-underline-offset:.2em}
@@ -239,17 +240,25 @@ caption{position:sticky;left:0;max-width:calc(100vw - 2rem)}
 .few>div{padding-inline:.5rem}
 .few .figure{font-size:1.25rem}
 .legend{display:flex;flex-wrap:wrap;gap:0 .75rem}
-:is(th,td)>bdi,small>bdi{max-width:10rem}
-:is(th,td)>small{max-width:11rem}
-td>details{width:16rem}
+.stacked :is(table,caption,tbody,th,td){display:block;width:auto}
+.stacked thead{display:none}
+#causes table{min-width:0}
+.stacked tr{display:flex;flex-wrap:wrap;gap:0 1rem;padding:.5rem 0;border-bottom:1px solid var(--line)}
+.stacked :is(th,td){min-width:0;max-width:100%;padding:0;border:0;text-align:left}
+.stacked th{font-weight:600}
+.stacked th>small{font-weight:400}
+.stacked :is(th,td:has(.strip)){flex-basis:100%}
+.stacked td:has(.strip)::before{display:none}
+.stacked td>details{display:inline-block}
+.stacked td::before{content:attr(data-title) " ";color:var(--soft)}
+.stacked td:empty{display:none}
+.stacked td>small{display:inline}
 .share{min-width:3.5rem}
-.strip{width:9rem;min-width:0}
 :is(th,td){padding-right:.9rem}
 .ranks :is(th,td){padding-right:.5rem;font-size:.8rem}
 .ranks th[scope=row]{min-width:6.5rem}
 .ranks :nth-child(3):nth-last-child(3){display:none}
 .ranks thead .n{white-space:normal;overflow-wrap:normal}
-#runs td>small{display:block}
 .ranks :is(bdi,.chips){max-width:8rem}
 .choices{gap:.3rem}
 .choices li a{margin:0;border-radius:4px}
@@ -259,7 +268,7 @@ header .choices li{flex:1 0 auto}
 header .choices li a{padding-inline:.15rem;margin-left:-1px;border-radius:0;font-size:.85rem;text-align:center}
 .toolbar label{flex:1 1 9rem;white-space:nowrap}
 .toolbar label:has(select){flex-direction:column;align-items:stretch;gap:0}
-.toolbar button{align-self:end}
+.toolbar button{flex:1;align-self:end}
 .toolbar :is(input,select){width:100%;max-width:none}
 }
 @media print{

@@ -1,6 +1,5 @@
-// What a page has around its sections: a self-contained HTML document with the policy that allows what it has and nothing else; and in the
-// dashboard the navigation, the verdict, and the choice of days and project. All links are relative, because a proxy may serve the pages under
-// another path.
+// What a page has around its sections: the HTML document with its content security policy; in the dashboard also the navigation, the verdict,
+// and the choice of days and project. All links are relative, because a proxy may serve the pages under another path.
 
 import { hash } from "node:crypto";
 import type { Condition } from "../../facts/conditions.ts";
@@ -25,20 +24,18 @@ export type Section = {
   readonly width?: "quarter" | "third" | "third half" | "two-thirds" | undefined;
   /** A link to more of it, beside the title. */
   readonly more?: Html;
-  /** The title is not shown, because what is shown needs none; screen readers have it. */
+  /** Only screen readers have the title. */
   readonly quiet?: boolean;
 };
 
 type DocumentOptions = {
-  /** The title of the browser's tab. */
   readonly title: string;
-  /** Above the sections: the heading, and whether the page's numbers are complete. */
   readonly header: Html;
   readonly sections: readonly Section[];
 };
 
 export const ADDING_UP_WARNING =
-  "Days are calendar days in UTC. Usage by model, by API key and by tags is the same usage, split in different ways: never add one to another.";
+  "Days and times are in UTC. Usage by model, by API key and by tags is the same usage, split in different ways: never add one to another.";
 
 /** A page as the worker serves it, with the content security policy as a header. */
 function servedPage(
@@ -133,7 +130,6 @@ export type FrameContent = {
   readonly sections: readonly Section[];
   /** What matters most, above everything else. */
   readonly lead?: Html | undefined;
-  /** Shown above the sections. */
   readonly notice?: Html | undefined;
   /** The period that the page's numbers are compared with, if they are. */
   readonly compared?: Window | undefined;
@@ -247,10 +243,7 @@ function subtitle({ view: { period, project }, health, compared }: FrameContent)
   return html`<p class="subtitle">${periodText(period)} (${counted(dayCount(period), "day")}) · ${scope}${comparison}</p>`;
 }
 
-/**
- * The links name the days, so that they lead to the same numbers tomorrow. The button copies the whole URL. It is hidden until the script, which
- * does the copying, shows it.
- */
+/** The links name the days, so that they lead to the same numbers tomorrow. The script, which copies the URL, shows the button. */
 function pageLinks(page: PageName, view: View): Html {
   const fixed = fixedView(view);
   return html`<p class="links"><button type="button" class="copy" hidden data-copy-link="${pageHref(page, fixed, view.pageParameters)}">Copy link</button> <a href="./report.html${viewQuery(fixed, { pageParameters: {} })}">Download report</a></p>`;

@@ -8,7 +8,7 @@ import type { StoredRun } from "../../facts/jobs.ts";
 import { KEYS_PER_PAGE, type KeyStatus, type KeysData, type RotationKeys } from "../../facts/keys.ts";
 import { shortName } from "../../show/answer-chart.ts";
 import { capitalized, counted, periodText, roundedText, stretchesOf } from "../../show/format.ts";
-import { foldedText, type Html, html, instantHtml, nameHtml, stateHtml, table } from "../../show/html.ts";
+import { foldedText, type Html, html, instantHtml, nameHtml, stackedTable, stateHtml } from "../../show/html.ts";
 import { present } from "../../text.ts";
 import { dayCount, daysOf, type Window } from "../../usage/days.ts";
 import { groupingNoun } from "../../usage/dimensions.ts";
@@ -49,7 +49,8 @@ function causesSection({ causes }: HealthState): Section {
     shownText(cause),
     cause.isRetried ? "within a day, by the worker" : "not by itself",
   ]);
-  return { id: "causes", title: "Why days are incomplete", body: table("Times in UTC", CAUSE_COLUMNS, rows) };
+  const body = stackedTable("The cause with the most readings first", CAUSE_COLUMNS, rows);
+  return { id: "causes", title: "Why days are incomplete", body };
 }
 
 function shownText({ slices, slicesWithNumbers }: HealthState["causes"][number]): string {
@@ -80,7 +81,7 @@ function projectsHtml({ projects, projectCount, undated }: Coverage, view: View)
     one.fetchedAt === null ? "never" : instantHtml(one.fetchedAt),
   ]);
   const hasGaps = projects.some(({ gaps }) => gaps.length > 0);
-  const caption = `${hasGaps ? "The projects with the most incomplete days first. " : ""}Times in UTC`;
+  const caption = hasGaps ? "The projects with the most incomplete days first" : "How complete each project is";
   const more = projectCount - projects.length;
   return html`${undatedHtml(undated)}${keyHtml(period, projects)}${projectTable(caption, names, PROJECT_COLUMNS, rows)}${more > 0 && html`<p class="note">${counted(more, "project")} not shown, with fewer incomplete days. Choose one above.</p>`}`;
 }
@@ -142,7 +143,7 @@ function keysSection({ rotations, hasMore, events }: KeysData): Section {
   const note =
     hasMore &&
     html`<p class="note">The first ${KEYS_PER_PAGE} API keys: <code>usage-export keys</code> lists all.</p>\n`;
-  const shown = table("The next rotation first, times in UTC", KEY_COLUMNS, byNextRotation.map(rotationCells));
+  const shown = stackedTable("The next rotation first", KEY_COLUMNS, byNextRotation.map(rotationCells));
   return { id: "keys", title: "API keys", body: html`${note}${shown}${events.length > 0 && eventsHtml(events)}` };
 }
 
@@ -203,5 +204,5 @@ function eventsHtml(events: KeysData["events"]): Html {
     return [[instantHtml(newest.at), nameHtml(newest.rotation), key, stepsHtml]];
   });
   const titles = ["At", "Rotation", "API key", "Last step"];
-  return table("Changes of keys, the newest first, times in UTC", titles, rows);
+  return stackedTable("Changes of keys, the newest first", titles, rows);
 }

@@ -14,8 +14,8 @@ import {
   html,
   instantHtml,
   nameHtml,
+  stackedTable,
   stateHtml,
-  table,
 } from "../../show/html.ts";
 import { present } from "../../text.ts";
 import type { RunCounts } from "../../usage/counts.ts";
@@ -37,7 +37,7 @@ export function jobsSection({ jobs, workers }: HealthState, runs: readonly Store
     nextRunCell(job),
   ]);
   const titles = ["Job", "Last success", "Last run took", "Next run"];
-  const body = html`${table("Times in UTC", titles, rows)}<p class="note">${works}.</p>`;
+  const body = html`${stackedTable("When the jobs run", titles, rows)}<p class="note">${works}.</p>`;
   return { id: "jobs", title: "Jobs", body };
 }
 
@@ -63,8 +63,9 @@ function durationsText(runs: readonly StoredRun[]): string {
   );
   const [newest] = ended;
   if (newest === undefined) return "–";
-  const usual = ended.toSorted((a, b) => a - b)[Math.floor(ended.length / 2)] ?? newest;
-  return `${durationText(newest)}${ended.length > 2 ? `, usually ${durationText(usual)}` : ""}`;
+  const median = ended.toSorted((a, b) => a - b)[Math.floor(ended.length / 2)] ?? newest;
+  const [took, usual] = [durationText(newest), durationText(median)];
+  return ended.length > 2 && usual !== took ? `${took}, usually ${usual}` : took;
 }
 
 function secondsBetween(start: Date, end: Date): number {
@@ -95,8 +96,8 @@ export function runsSection(runs: readonly StoredRun[], view: View): Section {
     const href = pageHref("run", view, { id: run.runId });
     return [html`<a href="${href}">${instantHtml(run.startedAt)}</a>`, ...runCells(run)];
   });
-  const caption = `The newest ${RUNS_SHOWN}, and earlier ones that did not end well. Times in UTC. ${READING}`;
-  return { id: "runs", title: "Runs", body: table(caption, ["Started", ...RUN_COLUMNS], rows) };
+  const caption = `The newest ${RUNS_SHOWN}, and earlier ones that did not end well. ${READING}`;
+  return { id: "runs", title: "Runs", body: stackedTable(caption, ["Started", ...RUN_COLUMNS], rows) };
 }
 
 const TRIGGERS: Readonly<Record<string, string>> = {
@@ -147,8 +148,8 @@ export function projectTable(
 ): Html {
   const caption = present([title, shortNameNote(names)]).join(". ");
   const others = rows.slice(UNFOLDED_MAX);
-  return html`${table(caption, columns, rows.slice(0, UNFOLDED_MAX))}${
-    others.length > 0 && folded(counted(others.length, "more project"), table("More projects", columns, others))
+  return html`${stackedTable(caption, columns, rows.slice(0, UNFOLDED_MAX))}${
+    others.length > 0 && folded(counted(others.length, "more project"), stackedTable("More projects", columns, others))
   }`;
 }
 
@@ -159,7 +160,7 @@ export function runSections({ run, found, projects }: RunDetails): readonly Sect
   const [error, ...otherErrors] = new Set(failed.map((one) => one.error));
   const common = failed.length > 1 && otherErrors.length === 0 ? (error ?? null) : null;
   const outcome = boxes(RUN_COLUMNS, runCells(run));
-  const note = html`<p class="note">Times in UTC. ${READING}</p><p class="note">In SQL: <code>select * from bi.runs where run_id = '${run.runId}'</code></p>`;
+  const note = html`<p class="note">${READING}</p><p class="note">In SQL: <code>select * from bi.runs where run_id = '${run.runId}'</code></p>`;
   const sorted = [...Map.groupBy(projects, ({ outcome }) => outcome).values()].flatMap((ofOutcome) =>
     ofOutcome.toSorted((a, b) => a.project.localeCompare(b.project, "en", { numeric: true })),
   );
@@ -170,7 +171,8 @@ export function runSections({ run, found, projects }: RunDetails): readonly Sect
     ...readingCells(one),
   ]);
   const more = found - projects.length;
-  const caption = `${projects.some(({ outcome }) => outcome !== "ok") ? "Failed ones first, then those that are not done yet. " : ""}Times in UTC`;
+  const hasOrder = projects.some(({ outcome }) => outcome !== "ok");
+  const caption = hasOrder ? "Failed ones first, then those that are not done yet" : "What was read of each project";
   const reason = common !== null && html`<p class="notice bad">Why they failed: <bdi>${common}</bdi></p>\n`;
   const ofProjects = html`${reason}${projectTable(caption, names, PROJECT_COLUMNS, rows)}${
     more > 0 && html`<p class="note">${counted(more, "project")} not shown, with the same outcome or a better one.</p>`
