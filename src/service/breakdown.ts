@@ -17,19 +17,13 @@ export const BREAKDOWN_SCOPES: Readonly<Record<Source, readonly string[]>> = {
 /** Whether the two dialects write this request differently. */
 export function dependsOnDialect({ grouping, filter: { dimensions } }: Series): boolean {
   const filtered = DIMENSIONS.filter((name) => dimensions[name] !== undefined);
-  return (
-    dimensionsOf(grouping).some((name) => differsIn2026(name, "grouping")) ||
-    filtered.some((name) => differsIn2026(name, "filter"))
-  );
+  const isGroupedOtherwise = dimensionsOf(grouping).some((name) => differsIn2026(name, "grouping"));
+  return isGroupedOtherwise || filtered.some((name) => differsIn2026(name, "filter"));
 }
 
 export function breakdownQuery({ series, window }: UsageRequest, dialect: Dialect): URLSearchParams {
   const { grouping, filter } = series;
-  const query = new URLSearchParams();
-  if (window !== undefined) {
-    query.set("start", window.start);
-    query.set("end", window.end);
-  }
+  const query = new URLSearchParams(window && { start: window.start, end: window.end });
   for (const dimension of dimensionsOf(grouping)) query.append("grouping", groupingIn(dialect, dimension));
   for (const [feature, value] of Object.entries(filter.features)) query.set(feature, value);
   for (const dimension of DIMENSIONS) {
@@ -45,7 +39,7 @@ export function breakdownQuery({ series, window }: UsageRequest, dialect: Dialec
   return query;
 }
 
-/** Used while no usage shows which dialect the service speaks. The public service speaks this one today. */
+/** For as long as no usage shows the service's dialect. The public service speaks this one today. */
 export const DEFAULT_DIALECT: Dialect = "2026";
 
 /** `dialect` may only be left out for a request for which `dependsOnDialect` is false. */

@@ -14,7 +14,7 @@ import type { AuthScheme, Service, ServiceAnswer, ServiceCall, ServiceDeps, Serv
 const WAIT_MS_MAX = 5 * 60_000;
 const SHOWN_ID_LENGTH_MAX = 60;
 
-/** About a hundred thousand rows. It bounds the memory that a body without an end takes. */
+/** About a hundred thousand rows. It bounds the memory of a body without an end. */
 const BODY_BYTES_MAX = 32 * 1024 * 1024;
 /** The limit for a body that only serves an error message. Nothing of a longer body is shown. */
 const ERROR_BYTES_MAX = 64 * 1024;
@@ -108,13 +108,12 @@ function unsent(message: string): AppError {
   return new AppError("config", message, { details: { sent: "no" } });
 }
 
-/** The process may have been suspended while it connected, and another one may have its slot. */
 const NOT_BEGUN = new Error("not begun");
 
 /**
  * Sends a request once and reads the whole answer, by undici's events: a stream for each body would cost more than the rest of a call. Rejects
- * if there is no whole answer within `seconds`, if it is too long, or if the signal is aborted. But if the body would only serve an error message,
- * the answer then resolves without it. If `mayBegin` is false once it is connected, nothing is sent, and it rejects with NOT_BEGUN.
+ * if there is no whole answer within `seconds`, if it is too long, or if the signal is aborted; a body that only serves an error message is then
+ * left out. If `mayBegin` is false once it is connected, as the process was suspended meanwhile, nothing is sent: it rejects with NOT_BEGUN.
  */
 async function exchange(
   agent: Dispatcher,
@@ -130,15 +129,9 @@ async function exchange(
   let failure: Error | undefined;
   const chunks: Uint8Array[] = [];
   let bytes = 0;
-
-  const finish = () => {
-    clearTimeout(timer);
-    signal?.removeEventListener("abort", stop);
-  };
   const fail = (error: Error) => {
     if (failure) return;
     failure = error;
-    finish();
     if (reply?.isBodyNeeded === false) resolve(reply);
     else reject(error);
     controller?.abort(error);
@@ -166,12 +159,14 @@ async function exchange(
       if (bytes > bytesMax) fail(new AppError("bad_answer", `the answer is longer than ${bytesMax} bytes`));
     },
     onResponseEnd() {
-      finish();
       if (reply) resolve({ ...reply, body: Buffer.concat(chunks) });
     },
     onResponseError(_controller, error) {
       fail(error);
     },
   });
-  return promise;
+  return promise.finally(() => {
+    clearTimeout(timer);
+    signal?.removeEventListener("abort", stop);
+  });
 }

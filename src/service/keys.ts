@@ -6,10 +6,7 @@ import { isFreeOfSecret, Secret } from "../secret.ts";
 import { Id, parseAnswer, undefinedFor } from "./answer.ts";
 import type { Service, ServiceCall } from "./service.ts";
 
-const Scopes = z
-  .array(z.string())
-  .nullish()
-  .transform((scopes) => scopes ?? []);
+const Scopes = z.preprocess((scopes) => scopes ?? [], z.array(z.string()));
 const TokenAnswer = z.object({ api_key_id: Id, scopes: Scopes });
 const ListedKey = TokenAnswer.extend({
   comment: z.string().nullish(),
@@ -65,18 +62,16 @@ const CreatedKeyAnswer = z.object({
 export async function createKey(
   service: Service,
   projectId: string,
-  request: KeyRequest,
+  { comment, scopes: asked, tags, expiresInSeconds }: KeyRequest,
   callerKey: Secret,
   signal: AbortSignal,
   beforeAttempt?: ServiceCall["beforeAttempt"],
 ) {
   const path = ["v1", "projects", projectId, "keys"];
   const body = {
-    comment: request.comment,
-    scopes: request.scopes,
+    ...{ comment, scopes: asked, time_to_live_in_seconds: expiresInSeconds },
     // The service has refused an empty list.
-    ...(request.tags.length > 0 && { tags: request.tags }),
-    ...(request.expiresInSeconds !== undefined && { time_to_live_in_seconds: request.expiresInSeconds }),
+    ...(tags.length > 0 && { tags }),
   };
   const call = { operation: "create_key", method: "POST", scopes: ["keys:write"] } as const;
   const answer = await service.call({ ...call, path, body, beforeAttempt }, callerKey, signal);
