@@ -37,7 +37,7 @@ export async function runBackfill(app: App, options: BackfillOptions): Promise<n
     const statuses = await readStatuses(db, choice);
     const plans = planBackfill(choice.jobs, choice.range, options.only, statuses, dayOf(await databaseNow(db)));
     if (options.dryRun) {
-      const { requestsPerSecond: rate } = config.service;
+      const rate = config.service.requestsPerSecond;
       const json = plans.map((plan) => planJson(plan, rate));
       writeAnswer(app, options, json, () => planText(plans, rate));
       return 0;
@@ -51,15 +51,13 @@ function readStatuses(db: Database, { jobs, range }: BackfillChoice) {
   return sliceStatuses(db, series, range);
 }
 
-type PlannedBackfill = {
-  readonly options: BackfillOptions;
-  readonly choice: BackfillChoice;
-  readonly plans: readonly BackfillPlan[];
-};
-
-/** Makes the planned requests in this process. Then writes what is complete and what is left, also if a signal stopped it. */
-async function readPlanned(app: App, config: Config, db: Database, planned: PlannedBackfill): Promise<number> {
-  const { options, choice, plans } = planned;
+/** Makes the planned requests in this process. Even after a stop, writes what is complete and what is left. */
+async function readPlanned(
+  app: App,
+  config: Config,
+  db: Database,
+  { options, choice, plans }: { options: BackfillOptions; choice: BackfillChoice; plans: readonly BackfillPlan[] },
+): Promise<number> {
   const { from, to, only } = options;
   const results: JobResult[] = [];
   const writeResult = async () => {
@@ -79,7 +77,7 @@ async function readPlanned(app: App, config: Config, db: Database, planned: Plan
       }
     });
   } catch (error) {
-    // If the result can't be written, the error of the stop is reported all the same.
+    // The error to report is that of the stop, even if the result can't be written.
     if (app.signal.aborted) await writeResult().catch(() => {});
     throw error;
   }
@@ -87,9 +85,6 @@ async function readPlanned(app: App, config: Config, db: Database, planned: Plan
   // `--only failed` does not read missing days, so they do not count against it.
   return counts.failed + counts.suspect === 0 && (only === "failed" || counts.missing === 0) ? 0 : 1;
 }
-
-/** The `--only` that reads slices of a status. */
-const MODE_FOR_STATUS = { failed: "failed", suspect: "all", missing: "missing" } as const;
 
 function backfillText(
   { from, to }: BackfillOptions,
@@ -101,13 +96,11 @@ function backfillText(
   const lines = results.map((one) => exportText(one).trimEnd());
   if (isStopped) lines.push("stopped: what was read is stored, and continuing reads only the rest");
   else if (results.length === 0) lines.push("nothing to do");
-  const slices = complete + suspect + failed + missing;
-  lines.push(
-    `${from} to ${to}: ${slices} slices, ${complete} complete, ${suspect} suspect, ${failed} failed, ${missing} missing`,
-  );
+  const slices = `${complete + suspect + failed + missing} slices, ${complete} complete`;
+  lines.push(`${from} to ${to}: ${slices}, ${suspect} suspect, ${failed} failed, ${missing} missing`);
   for (const status of ["failed", "suspect", "missing"] as const) {
-    if (counts[status] === 0) continue;
-    lines.push(`  to read what is ${status}: the same command with --only ${MODE_FOR_STATUS[status]}`);
+    const only = status === "suspect" ? "all" : status;
+    if (counts[status] > 0) lines.push(`  to read what is ${status}: the same command with --only ${only}`);
   }
   return `${lines.join("\n")}\n`;
 }

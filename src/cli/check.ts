@@ -21,12 +21,7 @@ import { planRun } from "../usage/plan.ts";
 import { requireSecrets } from "../worker/monitor-secrets.ts";
 import { writeAnswer } from "./output.ts";
 
-type CheckOptions = {
-  readonly offline?: boolean;
-  readonly json?: boolean;
-  /** Accepts the lists of projects, however many projects they lack. */
-  readonly confirmProjects?: boolean;
-};
+type CheckOptions = { readonly offline?: boolean; readonly json?: boolean; readonly confirmProjects?: boolean };
 
 export async function runCheck(app: App, options: CheckOptions): Promise<number> {
   const config = await loadConfig(app.configPath);
@@ -34,9 +29,9 @@ export async function runCheck(app: App, options: CheckOptions): Promise<number>
   databaseUrlOf(app.env);
   await requireSecrets(app, config);
   const file: Finding = { what: "file", state: "ok", text: app.configPath };
-  const findings = options.offline ? [file, ...checkNights(config)] : [file];
-  const online = options.offline ? [] : await checkOnline(app, config, options);
-  const answer = [{ subject: "configuration", findings }, ...online];
+  const answer = options.offline
+    ? [{ subject: "configuration", findings: [file, ...checkNights(config)] }]
+    : [{ subject: "configuration", findings: [file] }, ...(await checkOnline(app, config, options))];
   writeAnswer(app, options, answer, (all) => all.map(renderFindings).join(""));
   return answer.every((one) => one.findings.every(({ state }) => state !== "fail")) ? 0 : 1;
 }
@@ -57,8 +52,8 @@ async function checkOnline(app: App, config: Config, options: CheckOptions): Pro
     app.signal.throwIfAborted();
     if (error instanceof AppError && error.code === "config") throw error;
     const what = error instanceof AppError && isSchemaError(error) ? "schema" : "connection";
-    const findings: Finding[] = [{ what, state: "fail", text: errorText(error) }];
-    return [{ subject, findings }, ...(await checkService(app, config, undefined, options))];
+    const failure: Finding = { what, state: "fail", text: errorText(error) };
+    return [{ subject, findings: [failure] }, ...(await checkService(app, config, undefined, options))];
   }
 }
 
@@ -73,7 +68,7 @@ async function checkWindows(db: Database): Promise<Finding[]> {
   });
 }
 
-/** How many starts of a job are compared to find the shortest time between two: a schedule may rest at weekends. */
+/** The shortest time between two starts counts: a schedule may rest at weekends. */
 const STARTS_COMPARED = 15;
 
 function checkNights({ exports, service: { requestsPerSecond } }: Config): Finding[] {
@@ -90,22 +85,19 @@ function checkNights({ exports, service: { requestsPerSecond } }: Config): Findi
   });
 }
 
-/** How many discovered projects are checked: each takes some calls, and they share a key. */
+/** Each takes some calls, and they share a key. */
 const DISCOVERED_CHECKED_MAX = 3;
 
-/** Checks the lists of projects, the nights, the projects of the file, and the first of the discovered projects. */
 async function checkService(app: App, fileConfig: Config, db: Database | undefined, options: CheckOptions) {
   const lists = await readLists(app, fileConfig, db, options.confirmProjects);
   // Without a database, only the projects of the file are known.
   const config = db ? await withKnownProjects(fileConfig, db) : fileConfig;
-  const answer: SubjectFindings[] = lists.map((read) => ({
-    subject: `projects that the key in ${read.list} can see`,
-    findings: listFindings(read),
-  }));
+  const answer = lists.map((read): SubjectFindings => {
+    return { subject: `projects that the key in ${read.list} can see`, findings: listFindings(read) };
+  });
   await using context = await openServiceContext(app, config, db);
-  const discovered = config.projects.filter(({ isDiscovered }) => isDiscovered);
-  const fromFile = config.projects.filter(({ isDiscovered }) => !isDiscovered);
-  const checked = [...fromFile, ...discovered.slice(0, DISCOVERED_CHECKED_MAX)];
+  let left = DISCOVERED_CHECKED_MAX;
+  const checked = config.projects.filter(({ isDiscovered }) => !isDiscovered || left-- > 0);
   const exportFindings = [...checkNights(config), ...checkPatterns(config)];
   if (checked.length < config.projects.length) {
     const text = `${checked.length} of ${config.projects.length} are checked: a run says which of the others can't be read`;
@@ -126,11 +118,11 @@ function listFindings(read: ReadList): Finding[] {
   }
   const { listed, leftOut, change } = read;
   const changes = change ? `; ${change.added.length} new, ${change.vanished.length} gone` : "";
-  const text = `${listed.length} listed${changes}`;
-  const findings: Finding[] = [{ what: "list", state: listed.length === 0 ? "warn" : "ok", text }];
+  const state = listed.length === 0 ? "warn" : "ok";
+  const findings: Finding[] = [{ what: "list", state, text: `${listed.length} listed${changes}` }];
   if (leftOut.length > 0) findings.push(warning("left out", firstNames(leftOut, NAMES_SHOWN_MAX)));
-  if (change && change.waiting.length > 0) {
-    const names = change.waiting.map(({ name }) => name);
+  const names = change?.waiting.map(({ name }) => name) ?? [];
+  if (names.length > 0) {
     const missing = `${names.length} are missing, more than half (${firstNames(names, NAMES_SHOWN_MAX)}): they are read as before until a list an hour or more later lacks them, too; if they are gone, run check --confirm-projects`;
     findings.push(warning("missing", missing));
   }
@@ -138,11 +130,10 @@ function listFindings(read: ReadList): Finding[] {
 }
 
 function checkPatterns({ exports, discovery, file }: Config): Finding[] {
-  if (discovery.length === 0) return [];
   return exports.flatMap(({ name, projects }, i) => {
-    if (projects.length > 0) return [];
-    const patterns = file.exports[i]?.projects ?? [];
-    return [warning(`export ${name}`, `no project fits ${quoteAll(patterns)}: the export reads nothing`)];
+    if (discovery.length === 0 || projects.length > 0) return [];
+    const patterns = quoteAll(file.exports[i]?.projects ?? []);
+    return [warning(`export ${name}`, `no project fits ${patterns}: the export reads nothing`)];
   });
 }
 

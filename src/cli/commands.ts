@@ -57,7 +57,7 @@ Environment:
 /** Returns the exit status. */
 type CommandRun = (app: App) => Promise<number>;
 
-/** Makes commander's action for a command, from what loads the command's function. Commander's arguments and options go to that function. */
+/** Makes commander's action from what loads the command's function, which gets commander's arguments and options. */
 type Run = (load: () => Promise<(app: App, ...args: never[]) => Promise<number>>) => (...given: unknown[]) => void;
 
 /** Parsing a command line calls `choose` with the command that it names. */
@@ -128,9 +128,8 @@ function defineSetUp(program: Command, run: Run): void {
     .action(run(async () => (await import("./check.ts")).runCheck));
 
   const migrate = "brings the database up to date; several replicas may run it at once";
-  addWithJson(program, "migrate", migrate, "migrate").action(
-    run(async () => (await import("./migrate.ts")).runMigrate),
-  );
+  const migrating = addWithJson(program, "migrate", migrate, "migrate");
+  migrating.action(run(async () => (await import("./migrate.ts")).runMigrate));
 }
 
 function withSelection(command: Command): Command {

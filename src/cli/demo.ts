@@ -27,12 +27,10 @@ import { writeFileAtomically } from "./output.ts";
 const BACKFILL_DAYS = 30;
 const PROJECT_ID = "demo";
 
-/** This is not the variable of the packaged example, so that a real key of the environment is never sent anywhere. */
+/** The packaged example has another variable, so that a real key of the environment is never sent anywhere. */
 const KEY_VARIABLE = "USAGE_EXPORT_DEMO_KEY";
 
-type DemoOptions = { /** Keeps the dashboard up. */ readonly serve?: boolean };
-
-export async function runDemo(app: App, { serve }: DemoOptions): Promise<number> {
+export async function runDemo(app: App, { serve }: { readonly serve?: boolean }): Promise<number> {
   // The demo says what it does: the log would say it twice.
   if (app.env.LOG_LEVEL === undefined) app.log.level = "warn";
   const secret = app.scrubber.add(new Secret(randomBytes(20).toString("hex"))).reveal();
@@ -107,11 +105,14 @@ async function runScenario(app: App, config: Config, db: Database, emulator: Emu
   });
   await run("with the rotated key", nightly);
 
-  app.write(`${await samplesText(db)}\nreport: ${await writeDemoReport(app, db)}\n${nextText(app)}`);
+  app.write(`${await samplesText(db)}\nreport: ${await writeDemoReport(app, db)}\n`);
+  // `init` replaces no file.
+  const file = existsSync(app.configPath) ? " --config my-jobs.json" : "";
+  app.write(`Next: make a configuration for your own project\n  ${COMMAND} init${file}\n`);
   return isRotated && results.every(({ failed, suspect }) => failed + suspect === 0) ? 0 : 1;
 }
 
-/** For each view, the SQL after `select` that reads the line of text shown beside its name. */
+/** By view, what is selected as the line of text beside its name. */
 const SAMPLES = {
   usage_total: `concat(usage_date, ': ', requests, ' requests, ', hours, ' hours') as line
     from bi.usage_total order by usage_date desc, project limit 1`,
@@ -133,12 +134,6 @@ async function samplesText(db: Database): Promise<string> {
   return text;
 }
 
-function nextText({ configPath }: App): string {
-  // `init` replaces no file.
-  const file = existsSync(configPath) ? " --config my-jobs.json" : "";
-  return `Next: make a configuration for your own project\n  ${COMMAND} init${file}\n`;
-}
-
 /** Returns the path. The name is not that of the command `report`, whose file may exist. */
 async function writeDemoReport(app: App, db: Database): Promise<string> {
   const { readReport } = await import("./report.ts");
@@ -148,13 +143,12 @@ async function writeDemoReport(app: App, db: Database): Promise<string> {
   return file;
 }
 
-/** The demo runs no worker that could hang, and its database is in this process. */
-const ALWAYS_LIVE = { isLive: () => true, reasons: () => [] };
-
 async function serveDashboard(app: App, config: Config, db: Database): Promise<void> {
   const monitor = { host: "127.0.0.1", port: 0 };
   const current = { config: { ...config, monitor }, access: undefined };
-  await using monitoring = await openMonitoring(app, () => current, { db, liveness: ALWAYS_LIVE });
+  // The demo runs no worker that could hang, and its database is in this process.
+  const liveness = { isLive: () => true, reasons: () => [] };
+  await using monitoring = await openMonitoring(app, () => current, { db, liveness });
   app.write(`dashboard: ${monitoring.url}/ until you press Ctrl-C\n`);
   if (!app.signal.aborted) await once(app.signal, "abort");
 }
