@@ -56,22 +56,18 @@ export async function lockSnapshots(tx: Tx, series: readonly SeriesRef[]) {
 export async function writeSnapshots(tx: Tx, decided: readonly DecidedSnapshot[], groupIds: GroupIds, takenAt: Date) {
   const written = decided
     .filter(({ decision }) => decision !== "stale")
-    .map((one) => {
-      const snapshotNo = (one.before?.snapshotNo ?? 0) + 1;
-      // The first snapshot of a series is always a replacement.
-      const contentNo = one.decision === "replace" || !one.before ? snapshotNo : one.before.contentNo;
-      return { ...one, snapshotNo, contentNo };
-    });
+    .map((one) => ({ ...one, snapshotNo: (one.before?.snapshotNo ?? 0) + 1 }));
   if (written.length === 0) return;
-  const snapshots = written.map(({ seriesId, snapshotNo, contentNo, fetchNo, runId, contentHash, rowCount }) => ({
-    series_id: seriesId,
-    snapshot_no: snapshotNo,
-    content_no: contentNo,
-    fetch_no: String(fetchNo),
-    run_id: runId,
+  const snapshots = written.map((one) => ({
+    series_id: one.seriesId,
+    snapshot_no: one.snapshotNo,
+    // The first snapshot of a series is always a replacement.
+    content_no: one.decision === "replace" || !one.before ? one.snapshotNo : one.before.contentNo,
+    fetch_no: String(one.fetchNo),
+    run_id: one.runId,
     taken_at: takenAt,
-    content_hash: contentHash,
-    rows: rowCount,
+    content_hash: one.contentHash,
+    rows: one.rowCount,
   }));
   await tx.insertInto("usage_export.undated_snapshot").values(snapshots).execute();
   const changed = written.filter(({ decision, rowCount }) => decision === "replace" && rowCount > 0);
@@ -86,9 +82,7 @@ export async function writeSnapshots(tx: Tx, decided: readonly DecidedSnapshot[]
     `.execute(tx);
   }
   const ids = written.map(({ seriesId }) => seriesId);
-  await sql`
-    update usage_export.series set undated_since = ${takenAt}::timestamptz
-    where series_id = any(${ids}::integer[]) and undated_since is null
-  `.execute(tx);
+  const series = tx.updateTable("usage_export.series").where("series_id", "in", ids);
+  await series.set({ undated_since: takenAt }).where("undated_since", "is", null).execute();
   await deleteUndatedFailures(tx, ids);
 }
