@@ -1,4 +1,4 @@
-// Slices and their rows as they are stored: reading and inserting slices, writing the decision on an answer, and merging rows into the table
+// Slices and their rows as they are stored: reads and inserts slices, writes the decision on an answer, and merges rows into the table
 // snapshot_row. Group values are stored once, and rows hold their id.
 
 import { hash } from "node:crypto";
@@ -8,22 +8,22 @@ import type { Group, NormalisedSlice } from "../../usage/answer-rows.ts";
 import { addDays, type Day, startOfDay } from "../../usage/days.ts";
 import { STORED_METRICS, type StoredMetric } from "../../usage/metrics.ts";
 import type { Grouping } from "../../usage/series.ts";
-import type { DoubtKind, decideSlice, StoredSlice, Totals } from "../../usage/slice-decision.ts";
+import {
+  type DoubtKind,
+  type decideSlice,
+  newestFetchNo,
+  type StoredSlice,
+  type Totals,
+} from "../../usage/slice-decision.ts";
 import type { Tx } from "../connection/transaction.ts";
 
 export type SliceRef = { readonly seriesId: number; readonly day: Day };
-
-/** By `sliceKey`. */
-export type StoredSlices = ReadonlyMap<string, StoredSlice>;
 
 export function sliceKey({ seriesId, day }: SliceRef): string {
   return `${seriesId} ${day}`;
 }
 
-/**
- * Inserts the slices that are not stored. Every transaction inserts slices before it updates any, and all in the same order, so that no two
- * deadlock.
- */
+/** Inserts the slices that are not stored. Every transaction does so before it updates any, and in the same order, so that no two deadlock. */
 export async function insertMissing(tx: Tx, slices: readonly SliceRef[]): Promise<void> {
   if (slices.length === 0) return;
   await sql`
@@ -33,7 +33,7 @@ export async function insertMissing(tx: Tx, slices: readonly SliceRef[]): Promis
   `.execute(tx);
 }
 
-/** Locks slices until the transaction ends. All transactions that call it do so in the same order. */
+/** Locks slices until the transaction ends, in the same order in every transaction. */
 export async function lockSlices(tx: Tx, slices: readonly SliceRef[]): Promise<void> {
   await insertMissing(tx, slices);
   await sql`
@@ -53,16 +53,19 @@ type SliceRow = SliceRef &
     readonly readAt: Date;
   };
 
-/** What is stored of these slices now. `readAt` is the database's time while they were read; undefined if none of them is stored. */
-export async function readSlices(tx: Tx, slices: readonly SliceRef[]) {
+const NOT_STORED: StoredSlice = { fetchNo: 0, contentHash: undefined, rows: 0, doubt: undefined };
+
+/** Adds what is stored of each slice. `readAt` is the database's time while they were read; undefined if none of them is stored. */
+export async function readSlices<Slice extends SliceRef>(tx: Tx, slices: readonly Slice[]) {
   const { rows } = await sql<SliceRow>`
     select sl.series_id as "seriesId", sl.usage_date as day, sl.fetch_no::double precision as "fetchNo", sl.content_hash as "contentHash",
       sl.rows, sl.suspect_why as kind, sl.suspect_run as "runId", sl.suspect_since as since,
       sl.suspect_fetch_no::double precision as "doubtFetchNo", clock_timestamp() as "readAt"
     from ${wantedSlices(slices)} join usage_export.slice sl using (series_id, usage_date)
   `.execute(tx);
-  const stored: StoredSlices = new Map(rows.map((row) => [sliceKey(row), storedSlice(row)]));
-  return { stored, readAt: rows[0]?.readAt };
+  const byKey = new Map(rows.map((row) => [sliceKey(row), storedSlice(row)]));
+  const read = slices.map((slice) => ({ ...slice, stored: byKey.get(sliceKey(slice)) ?? NOT_STORED }));
+  return { read, missing: slices.filter((slice) => !byKey.has(sliceKey(slice))), readAt: rows[0]?.readAt };
 }
 
 function storedSlice({ fetchNo, contentHash, rows, kind, runId, since, doubtFetchNo }: SliceRow): StoredSlice {
@@ -88,30 +91,28 @@ export async function sumSlices(tx: Tx, slices: readonly SliceRef[]): Promise<Re
 }
 
 function wantedSlices(slices: readonly SliceRef[]) {
-  return sql`
-    unnest(
-      ${slices.map(({ seriesId }) => seriesId)}::integer[], ${slices.map(({ day }) => day)}::text[]::date[]
-    ) as wanted (series_id, usage_date)
-  `;
+  return sql`unnest(${refArrays(slices)}) as wanted (series_id, usage_date)`;
+}
+
+function refArrays(slices: readonly SliceRef[]) {
+  return sql`${slices.map(({ seriesId }) => seriesId)}::integer[], ${slices.map(({ day }) => day)}::text[]::date[]`;
 }
 
 export type DecidedSlice = SliceRef &
   NormalisedSlice & {
     readonly fetchNo: number;
-    /** The newest fetch, stored or in doubt, that the decision was based on. */
-    readonly storedFetchNo: number;
-    /** Whether an answer was stored for it before. */
-    readonly restates: boolean;
+    /** What the decision was based on. */
+    readonly stored: StoredSlice;
     readonly askedAt: Date;
   } & ReturnType<typeof decideSlice>;
 
 /**
- * Throws if a slice has been written since it was read. Otherwise no other transaction writes one of them until this one ends. The updates have no
- * fixed order, so two transactions may deadlock. Postgres then ends one of them. In both cases the transaction is repeated, and locks first.
+ * Throws if a slice has been written since it was read. The updates have no fixed order, so two transactions may deadlock: Postgres ends one
+ * of them. In both cases the transaction is repeated, and locks first.
  */
 export async function writeSlices(tx: Tx, decided: readonly DecidedSlice[], seenAt: Date): Promise<void> {
   const good = decided.filter(({ decision }) => decision === "replace" || decision === "unchanged");
-  const suspect = decided.flatMap((slice) => (slice.doubt ? [{ ...slice, doubt: slice.doubt }] : []));
+  const suspect = decided.filter((slice) => slice.doubt !== undefined);
   const updates = present([
     good.length > 0 && writeComplete(good, seenAt),
     suspect.length > 0 && writeSuspect(suspect, seenAt),
@@ -132,8 +133,8 @@ function writeComplete(good: readonly DecidedSlice[], seenAt: Date) {
       error = null, suspect_run = null, suspect_why = null, suspect_since = null, suspect_fetch_no = null,
       ${changedNow(sql`good.replaces or (sl.closed_at is null and good.closed_at is not null)`)}
     from unnest(
-      ${good.map(({ seriesId }) => seriesId)}::integer[], ${good.map(({ day }) => day)}::text[]::date[],
-      ${good.map(({ fetchNo }) => fetchNo)}::bigint[], ${good.map(({ storedFetchNo }) => storedFetchNo)}::bigint[],
+      ${refArrays(good)}, ${good.map(({ fetchNo }) => fetchNo)}::bigint[],
+      ${good.map(({ stored }) => newestFetchNo(stored))}::bigint[],
       ${good.map((slice) => closingMoment(slice, seenAt)?.toISOString() ?? null)}::text[],
       ${good.map(({ contentHash }) => contentHash)}::text[], ${good.map(({ rowCount }) => rowCount)}::integer[],
       ${good.map(({ decision }) => decision === "replace")}::boolean[]
@@ -144,9 +145,9 @@ function writeComplete(good: readonly DecidedSlice[], seenAt: Date) {
 }
 
 /**
- * Assignments for an update of the slice `sl`. They record, for bi.changed_days, whether the views show the slice differently from now on.
- * pg_current_xact_id() is never null: it is called first so that the transaction gets its number between `changed_after` and `changed_at`.
- * So every transaction with a higher number has a `changed_at` later than this `changed_after`.
+ * Assignments that record, for bi.changed_days, whether the views show the slice `sl` differently from now on. pg_current_xact_id(), which is
+ * never null, is called first: the transaction gets its number between `changed_after` and `changed_at`, so every transaction with a higher
+ * number has a later `changed_at` than this `changed_after`.
  */
 export function changedNow(isChanged: RawBuilder<unknown>): RawBuilder<unknown> {
   return sql`
@@ -156,26 +157,23 @@ export function changedNow(isChanged: RawBuilder<unknown>): RawBuilder<unknown> 
   `;
 }
 
-type SuspectSlice = DecidedSlice & { readonly doubt: NonNullable<DecidedSlice["doubt"]> };
-
-function writeSuspect(suspect: readonly SuspectSlice[], seenAt: Date) {
+function writeSuspect(suspect: readonly Exclude<DecidedSlice, { readonly doubt: undefined }>[], seenAt: Date) {
   const doubts = suspect.map(({ doubt }) => doubt);
   return sql`
     update usage_export.slice sl
     set status = 'suspect', error = suspect.reason, attempted_at = ${seenAt}, suspect_run = suspect.run_id,
       suspect_why = suspect.why, suspect_since = suspect.since, suspect_fetch_no = suspect.fetch_no
     from unnest(
-      ${suspect.map(({ seriesId }) => seriesId)}::integer[], ${suspect.map(({ day }) => day)}::text[]::date[],
-      ${doubts.map(({ reason }) => reason)}::text[], ${doubts.map(({ runId }) => runId)}::uuid[],
+      ${refArrays(suspect)}, ${doubts.map(({ reason }) => reason)}::text[], ${doubts.map(({ runId }) => runId)}::uuid[],
       ${doubts.map(({ kind }) => kind)}::text[], ${doubts.map(({ since }) => since.toISOString())}::timestamptz[],
-      ${doubts.map(({ fetchNo }) => fetchNo)}::bigint[], ${suspect.map(({ storedFetchNo }) => storedFetchNo)}::bigint[]
+      ${doubts.map(({ fetchNo }) => fetchNo)}::bigint[], ${suspect.map(({ stored }) => newestFetchNo(stored))}::bigint[]
     ) as suspect (series_id, usage_date, reason, run_id, why, since, fetch_no, stored_fetch_no)
     where sl.series_id = suspect.series_id and sl.usage_date = suspect.usage_date
       and greatest(sl.fetch_no, sl.suspect_fetch_no) = suspect.stored_fetch_no
   `;
 }
 
-/** When the first reading of the whole day was stored: `seenAt` if the service was asked after the day's end, otherwise undefined. */
+/** When the first reading of the whole day was stored; undefined if the service was asked before the day's end. */
 function closingMoment({ day, undated, askedAt }: DecidedSlice, seenAt: Date): Date | undefined {
   const over = startOfDay(addDays(day, 1));
   // Numbers without a date are those of the moment they were read; no later reading completes them.
@@ -198,7 +196,7 @@ type GroupedRows = Pick<NormalisedSlice, "columns"> & { readonly grouping: Group
  */
 export async function mergeRows(
   tx: Tx,
-  slices: readonly (Pick<DecidedSlice, "seriesId" | "day" | "restates"> & GroupedRows)[],
+  slices: readonly (Pick<DecidedSlice, "seriesId" | "day" | "stored"> & GroupedRows)[],
   groupIds: GroupIds,
   seenAt: Date,
 ) {
@@ -208,10 +206,8 @@ export async function mergeRows(
       ${selectIncoming(slices, groupIds)}
     ), target as (
       select slice_no::integer, series_id, usage_date, restates
-      from unnest(
-        ${slices.map(({ seriesId }) => seriesId)}::integer[], ${slices.map(({ day }) => day)}::text[]::date[],
-        ${slices.map(({ restates }) => restates)}::boolean[]
-      ) with ordinality as target (series_id, usage_date, restates, slice_no)
+      from unnest(${refArrays(slices)}, ${slices.map(({ stored }) => stored.fetchNo > 0)}::boolean[])
+        with ordinality as target (series_id, usage_date, restates, slice_no)
     ), stored as (
       select target.slice_no, r.* from target join usage_export.snapshot_row r using (series_id, usage_date)
     ), difference as (
@@ -255,10 +251,9 @@ export async function mergeRows(
 /** Selects the rows of the answers. `slice_no` is the position of their slice, from 1. */
 export function selectIncoming(slices: readonly GroupedRows[], groupIds: GroupIds): RawBuilder<unknown> {
   const sliceNos = slices.flatMap(({ columns }, i) => columns.groups.map(() => i + 1));
-  const ids = slices.flatMap(({ grouping, columns }) => {
-    const idsOfGrouping = groupIds.get(grouping);
-    return columns.groups.map(({ key }) => idsOfGrouping?.get(key));
-  });
+  const ids = slices.flatMap(({ grouping, columns }) =>
+    columns.groups.map(({ key }) => groupIds.get(grouping)?.get(key)),
+  );
   const numbers = STORED_METRICS.map(
     (metric) => sql`unnest(${numbersArray(amountsOf(slices, metric))}::numeric[]) as ${sql.ref(metric)}`,
   );

@@ -13,10 +13,7 @@ import {
   decideSlice,
   decideSnapshot,
   type FilterDoubt,
-  newestFetchNo,
   reasonToKeep,
-  type SliceDecision,
-  type StoredSlice,
   type Totals,
 } from "../../usage/slice-decision.ts";
 import { type Database, databaseNow } from "../connection/database.ts";
@@ -31,8 +28,6 @@ import {
   lockSlices,
   mergeRows,
   readSlices,
-  type SliceRef,
-  type StoredSlices,
   sliceKey,
   sumSlices,
   writeSlices,
@@ -58,7 +53,7 @@ export type StoredAnswer = {
   /** `doubt`: why it is suspect. `undated`: it was stored as a snapshot without a day. */
   readonly slices: readonly {
     readonly day: Day;
-    readonly decision: SliceDecision;
+    readonly decision: DecidedSlice["decision"];
     readonly doubt?: string | undefined;
     readonly undated?: true;
   }[];
@@ -88,7 +83,7 @@ export function openWriter(db: Database) {
       beforeBatch,
       concurrency: BATCHES_AT_ONCE,
     }),
-    /** Returns the run if this project ended it. If projects of one batch ended it together, only one of them gets it. */
+    /** Returns the run if this project ended it. Of several projects that ended it together, only one gets it. */
     endProject: batched<ProjectEnd, StoredRun | undefined>((batch) => endProjects(db, batch), {
       weightMax: BATCH_PROJECTS_MAX,
       beforeBatch,
@@ -108,13 +103,15 @@ export function openWriter(db: Database) {
 }
 
 /**
- * The outcomes in the order of the answers, which are stored together, but one by one if two of them have a slice in common. If one answer can't
- * be stored, only that one fails, unless the database can't be used.
+ * Stores the answers together, but one by one if two of them have a slice in common, or if one can't be stored: then only that one fails,
+ * unless the database can't be used. Answers without a date may also become one snapshot of their series, whatever the day of their run.
  */
 async function writeBatch(db: Database, answers: readonly AnswerToStore[]): Promise<readonly (StoredAnswer | Error)[]> {
   const oneByOne = async () => (await Array.fromAsync(answers, (answer) => writeBatch(db, [answer]))).flat();
-  const slices = answers.flatMap(sliceKeysOf);
-  if (answers.length > 1 && new Set(slices).size < slices.length) return oneByOne();
+  const keys = answers.flatMap(({ seriesId, slices }) =>
+    slices.flatMap(({ day, undated }) => [sliceKey({ seriesId, day }), ...(undated ? [`${seriesId}`] : [])]),
+  );
+  if (answers.length > 1 && new Set(keys).size < keys.length) return oneByOne();
   try {
     return await mergeAnswers(db, answers);
   } catch (error) {
@@ -123,25 +120,23 @@ async function writeBatch(db: Database, answers: readonly AnswerToStore[]): Prom
   }
 }
 
-/** Answers without a date may also become one snapshot of their series, whatever the day of their run. */
-function sliceKeysOf({ seriesId, slices }: AnswerToStore): readonly string[] {
-  return slices.flatMap(({ day, undated }) => [sliceKey({ seriesId, day }), ...(undated ? [`${seriesId}`] : [])]);
-}
-
 type SliceToStore = NormalisedSlice &
-  Pick<AnswerToStore, "seriesId" | "grouping" | "fetchNo" | "runId"> & { readonly answer: AnswerToStore };
+  Pick<AnswerToStore, "seriesId" | "grouping" | "fetchNo" | "runId"> & {
+    readonly answer: AnswerToStore;
+    readonly filterDoubt: FilterDoubt | undefined;
+  };
 
 /**
- * Stores all of the answers or none, and returns the results in their order. Safe to repeat: an answer that is stored already is
- * found unchanged. No two answers may have a slice in common. Slices are sorted by series and day, because every process must insert
- * them in the same order.
+ * Stores all of the answers or none, and returns the results in their order. Safe to repeat: an answer that is stored already is found
+ * unchanged. No two answers may have a slice in common.
  */
 export async function mergeAnswers(db: Database, answers: readonly AnswerToStore[]): Promise<readonly StoredAnswer[]> {
   const all = answers
     .flatMap((answer) => {
-      const { seriesId, grouping, fetchNo, runId } = answer;
-      return answer.slices.map((slice) => ({ ...slice, seriesId, grouping, fetchNo, runId, answer }));
+      const { seriesId, grouping, fetchNo, runId, doubt: filterDoubt } = answer;
+      return answer.slices.map((slice) => ({ ...slice, seriesId, grouping, fetchNo, runId, filterDoubt, answer }));
     })
+    // Every process must insert slices in the same order.
     .sort((a, b) => a.seriesId - b.seriesId || (a.day < b.day ? -1 : 1));
   const snapshots = await undatedSnapshots(db, all);
   const slices = all.filter((slice) => !snapshots.has(slice));
@@ -163,7 +158,7 @@ async function undatedSnapshots(db: Database, all: readonly SliceToStore[]): Pro
   return new Set(undated.filter(({ seriesId, rowCount }) => rowCount > 0 || !dated.has(seriesId)));
 }
 
-/** Throws if a slice has been written since it was read: then it is repeated. */
+/** Throws if a slice has been written since it was read. */
 async function readAndWrite(
   tx: Tx,
   answers: readonly AnswerToStore[],
@@ -171,23 +166,22 @@ async function readAndWrite(
   undated: readonly SliceToStore[],
 ) {
   // At first nothing is locked: Postgres logs a lock like a change, and most slices of most answers are unchanged.
-  const { stored, readAt } = await readSlices(tx, slices);
-  const changing = slices.filter((slice) => mayChange(slice, stored));
+  const { read, missing, readAt } = await readSlices(tx, slices);
+  const changing = read.filter((slice) => reasonToKeep(slice.stored, slice) === undefined);
   const groupIds = await internGroups(tx, [...changing, ...undated]);
-  const missing = slices.filter((slice) => !stored.has(sliceKey(slice)));
   await insertMissing(tx, missing);
   // extendDueByAnswer may delete slices, so it goes through the series in the order in which every transaction inserts slices.
   const windowless = answers.filter((one) => one.serviceChoosesDays).sort((a, b) => a.seriesId - b.seriesId);
   const lockedSeries = [...windowless, ...undated];
   const newestSnapshots = await lockSnapshots(tx, lockedSeries);
   // The second of two transactions that change a slice has the later time, as it has read what the first one wrote. An insert or a lock may
-  // have waited, so the time is one after that.
+  // have waited, so the time is read after it.
   const seenAt = readAt && missing.length + lockedSeries.length === 0 ? readAt : await databaseNow(tx);
-  const compared = changing.filter((slice) =>
-    comparesTotals(storedOf(slice, stored).rows, slice.rowCount, slice.answer.rules),
+  const compared = changing.filter(({ stored, rowCount, answer }) =>
+    comparesTotals(stored.rows, rowCount, answer.rules),
   );
   const totals = await sumSlices(tx, compared);
-  const decided = slices.map((slice) => ({ ...slice, ...decide(slice, stored, totals, seenAt) }));
+  const decided = read.map((slice) => ({ ...slice, ...decide(slice, totals.get(sliceKey(slice)), seenAt) }));
   const snapshots = undated.map((slice) => {
     const before = newestSnapshots.get(slice.seriesId);
     return { ...slice, before, decision: decideSnapshot(before, slice) };
@@ -199,9 +193,7 @@ async function readAndWrite(
   await writeSnapshots(tx, snapshots, groupIds, seenAt);
   const slicesOf = Map.groupBy(decided, ({ answer }) => answer);
   const yesterday = addDays(dayOf(seenAt), -1);
-  for (const answer of windowless) {
-    await extendDueByAnswer(tx, answer.seriesId, slicesOf.get(answer) ?? [], yesterday);
-  }
+  for (const answer of windowless) await extendDueByAnswer(tx, answer.seriesId, slicesOf.get(answer) ?? [], yesterday);
 
   const snapshotsOf = Map.groupBy(snapshots, ({ answer }) => answer);
   return answers.map((answer) => storedAnswer(slicesOf.get(answer) ?? [], snapshotsOf.get(answer) ?? [], changedRows));
@@ -223,31 +215,12 @@ function storedAnswer(
   };
 }
 
-function storedOf(slice: SliceRef, all: StoredSlices): StoredSlice {
-  return all.get(sliceKey(slice)) ?? { fetchNo: 0, contentHash: undefined, rows: 0, doubt: undefined };
-}
-
-function mayChange(slice: SliceToStore, all: StoredSlices): boolean {
-  return reasonToKeep(storedOf(slice, all), { ...slice, filterDoubt: slice.answer.doubt }) === undefined;
-}
-
-function decide(slice: SliceToStore, all: StoredSlices, totals: ReadonlyMap<string, Totals>, now: Date) {
-  const { answer } = slice;
-  const stored = { ...storedOf(slice, all), totals: totals.get(sliceKey(slice)) };
+/** `totals` are those of the stored slice. */
+function decide(slice: SliceToStore & Pick<DecidedSlice, "stored">, totals: Totals | undefined, now: Date) {
+  const { answer, stored, rowCount: rows } = slice;
   const askedAt = new Date(now.getTime() - (performance.now() - answer.askedMs));
-  const incoming = {
-    ...slice,
-    askedAt,
-    rows: slice.rowCount,
-    totals: stored.totals ? totalsOf(slice) : [],
-    filterDoubt: answer.doubt,
-  };
-  return {
-    askedAt,
-    restates: stored.fetchNo > 0,
-    storedFetchNo: newestFetchNo(stored),
-    ...decideSlice(stored, incoming, answer.rules),
-  };
+  const incoming = { ...slice, askedAt, rows, totals: totals ? totalsOf(slice) : [] };
+  return { askedAt, ...decideSlice({ ...stored, totals }, incoming, answer.rules) };
 }
 
 function totalsOf({ columns: { metricNames, metrics } }: SliceToStore): Totals {
