@@ -21,10 +21,8 @@ import { checkOutputPath, writeFileAtomically, writeStandardOutput } from "./out
 /** A view may have years of rows. */
 const STATEMENT_SECONDS_MAX = 10 * 60;
 
-type RowChoice = DayChoice & { readonly view: string };
-
 /** If no format is given, the ending of `out` decides. An `out` of "-" is standard output. */
-export type DumpOptions = RowChoice & { readonly format?: string | undefined; readonly out: string };
+type DumpOptions = DayChoice & { readonly view: string; readonly format?: string | undefined; readonly out: string };
 
 export async function runDump(app: App, options: DumpOptions): Promise<number> {
   const { from, to, out } = options;
@@ -44,7 +42,7 @@ export async function runDump(app: App, options: DumpOptions): Promise<number> {
   if (out !== "-") await checkOutputPath(out, "--out");
   const output = { app, format };
   const writeView = async (tx: Tx) => {
-    const view = chooseView(await listViews(tx), { ...options, changedSince });
+    const view = chooseView(await listViews(tx), options);
     const daysText = changedSince === undefined ? "" : await writeChangedDays(tx, output, view, changedSince, out);
     const count = await writeRows(output, out, view, readViewRows(tx, view, { from, to, changedSince }));
     if (out !== "-") app.write(`${count} rows of bi.${view.name} written to ${out}\n${daysText}`);
@@ -54,18 +52,18 @@ export async function runDump(app: App, options: DumpOptions): Promise<number> {
 }
 
 /** Each value is JSON text, or null for SQL NULL. */
-type Rows = readonly (readonly (string | null)[])[];
+type Row = readonly (string | null)[];
 
 type Output = { readonly app: App; readonly format: string };
 
 /** Returns the number of rows. */
-async function writeRows({ app, format }: Output, file: string, view: DumpedView, read: AsyncIterable<Rows>) {
+async function writeRows({ app, format }: Output, file: string, view: DumpedView, read: AsyncIterable<readonly Row[]>) {
   let count = 0;
   const pieces = async function* () {
     if (format === "csv") yield csvHeader(view.columns);
     for await (const rows of read) {
       count += rows.length;
-      yield rows.map((row) => (format === "csv" ? csvOf(view, row) : jsonOf(view, row))).join("");
+      yield rows.map((row) => lineOf(format, view, row)).join("");
     }
   };
   await (file === "-" ? writeStandardOutput(pieces(), app.signal) : writeFileAtomically(file, pieces(), app.signal));
@@ -101,10 +99,10 @@ function parseMoment(text: string): string {
   throw new AppError("config", `--changed-since: ${expected}; got ${JSON.stringify(text)}`);
 }
 
-function chooseView(views: readonly DumpedView[], { view: name, from, to, changedSince }: RowChoice): DumpedView {
+function chooseView(views: readonly DumpedView[], { view: name, from, to, changedSince }: DumpOptions): DumpedView {
   const view = views.find((one) => one.name === name);
-  const names = views.map((one) => one.name);
   if (!view) {
+    const names = views.map((one) => one.name);
     const hint = didYouMean(name, names) || `; there is ${names.join(", ")}`;
     throw new AppError("config", `--view: schema bi has no view ${JSON.stringify(name)}${hint}`);
   }
@@ -118,11 +116,8 @@ function chooseView(views: readonly DumpedView[], { view: name, from, to, change
   return view;
 }
 
-function csvOf({ columns }: DumpedView, row: readonly (string | null)[]): string {
+function lineOf(format: string, { columns }: DumpedView, row: Row): string {
+  if (format === "jsonl") return `{${columns.map(({ name }, i) => `${JSON.stringify(name)}:${row[i]}`).join(",")}}\n`;
   const texts = row.map((json) => (json?.startsWith('"') ? String(JSON.parse(json)) : json));
   return csvLine(columns, texts);
-}
-
-function jsonOf({ columns }: DumpedView, row: readonly (string | null)[]): string {
-  return `{${columns.map(({ name }, at) => `${JSON.stringify(name)}:${row[at]}`).join(",")}}\n`;
 }

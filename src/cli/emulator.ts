@@ -29,13 +29,9 @@ export async function runEmulator(
   }
   const [first = ""] = projects;
   const key = { secret, projectId: first, scopes: ["member", "billing:read"], isAccountKey: projects.length > 1 };
+  const consoleKeys = [key, ...projects.flatMap(workloadKeys)];
   const listed = projects.map((id) => ({ id, name: id }));
-  const starting = startEmulator({
-    port,
-    dialect,
-    consoleKeys: [key, ...projects.flatMap(workloadKeys)],
-    projects: () => listed,
-  });
+  const starting = startEmulator({ port, dialect, consoleKeys, projects: () => listed });
   await using emulator = await starting.catch((cause: unknown) => {
     const message = `cannot listen on 127.0.0.1:${port}: choose another --port, or 0 for any free one`;
     throw new AppError("config", message, { cause });

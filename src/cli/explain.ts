@@ -20,9 +20,8 @@ import { choosePeriod, notBegunError, type PeriodOptions } from "./selection.ts"
 export type ExplainOptions = PeriodOptions & {
   readonly day?: Day;
   readonly project?: readonly string[];
-  readonly metric: readonly string[];
+  readonly metric: readonly (AskedMetric | "cost")[];
   readonly grouping?: readonly UsageGrouping[];
-  /** How many groups each table shows. */
   readonly limit: number;
   readonly json?: boolean;
 };
@@ -41,8 +40,6 @@ export async function runExplain(app: App, options: ExplainOptions): Promise<num
   return 0;
 }
 
-const COST = "cost";
-
 async function readChanges(query: Query, options: ExplainOptions, period: Window): Promise<readonly Change[]> {
   const question = {
     period,
@@ -53,15 +50,15 @@ async function readChanges(query: Query, options: ExplainOptions, period: Window
   };
   const found: Change[] = [];
   for (const metric of new Set(options.metric)) {
-    if (metric === COST) found.push(...(await costChanges(query, question)));
-    else found.push(await changes(query, { ...question, metric: metric as AskedMetric }));
+    if (metric === "cost") found.push(...(await costChanges(query, question)));
+    else found.push(await changes(query, { ...question, metric }));
   }
   return found.filter(isKnown);
 }
 
 function nothingText(period: Window, { metric }: ExplainOptions): string {
   const days = `${windowText(period)} or ${windowText(comparedPeriod(period))}`;
-  if (metric.every((one) => one === COST))
+  if (metric.every((one) => one === "cost"))
     return `No cost is known for ${days}: it needs an export with "source": "billing", or "prices" in the configuration and usage that is read by model.\n`;
   return `No usage of this kind is stored for ${days}; usage-export status says what is missing.\n`;
 }
@@ -69,13 +66,12 @@ function nothingText(period: Window, { metric }: ExplainOptions): string {
 const EXPLAINED_DAYS = 7;
 
 function explainedPeriod({ day, from, to }: ExplainOptions, today: Day): Window {
-  if (day !== undefined) {
-    if (from !== undefined || to !== undefined)
-      throw new AppError("config", "--day: expected without --from and --to, which name the days as well");
-    if (day > today) throw notBegunError(day, today);
-    return { start: day, end: day };
+  if (day === undefined) return choosePeriod({ from, to }, today, EXPLAINED_DAYS);
+  if ((from ?? to) !== undefined) {
+    throw new AppError("config", "--day: expected without --from and --to, which name the days as well");
   }
-  return choosePeriod({ from, to }, today, EXPLAINED_DAYS);
+  if (day > today) throw notBegunError(day, today);
+  return { start: day, end: day };
 }
 
 function renderChange({ answer, splits, sentences }: Change & { readonly sentences: readonly string[] }): string {
@@ -87,13 +83,12 @@ function renderChange({ answer, splits, sentences }: Change & { readonly sentenc
 function renderTable({ question, total }: Answer, { grouping, parts }: ChangeSplit): string {
   const { metric, currency } = question;
   const amounts = `${metricName(metric)}${currency === null ? "" : ` in ${currency}`}`;
-  const rows = parts.map((part) => [
-    ...[exactText(part.before), exactText(part.after), signed(part.change), part.status ?? ""],
-    partName(grouping, part, parts),
-  ]);
   return textTable([
     ["before", "after", "change", "", `${amounts} by ${groupingNoun(grouping)}`],
-    ...rows,
+    ...parts.map((part) => [
+      ...[exactText(part.before), exactText(part.after), signed(part.change), part.status ?? ""],
+      partName(grouping, part, parts),
+    ]),
     [exactText(total?.before ?? "–"), exactText(total?.amount ?? "–"), signed(total?.change), "", "total"],
   ]);
 }
@@ -107,8 +102,8 @@ function partName(grouping: string, part: ChangePart, among: readonly ChangePart
 
 function textTable(rows: readonly (readonly string[])[]): string {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
-  const lines = rows.map((row) => row.map((cell, i) => (i < row.length - 1 ? cell.padStart(widths[i] ?? 0) : cell)));
-  return lines.map((cells) => `${cells.join("  ")}\n`).join("");
+  const padded = (cell: string, i: number) => (i < widths.length - 1 ? cell.padStart(widths[i] ?? 0) : cell);
+  return rows.map((row) => `${row.map(padded).join("  ")}\n`).join("");
 }
 
 function signed(amount: string | null | undefined): string {

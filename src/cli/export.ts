@@ -19,9 +19,7 @@ import { seriesText } from "../usage/series.ts";
 import { writeAnswer } from "./output.ts";
 import { chooseJobs, type SelectionOptions } from "./selection.ts";
 
-export type ExportOptions = SelectionOptions & { readonly json?: boolean };
-
-export async function runExport(app: App, options: ExportOptions): Promise<number> {
+export async function runExport(app: App, options: SelectionOptions & { readonly json?: boolean }): Promise<number> {
   const fileConfig = await loadConfig(app.configPath);
   // Discovered projects are known only once their lists are read.
   if (fileConfig.discovery.length === 0) chooseJobs(fileConfig, options, dayOf(new Date()));
@@ -48,7 +46,6 @@ function spanOf(days: readonly Day[] = []): Window | undefined {
   return start === undefined ? undefined : { start, end: others.at(-1) ?? start };
 }
 
-/** Runs a job in this process, with a progress bar called `label`. */
 export async function exportWithProgress(
   context: ExportContext,
   job: ExportJob,
@@ -66,10 +63,7 @@ type OutputStream = NodeJS.WritableStream & { readonly isTTY?: boolean; readonly
 
 const BAR_COLUMNS = 24;
 
-/**
- * Shows a progress bar on a terminal while `work` makes requests and reports what each adds to the counts. A line of the log replaces the bar in
- * its line, as the next bar does.
- */
+/** On a terminal, shows a progress bar while `work` reports what each request adds to the counts. A line of the log replaces the bar. */
 export async function withProgress<T>(
   label: string,
   planned: number,

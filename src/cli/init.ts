@@ -38,17 +38,15 @@ type Draft = Omit<InitOptions, "project" | "yes"> & { project: Project };
 export async function runInit(app: App, options: InitOptions): Promise<number> {
   if (existsSync(app.configPath)) throw configExists(app);
   const isEmbedded = databaseUrlOf(app.env) === undefined;
-  using prompt = openPrompt(app, options.yes === true);
   const { baseUrl, grouping, days } = options;
   const draft: Draft = { baseUrl, grouping, days, keyVariable: "UNKNOWN", project: { id: "unknown", name: "unknown" } };
+  using prompt = openPrompt(app, draft, options.yes === true);
   await askForService(app, options, prompt, draft);
-  draft.project = await askForProject(app, options, prompt, draft);
-  await prompt.ask(`Groupings, of ${GROUPINGS.join(", ")}`, grouping.join(","), async (answer) =>
-    applyAnswers(app, draft, { grouping: answer.split(/[\s,]+/) }),
-  );
-  await prompt.ask("How many days to read again each night", String(days), async (answer) =>
-    applyAnswers(app, draft, { days: Number(answer) }),
-  );
+  await askForProject(app, options, prompt, draft);
+  await prompt.ask(`Groupings, of ${GROUPINGS.join(", ")}`, grouping.join(","), (answer) => ({
+    grouping: answer.split(/[\s,]+/),
+  }));
+  await prompt.ask("How many days to read again each night", String(days), (answer) => ({ days: Number(answer) }));
   const isGood = await checkDraft(app, draft);
   if (!isGood && options.yes) throw new AppError("rejected", "nothing was written, because a check failed; see above");
   // A file that appeared while this command asked is not replaced.
@@ -69,15 +67,9 @@ function configExists({ configPath }: App): AppError {
   return new AppError("config", `${configPath} exists: edit it, or write a new one with --config FILE`);
 }
 
-/** Puts the answers into the draft. Throws `config`, and leaves the draft as it is, if its configuration would then have a mistake. */
-function applyAnswers(app: App, draft: Draft, answers: Partial<Draft>): void {
-  parseDraft(app, { ...draft, ...answers });
-  Object.assign(draft, answers);
-}
-
 type Prompt = ReturnType<typeof openPrompt>;
 
-function openPrompt(app: App, takesDefaults: boolean) {
+function openPrompt(app: App, draft: Draft, takesDefaults: boolean) {
   if (!takesDefaults && process.stdin.isTTY !== true) {
     const message = "init asks at a terminal, and there is none: give --yes with the options it needs (init --help)";
     throw new AppError("config", message);
@@ -89,12 +81,15 @@ function openPrompt(app: App, takesDefaults: boolean) {
   lines?.once("close", () => ended.abort(new AppError("stopped", "the input ended before the last answer")));
   const signal = AbortSignal.any([app.signal, ended.signal]);
   return {
-    /** Asks until `accept` throws no AppError; with --yes, such an error is thrown. */
-    async ask<T>(text: string, defaultAnswer: string, accept: (answer: string) => Promise<T>): Promise<T> {
+    /** Asks until the configuration has no mistake with what `read` makes of the answer, and keeps that. With --yes, a mistake is thrown. */
+    async ask(text: string, defaultAnswer: string, read: (answer: string) => Partial<Draft> | Promise<Partial<Draft>>) {
       for (;;) {
         try {
           const answer = await lines?.question(`${text} [${defaultAnswer}]: `, { signal });
-          return await accept(answer?.trim() || defaultAnswer);
+          const part = await read(answer?.trim() || defaultAnswer);
+          parseDraft(app, { ...draft, ...part });
+          Object.assign(draft, part);
+          return;
         } catch (error) {
           signal.throwIfAborted();
           if (takesDefaults || !(error instanceof AppError)) throw error;
@@ -108,7 +103,7 @@ function openPrompt(app: App, takesDefaults: boolean) {
 
 /** One call checks the address and the key: neither can be checked without the other. */
 async function askForService(app: App, options: InitOptions, prompt: Prompt, draft: Draft): Promise<void> {
-  await prompt.ask("The service's address", draft.baseUrl, async (baseUrl) => applyAnswers(app, draft, { baseUrl }));
+  await prompt.ask("The service's address", draft.baseUrl, (baseUrl) => ({ baseUrl }));
   await prompt.ask("The environment variable that holds the API key", options.keyVariable, async (keyVariable) => {
     const key = app.env[keyVariable];
     if (!key) {
@@ -121,14 +116,14 @@ async function askForService(app: App, options: InitOptions, prompt: Prompt, dra
     }
     app.scrubber.add(new Secret(key));
     await withService(app, { ...draft, keyVariable }, (service, secret) => fetchToken(service, secret, app.signal));
-    applyAnswers(app, draft, { keyVariable });
+    return { keyVariable };
   });
 }
 
 /** A key may see thousands of projects. */
 const PROJECTS_SHOWN_MAX = 20;
 
-async function askForProject(app: App, options: InitOptions, prompt: Prompt, draft: Draft): Promise<Project> {
+async function askForProject(app: App, options: InitOptions, prompt: Prompt, draft: Draft): Promise<void> {
   const list = (service: Service, key: Secret) => fetchProjects(service, key, app.signal);
   const { listed } = await withService(app, draft, list).catch((error: unknown) => {
     if (!(error instanceof AppError) || error.code === "stopped") throw error;
@@ -139,17 +134,13 @@ async function askForProject(app: App, options: InitOptions, prompt: Prompt, dra
   const names = listed.map(({ id, name }) => `${name} (${id})`);
   if (!options.yes) process.stderr.write(`  ${firstNames(names, PROJECTS_SHOWN_MAX) || "no project is listed"}\n`);
   const onlyId = ids.length === 1 ? ids[0] : undefined;
-  return prompt.ask("The id of the project", options.project ?? onlyId ?? "", async (answer) => {
+  await prompt.ask("The id of the project", options.project ?? onlyId ?? "", (answer) => {
     const project = listed.find(({ id, name }) => id === answer || name === answer);
-    if (project) return project;
+    if (project) return { project };
+    if (ids.length === 0 && answer !== "") return { project: { id: answer, name: answer } };
     const ending = answer === "" ? "; choose one with --project" : `, got ${JSON.stringify(answer)}`;
     const known = firstNames(ids, PROJECTS_SHOWN_MAX) || "the service lists none";
-    if (ids.length > 0 || answer === "") {
-      throw new AppError("config", `expected a project of this key (${known})${ending}`);
-    }
-    const unlisted = { id: answer, name: answer };
-    applyAnswers(app, draft, { project: unlisted });
-    return unlisted;
+    throw new AppError("config", `expected a project of this key (${known})${ending}`);
   });
 }
 
