@@ -12,8 +12,6 @@ import { scriptPath } from "../assets.ts";
 import type { Page, Readiness } from "../page.ts";
 import { fixedView, PERIOD_TITLES, type View, viewQuery } from "../question.ts";
 
-// The document.
-
 /** A part of a page. The headings in its body begin at h3. */
 export type Section = {
   /** Unique on the page, of letters and hyphens: the section's anchor. */
@@ -38,10 +36,7 @@ export const ADDING_UP_WARNING =
   "Days and times are in UTC. Usage by model, by API key and by tags is the same usage, split in different ways: never add one to another.";
 
 /** A page as the worker serves it, with the content security policy as a header. */
-function servedPage(
-  options: DocumentOptions,
-  { status = 200, headers }: { readonly status?: number; readonly headers?: Page["headers"] } = {},
-): Page {
+function servedPage(options: DocumentOptions, status: number, headers?: Page["headers"]): Page {
   const policy = "script-src 'self'; connect-src 'self'; img-src data:; form-action 'self'; frame-ancestors 'none'";
   const head = html`<script type="module" src="${scriptPath()}"></script>\n`;
   return {
@@ -113,19 +108,15 @@ export const PAGES = {
 
 export type PageName = keyof typeof PAGES;
 
-const NAVIGATION: readonly PageName[] = ["overview", "usage", "health"];
-
 /** A link keeps the days and the project. The parameters that only the page itself has are given. */
 export function pageHref(page: PageName, view?: View, pageParameters: View["pageParameters"] = {}): string {
   return `.${PAGES[page].path}${view ? viewQuery(view, { pageParameters }) : ""}`;
 }
 
-export type FrameContent = {
-  readonly page: PageName;
-  readonly view: View;
-  readonly health: HealthState;
-  readonly readiness: Readiness;
-  /** Left out, it is the page's. */
+export type PageContent = {
+  /** Given if it is not the one that was asked for. */
+  readonly view?: View;
+  /** Given if it is not the page's. */
   readonly title?: string;
   readonly sections: readonly Section[];
   /** What matters most, above everything else. */
@@ -135,11 +126,15 @@ export type FrameContent = {
   readonly compared?: Window | undefined;
   /** Fields that the page adds to the form of days and project, and the names of the parameters that they set. */
   readonly controls?: { readonly names: readonly string[]; readonly fields: Html } | undefined;
-  readonly status?: number;
 };
 
-export type PageContent = Pick<FrameContent, "sections" | "title" | "lead" | "notice" | "compared" | "controls"> &
-  Partial<Pick<FrameContent, "view">>;
+export type FrameContent = PageContent & {
+  readonly page: PageName;
+  readonly view: View;
+  readonly health: HealthState;
+  readonly readiness: Readiness;
+  readonly status?: number;
+};
 
 export function framePage(content: FrameContent): Page {
   const { page, view, health, readiness, sections, lead, notice, status = 200 } = content;
@@ -155,17 +150,17 @@ ${lead}<div id="verdict">${verdictHtml(problems, content)}</div>
 ${choices && toolbar(content)}${notice}`;
   const well = health.jobs.length === 0 ? "No job is configured" : "All is well";
   const verdict = problems.length === 0 ? well : "Not all is well";
-  return servedPage({ title: `${verdict}: ${title}, usage-export`, header, sections }, { status });
+  return servedPage({ title: `${verdict}: ${title}, usage-export`, header, sections }, status);
 }
 
 /** A page without navigation, which says why the one that was asked for can't be shown. */
 export function framelessPage(status: number, title: string, lead: Html, headers?: Page["headers"]): Page {
   const header = html`<div class="heading"><h1>${title}</h1></div>${lead}`;
-  return servedPage({ title: `${title}, usage-export`, header, sections: [] }, { status, headers });
+  return servedPage({ title: `${title}, usage-export`, header, sections: [] }, status, headers);
 }
 
 function navigation(page: PageName, view: View, { readAt }: HealthState): Html {
-  const links = NAVIGATION.map((name) => {
+  const links = (["overview", "usage", "health"] as const).map((name) => {
     const isCurrent = name === page || (name === "health" && page === "run");
     return html`<li><a href="${pageHref(name, view)}"${isCurrent && html` aria-current="page"`}>${PAGES[name].title}</a></li>`;
   });
@@ -192,10 +187,7 @@ function wellHtml({ jobs, slices, projects }: HealthState): Html {
     return html`<div class="notice none"><strong>No job is configured.</strong> Add an export to <code>jobs.config.json</code>; <code>usage-export start</code> then runs it on schedule.</div>\n`;
   if (slices.complete === 0 && jobs.every(({ lastRun }) => !lastRun))
     return html`<div class="notice none"><strong>There are no numbers yet.</strong> Run <code>usage-export export</code> to read usage now, or <code>usage-export start</code> to read it on schedule.</div>\n`;
-  const days = projects.flatMap(({ series, freshThrough }) =>
-    series > 0 && freshThrough !== null ? [freshThrough] : [],
-  );
-  const [oldest] = days.sort();
+  const [oldest] = projects.flatMap(({ series, freshThrough }) => (series > 0 && freshThrough) || []).sort();
   return html`<p class="well"><strong>${oldest === undefined ? "Nothing is missing." : `All data up to ${dayLabel(oldest)} is in.`}</strong></p>\n`;
 }
 

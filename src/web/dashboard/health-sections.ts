@@ -24,8 +24,7 @@ export type DataHealth = {
   readonly keys: KeysData;
 };
 
-export function healthSections(data: DataHealth, view: View, health: HealthState): readonly Section[] {
-  const { coverage, runs, keys } = data;
+export function healthSections({ coverage, runs, keys }: DataHealth, view: View, health: HealthState) {
   return present<Section>([
     health.causes.length > 0 && causesSection(health),
     coverage.projects.length > 0 && { id: "gaps", title: "Projects", body: projectsHtml(coverage, view) },
@@ -34,11 +33,6 @@ export function healthSections(data: DataHealth, view: View, health: HealthState
     keys.rotations.length > 0 && keysSection(keys),
   ]);
 }
-
-// Why days could not be read.
-
-const COUNTS = [{ numbers: "Days" }, { numbers: "Projects" }];
-const CAUSE_COLUMNS = ["Cause", "Since", ...COUNTS, "Shown for these days", "Next try"];
 
 /** One row a cause, as an outage affects many days and projects at once. */
 function causesSection({ causes }: HealthState): Section {
@@ -49,7 +43,8 @@ function causesSection({ causes }: HealthState): Section {
     shownText(cause),
     cause.isRetried ? "within a day, by the worker" : "not by itself",
   ]);
-  const body = stackedTable("The cause with the most readings first", CAUSE_COLUMNS, rows);
+  const columns = ["Cause", "Since", { numbers: "Days" }, { numbers: "Projects" }, "Shown for these days", "Next try"];
+  const body = stackedTable("The cause with the most readings first", columns, rows);
   return { id: "causes", title: "Why days are incomplete", body };
 }
 
@@ -60,7 +55,6 @@ function shownText({ slices, slicesWithNumbers }: HealthState["causes"][number])
 
 // Which days of each project were read.
 
-/** The state of a day in words. */
 const QUALITY_WORDS: Readonly<Record<DayQuality | "not-due", string>> = {
   complete: "complete",
   stale: "older numbers, as the newest reading failed",
@@ -158,20 +152,20 @@ function daysLeft(rotation: RotationKeys): number {
 function rotationCells(rotationKeys: RotationKeys) {
   const { rotation, maxAgeDays, project, keys } = rotationKeys;
   const inUse = keyInUse(rotationKeys);
-  const isOld = inUse !== undefined && maxAgeDays !== null && inUse.ageDays > maxAgeDays;
+  const left = daysLeft(rotationKeys);
   const age = inUse && (maxAgeDays === null ? counted(inUse.ageDays, "day") : `${inUse.ageDays} of ${maxAgeDays} days`);
   return [
     html`${nameHtml(rotation)}${project !== undefined && html` <small>${nameHtml(project)}</small>`}`,
-    nextRotationText(maxAgeDays, daysLeft(rotationKeys)),
+    nextRotationText(left),
     inUse?.apiKeyId ? nameHtml(inUse.apiKeyId) : "none",
-    isOld ? html`<span class="state warn">${age}</span>` : (age ?? "–"),
+    left < 0 ? html`<span class="state warn">${age}</span>` : (age ?? "–"),
     inUse ? (inUse.lastSeenInUse ?? "never seen") : "–",
     keys.length === 0 ? "none made yet" : keysHtml(keys),
   ];
 }
 
-function nextRotationText(maxAgeDays: number | null, left: number): string {
-  if (maxAgeDays === null) return "none, as it is no longer configured";
+function nextRotationText(left: number): string {
+  if (left === Infinity) return "none, as it is no longer configured";
   return left <= 0 ? "with its next run" : `in ${counted(left, "day")}`;
 }
 
@@ -182,10 +176,8 @@ function keysHtml(keys: readonly KeyStatus[]): Html {
         dueForRemovalAt !== null && html`, due for removal since ${instantHtml(dueForRemovalAt)}`
       } ${foldedText(comment)} ${foldedText(note)}</li>`,
   );
-  const states = [...Map.groupBy(keys, ({ state }) => state)]
-    .map(([state, inState]) => `${inState.length} ${state}`)
-    .join(", ");
-  return html`<details><summary>${states}</summary><ul>${items}</ul></details>`;
+  const states = [...Map.groupBy(keys, ({ state }) => state)].map(([state, { length }]) => `${length} ${state}`);
+  return html`<details><summary>${states.join(", ")}</summary><ul>${items}</ul></details>`;
 }
 
 /** One row a key with its newest step; all its steps are folded. */
@@ -203,6 +195,5 @@ function eventsHtml(events: KeysData["events"]): Html {
     const stepsHtml = html`<details><summary>${last}</summary><ul>${items}</ul></details>`;
     return [[instantHtml(newest.at), nameHtml(newest.rotation), key, stepsHtml]];
   });
-  const titles = ["At", "Rotation", "API key", "Last step"];
-  return stackedTable("Changes of keys, the newest first", titles, rows);
+  return stackedTable("Changes of keys, the newest first", ["At", "Rotation", "API key", "Last step"], rows);
 }

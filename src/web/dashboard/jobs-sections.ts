@@ -22,8 +22,6 @@ import type { RunCounts } from "../../usage/counts.ts";
 import type { View } from "../question.ts";
 import { pageHref, type Section } from "./frame.ts";
 
-// Jobs.
-
 export function jobsSection({ jobs, workers }: HealthState, runs: readonly StoredRun[]): Section {
   const live = workers.filter(({ state }) => state === "live").length;
   const works =
@@ -36,9 +34,8 @@ export function jobsSection({ jobs, workers }: HealthState, runs: readonly Store
     durationsText(runs.filter(({ job: name }) => name === job.job)),
     nextRunCell(job),
   ]);
-  const titles = ["Job", "Last success", "Last run took", "Next run"];
-  const body = html`${stackedTable("When the jobs run", titles, rows)}<p class="note">${works}.</p>`;
-  return { id: "jobs", title: "Jobs", body };
+  const table = stackedTable("When the jobs run", ["Job", "Last success", "Last run took", "Next run"], rows);
+  return { id: "jobs", title: "Jobs", body: html`${table}<p class="note">${works}.</p>` };
 }
 
 /** A backfill does not count as a success of the job, because a person chose its days. */
@@ -58,9 +55,7 @@ export function scheduleText(schedule: string): string {
 
 /** The duration of the newest run beside the usual one, so that people see a job that takes longer than it did. */
 function durationsText(runs: readonly StoredRun[]): string {
-  const ended = runs.flatMap(({ startedAt, finishedAt }) =>
-    finishedAt ? [secondsBetween(startedAt, finishedAt)] : [],
-  );
+  const ended = runs.flatMap((run) => secondsTaken(run) ?? []);
   const [newest] = ended;
   if (newest === undefined) return "–";
   const median = ended.toSorted((a, b) => a - b)[Math.floor(ended.length / 2)] ?? newest;
@@ -68,8 +63,9 @@ function durationsText(runs: readonly StoredRun[]): string {
   return ended.length > 2 && usual !== took ? `${took}, usually ${usual}` : took;
 }
 
-function secondsBetween(start: Date, end: Date): number {
-  return Math.round((end.getTime() - start.getTime()) / 1000);
+/** Undefined while the run goes on. */
+function secondsTaken({ startedAt, finishedAt }: StoredRun): number | undefined {
+  return finishedAt ? Math.round((finishedAt.getTime() - startedAt.getTime()) / 1000) : undefined;
 }
 
 function nextRunCell({ nextRun, paused, overdueSince }: JobHealth): Html {
@@ -77,12 +73,9 @@ function nextRunCell({ nextRun, paused, overdueSince }: JobHealth): Html {
     return html`${stateHtml("paused")} since ${instantHtml(paused.at)} <small>by ${nameHtml(paused.by)}</small> ${foldedText(paused.why)}`;
   }
   const next = nextRun ? instantHtml(nextRun) : html`none`;
-  return overdueSince
-    ? html`${stateHtml("overdue")} since ${instantHtml(overdueSince)} <small>next ${next}</small>`
-    : next;
+  if (!overdueSince) return next;
+  return html`${stateHtml("overdue")} since ${instantHtml(overdueSince)} <small>next ${next}</small>`;
 }
-
-// Runs.
 
 const COUNTS = [{ numbers: "Requests" }, { numbers: "Readings" }, { numbers: "Rows changed" }];
 const RUN_COLUMNS = ["Job", "Outcome", { numbers: "Took" }, ...COUNTS];
@@ -108,11 +101,11 @@ const TRIGGERS: Readonly<Record<string, string>> = {
 
 /** The last three cells stay empty for a rotation, which reads no usage. */
 function runCells(run: StoredRun): readonly HtmlValue[] {
-  const { startedAt, finishedAt } = run;
+  const seconds = secondsTaken(run);
   return [
     html`${nameHtml(run.job)} <small>${run.kind}, ${TRIGGERS[run.trigger] ?? run.trigger}</small>`,
     html`${stateHtml(run.status)} ${foldedText(run.error)}`,
-    finishedAt !== null && durationText(secondsBetween(startedAt, finishedAt)),
+    seconds !== undefined && durationText(seconds),
     ...(run.kind === "rotation" ? [undefined, undefined, undefined] : readingCells(run)),
   ];
 }
@@ -159,7 +152,6 @@ export function runSections({ run, found, projects }: RunDetails): readonly Sect
   const failed = projects.filter(({ outcome }) => outcome === "failed");
   const [error, ...otherErrors] = new Set(failed.map((one) => one.error));
   const common = failed.length > 1 && otherErrors.length === 0 ? (error ?? null) : null;
-  const outcome = boxes(RUN_COLUMNS, runCells(run));
   const note = html`<p class="note">${READING}</p><p class="note">In SQL: <code>select * from bi.runs where run_id = '${run.runId}'</code></p>`;
   const sorted = [...Map.groupBy(projects, ({ outcome }) => outcome).values()].flatMap((ofOutcome) =>
     ofOutcome.toSorted((a, b) => a.project.localeCompare(b.project, "en", { numeric: true })),
@@ -178,7 +170,7 @@ export function runSections({ run, found, projects }: RunDetails): readonly Sect
     more > 0 && html`<p class="note">${counted(more, "project")} not shown, with the same outcome or a better one.</p>`
   }`;
   return present<Section>([
-    { id: "outcome", title: "Outcome", body: html`${outcome}${note}` },
+    { id: "outcome", title: "Outcome", body: html`${boxes(RUN_COLUMNS, runCells(run))}${note}` },
     found > 0 && { id: "projects", title: counted(found, "project"), body: ofProjects },
   ]);
 }

@@ -32,17 +32,11 @@ import { groupParameters } from "./usage-sections.ts";
 type LinkedView = View | undefined;
 
 /** `drawn` is the grouping of the chart; left out, it is the first split. */
-export function overviewSections(
-  data: Overview,
-  budgets: readonly BudgetUse[],
-  view: LinkedView,
-  drawn?: string,
-): readonly Section[] {
+export function overviewSections(data: Overview, budgets: readonly BudgetUse[], view: LinkedView, drawn?: string) {
   if (isNew(data)) return [];
   const main = data.cost ?? data.total;
-  const mainSplits = data.splits.filter(
-    ({ question, groups }) => question.metric === main.question.metric && groups.length > 0,
-  );
+  const { metric } = main.question;
+  const mainSplits = data.splits.filter(({ question, groups }) => question.metric === metric && groups.length > 0);
   const chart = mainSplits.find(({ question }) => question.grouping === drawn) ?? mainSplits[0] ?? main;
   const hasBudgets = budgets.length > 0;
   const splits = data.splits.filter(({ groups }) => groups.some(({ amount }) => !isZero(amount ?? "0")));
@@ -56,8 +50,6 @@ export function overviewSections(
     ...splits.map((split, i) => rankingSection(split, data, view, i === 0 && !hasBudgets ? "third" : width)),
   ]);
 }
-
-// The figures.
 
 function summaryHtml(data: Overview, view: LinkedView): Html {
   const { total, cost } = data;
@@ -127,18 +119,12 @@ function budgetItem(use: BudgetUse, scale: number): Html {
 <svg class="budget ${kind}" aria-hidden="true"><rect class="expected" width="${width(forecastPercent)}" height="100%"/><rect class="used" width="${width(percent)}" height="100%"/><rect class="limit" x="${width("100")}" width="2" height="100%"/></svg></li>\n`;
 }
 
-// The groups.
-
 /** The link to the page Usage & cost with the same days, narrowed to a group if one is given; undefined in the report file. */
-function usageHref(
-  view: LinkedView,
-  { metric, grouping }: { readonly metric: string; readonly grouping: string },
-  group: View["pageParameters"] = {},
-): string | undefined {
-  return view && pageHref("usage", view, { grouping, metric, ...group });
+function usageHref(view: LinkedView, asked: { metric: string; grouping: string }, group: View["pageParameters"] = {}) {
+  return view && pageHref("usage", view, { grouping: asked.grouping, metric: asked.metric, ...group });
 }
 
-function groupHref(view: LinkedView, { question }: Answer, group: string | null): string | undefined {
+function groupHref(view: LinkedView, { question }: Answer, group: string | null) {
   const parameters = groupParameters(question.grouping, group);
   return parameters && usageHref(view, question, parameters);
 }
