@@ -1,13 +1,12 @@
-// Decides what a rotation does: the next step towards an active key, and the cleanup of replaced and lost keys. Pure: the ledger, the
-// configured rotation and the clock come in, steps come out.
+// Decides what a rotation does: the next step towards an active key, and the cleanup of replaced and lost keys. Pure.
 
 import type { RotationConfig, Sink } from "../config/rotations.ts";
 import { DAY_MS, HOUR_MS } from "../usage/days.ts";
 
 export type LedgerKey = {
-  /** Recorded before the create, and written into the key's comment. */
+  /** Recorded before the create, and in the key's comment. */
   readonly intentId: string;
-  /** The service's identifier; null if it is not known. */
+  /** Null if it is not known. */
   readonly apiKeyId: string | null;
   readonly state: "pending" | "active" | "draining" | "retired" | "orphan";
   /**
@@ -18,7 +17,6 @@ export type LedgerKey = {
    */
   readonly step: "intent" | "stored" | "verified" | null;
   readonly requestedAt: Date;
-  /** When the service lets it expire. */
   readonly expiresAt: Date | null;
   readonly activeSince: Date | null;
   /** When a rollback made it active again. */
@@ -30,7 +28,7 @@ export type LedgerKey = {
   readonly scopesGranted: readonly string[];
   /** The sinks that hold it, by sinkId. A sink holds one key at a time. */
   readonly heldBy: readonly string[];
-  /** Why the key is in this state, if a reason was recorded. */
+  /** Why the key is in this state. */
   readonly note: string | null;
 };
 
@@ -72,12 +70,12 @@ export type RotationStep = { readonly reason: string } & (
   | { readonly kind: "create" | "recover" }
 );
 
-/** What a person asked for: a fresh key, due or not, or the previous one. A key that becomes active after `at` fulfils the request. */
+/** What a person asked for. A key that becomes active after `at` fulfils the request. */
 export type RotationRequest = { readonly wants: "fresh" | "previous"; readonly at: Date };
 
 /** What calls to the service and the delivered files show of the active key before the first step. */
 export type Inspection = {
-  /** Why the key no longer works; undefined if it works or if that is not known. */
+  /** Why the key no longer works. */
   readonly refusal?: string | undefined;
   /** The sinks that no longer hold the key, by sinkId, with what is wrong. */
   readonly stale?: ReadonlyMap<string, string>;
@@ -92,9 +90,8 @@ export function planRotation(
 ): RotationPlan {
   const next = nextStep(job, ledger, now, request, inspection);
   if (next?.kind === "create" && request?.wants !== "fresh" && needsAttention(ledger.failedAttempts)) {
-    return {
-      blocked: `needs attention: ${ledger.failedAttempts} attempts failed, the last with: ${ledger.lastError ?? "unknown"}; nothing is created until rotate --now`,
-    };
+    const failed = `${ledger.failedAttempts} attempts failed, the last with: ${ledger.lastError ?? "unknown"}`;
+    return { blocked: `needs attention: ${failed}; nothing is created until rotate --now` };
   }
   if (next) return { next };
   if (wantsPrevious(ledger, request)) return { blocked: "there is no previous key to roll back to" };
@@ -124,7 +121,6 @@ export function nextStep(
   request?: RotationRequest,
   { refusal, stale }: Inspection = {},
 ): RotationStep | undefined {
-  // A draining key that a person asked to be active again.
   const target = ledger.keys.find(({ intentId, state }) => intentId === ledger.rollbackTo && state === "draining");
   const pending = ledger.keys.find(({ state }) => state === "pending");
   if (target && request?.wants !== "fresh") return rollbackStep(job, target, pending);
@@ -134,7 +130,7 @@ export function nextStep(
   }
   if (pending) return pendingStep(job, ledger, pending, request);
   const active = activeKey(ledger);
-  const due = dueReason(job, active, now, request, refusal);
+  const due = dueReason(job, now, active, request, refusal);
   if (due !== undefined) return { kind: "create", reason: due };
   const missing = active ? missingSinks(job, active, stale) : [];
   if (active && missing.length > 0) {
@@ -150,20 +146,13 @@ function rollbackStep(job: RotationConfig, target: LedgerKey, pending: LedgerKey
   return deliverOrPromote(job, target, reason);
 }
 
-function pendingStep(
-  job: RotationConfig,
-  ledger: Ledger,
-  key: LedgerKey,
-  request: RotationRequest | undefined,
-): RotationStep {
+function pendingStep(job: RotationConfig, ledger: Ledger, key: LedgerKey, request?: RotationRequest): RotationStep {
   if (key.step === "intent") return markOrphanStep(key);
-  if (key.step === "stored") {
-    const isTooOld = request?.wants === "fresh" && key.requestedAt < request.at;
-    return isTooOld && ledger.failedAttempts > 0
-      ? { kind: "discard", key, reason: "a fresh key was asked for, and this one was not accepted" }
-      : { kind: "verify", key, reason: "the key is stored and was not verified yet" };
-  }
-  return deliverOrPromote(job, key, "the key works");
+  if (key.step !== "stored") return deliverOrPromote(job, key, "the key works");
+  const isTooOld = request?.wants === "fresh" && key.requestedAt < request.at;
+  return isTooOld && ledger.failedAttempts > 0
+    ? { kind: "discard", key, reason: "a fresh key was asked for, and this one was not accepted" }
+    : { kind: "verify", key, reason: "the key is stored and was not verified yet" };
 }
 
 function deliverOrPromote(job: RotationConfig, key: LedgerKey, reason: string): RotationStep {
@@ -177,7 +166,7 @@ function markOrphanStep(key: LedgerKey): RotationStep {
   return { kind: "mark-orphan", key, reason: "the create may have been sent, and its answer is not known" };
 }
 
-function wantsPrevious(ledger: Ledger, request: RotationRequest | undefined): boolean {
+function wantsPrevious(ledger: Ledger, request?: RotationRequest): boolean {
   const rollbackAt = activeKey(ledger)?.rollbackAt;
   return request?.wants === "previous" && (!rollbackAt || rollbackAt < request.at);
 }
@@ -185,19 +174,11 @@ function wantsPrevious(ledger: Ledger, request: RotationRequest | undefined): bo
 /** The previous key is always older than the active one: a second rollback goes one key further back, never forward again. */
 function previousKey(ledger: Ledger): LedgerKey | undefined {
   const active = activeKey(ledger);
-  return ledger.keys.findLast(
-    ({ state, activeSince, requestedAt }) =>
-      state === "draining" && activeSince !== null && active !== undefined && requestedAt < active.requestedAt,
-  );
+  const isOlder = ({ requestedAt }: LedgerKey) => active !== undefined && requestedAt < active.requestedAt;
+  return ledger.keys.findLast((key) => key.state === "draining" && key.activeSince !== null && isOlder(key));
 }
 
-function dueReason(
-  job: RotationConfig,
-  active: LedgerKey | undefined,
-  now: Date,
-  request: RotationRequest | undefined,
-  refusal: string | undefined,
-): string | undefined {
+function dueReason(job: RotationConfig, now: Date, active?: LedgerKey, request?: RotationRequest, refusal?: string) {
   if (!active?.activeSince) return "there is no active key";
   if (refusal !== undefined) return refusal;
   if (request?.wants === "fresh" && active.activeSince < request.at) return "a fresh key was asked for";
@@ -219,10 +200,10 @@ function missingSinks(job: RotationConfig, key: LedgerKey, stale: Inspection["st
 }
 
 function daysBetween(from: Date, to: Date): number {
-  return (to.getTime() - from.getTime()) / DAY_MS;
+  return (Number(to) - Number(from)) / DAY_MS;
 }
 
-// The cleanup: what happens to replaced keys, and to keys whose secret was lost.
+// The cleanup of replaced keys, and of keys whose secret was lost.
 
 /** The service may list a new key a moment late. A key that it does not list after this time was not made. */
 const UNLISTED_MS_MAX = HOUR_MS;
@@ -260,6 +241,6 @@ function removalStep(job: RotationConfig, key: LedgerKey, reason: string): Clean
 
 function orphanStep(job: RotationConfig, key: LedgerKey, now: Date): CleanupStep {
   if (key.apiKeyId !== null) return removalStep(job, key, "nobody has its secret");
-  const giveUp = now.getTime() - key.requestedAt.getTime() > UNLISTED_MS_MAX;
+  const giveUp = Number(now) - Number(key.requestedAt) > UNLISTED_MS_MAX;
   return { kind: "search", key, giveUp, reason: "it may exist: the answer to its create was lost" };
 }
