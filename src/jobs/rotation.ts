@@ -1,5 +1,5 @@
-// Rotates one key under a lease: asks the plan for the next step, takes it, and asks again until no step is left. Each step leaves the
-// ledger in a state from which the plan can continue, so a crash between two steps needs no special code.
+// Rotates a key under a lease: takes the next step of the plan until none is left. Each step leaves the ledger in a state from which the plan
+// can continue, so a crash between two steps needs no special code.
 
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -53,10 +53,9 @@ export async function rotateKey(
   request?: RotationRequest,
 ): Promise<RotationResult> {
   const { app, db } = context;
-  const { actor, scrubber } = app;
   const masterKeys = await openMasterKeys(app, db);
   const log = app.log.child({ rotation: job.name });
-  const ledger = openKeyLedger(db, { job, lease, actor, masterKeys, scrubber, log });
+  const ledger = openKeyLedger(db, { job, lease, actor: app.actor, masterKeys, scrubber: app.scrubber, log });
   const rotation: RotationRun = { context, job, ledger, did: [], kept: [], errors: [] };
   const idle = await takeSteps(rotation, request);
   await cleanUp(rotation);
@@ -69,7 +68,7 @@ export async function rotateByHand(
   context: RotationContext,
   job: string,
   rotations: readonly RotationConfig[],
-  wants: RotationRequest["wants"] | undefined,
+  wants: Wants,
   onResult: (rotation: RotationConfig, result: RotationResult) => void,
 ): Promise<void> {
   const run = { runId: randomUUID(), kind: "rotation", job, trigger: "manual" } as const;
@@ -79,21 +78,19 @@ export async function rotateByHand(
     for (const rotation of rotations) {
       const result = await rotateOne(context, rotation, wants);
       onResult(rotation, result);
-      const [error] = result.errors;
-      firstError ??= error;
-      const end = { runId: run.runId, projectId: rotation.project.id, counts: NO_COUNTS };
-      await endProjects(context.db, [{ ...end, error: error && context.app.scrubber.scrub(error) }]);
+      const [reason] = result.errors;
+      firstError ??= reason;
+      const error = reason && context.app.scrubber.scrub(reason);
+      await endProjects(context.db, [{ ...run, projectId: rotation.project.id, counts: NO_COUNTS, error }]);
     }
     return { status: firstError === undefined ? "ok" : "failed", error: firstError };
   });
 }
 
+type Wants = RotationRequest["wants"] | undefined;
+
 /** A rotation that fails does not keep the others from being rotated. */
-async function rotateOne(
-  context: RotationContext,
-  job: RotationConfig,
-  wants: RotationRequest["wants"] | undefined,
-): Promise<RotationResult> {
+async function rotateOne(context: RotationContext, job: RotationConfig, wants: Wants): Promise<RotationResult> {
   // The time before the wait for the lease: what another process does meanwhile fulfils the request.
   const request = wants && { wants, at: await databaseNow(context.db) };
   try {
@@ -120,7 +117,6 @@ async function waitForLease({ log, actor, signal }: App, db: Database, job: Rota
   }
 }
 
-/** Far more steps than a rotation needs. */
 const STEPS_MAX = 50;
 
 /** Takes the steps towards an active key until none is left or one fails. Returns why nothing is left to do. */
@@ -156,9 +152,9 @@ async function cleanUp(rotation: RotationRun): Promise<void> {
   const { app } = rotation.context;
   const done = new Set<string>();
   for (;;) {
-    const { ledger: stored } = await rotation.ledger.read();
+    const { ledger } = await rotation.ledger.read();
     // A clock that has jumped ahead does not end the grace of a key.
-    const steps = cleanupSteps(rotation.job, stored, min(await readClocks(rotation.context)));
+    const steps = cleanupSteps(rotation.job, ledger, min(await readClocks(rotation.context)));
     // Each step is taken once: a step that changed nothing stays in the plan.
     const step = steps.find(({ kind, key }) => !done.has(`${kind} ${key.intentId}`));
     if (!step) return;
@@ -172,10 +168,7 @@ async function cleanUp(rotation: RotationRun): Promise<void> {
   }
 }
 
-/**
- * Rethrows what is not a failure of this rotation: an abort, a lost lease (code "stopped"), and every error that is no AppError: a lost
- * database or a bug.
- */
+/** Rethrows what is no failure of this rotation: an abort, a lost lease (code "stopped"), a lost database or a bug (no AppError). */
 function failureText(error: unknown, signal: AbortSignal): string {
   signal.throwIfAborted();
   if (error instanceof AppError && error.code !== "stopped") return errorText(error);

@@ -11,7 +11,7 @@ const INCLUDED: Readonly<Record<string, readonly string[]>> = {
   "self-hosted:products": SELF_HOSTED_PRODUCTS,
 };
 
-/** The requested scopes that were not granted. The service may grant more, and may name what a role includes in place of the role. */
+/** The service may grant more than was asked for, and may name what a role includes in place of the role. */
 export function missingScopes(asked: readonly string[], granted: readonly string[]): string[] {
   return asked.filter((scope) => !holdsScope(granted, scope));
 }

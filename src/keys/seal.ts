@@ -5,7 +5,7 @@ import { CompactEncrypt, compactDecrypt } from "jose";
 import { AppError } from "../errors.ts";
 import { type Scrubber, Secret } from "../secret.ts";
 
-/** The variables that hold the master keys: keys are sealed with the first and opened with either. */
+/** Keys are sealed with the first and opened with either. */
 const CURRENT = "USAGE_EXPORT_MASTER_KEY";
 const PREVIOUS = "USAGE_EXPORT_MASTER_KEY_PREVIOUS";
 const MASTER_KEY_BYTES = 32;
@@ -27,7 +27,7 @@ export function readMasterKeys(env: Readonly<Record<string, string | undefined>>
 function readMasterKey(name: string, value: string | undefined): MasterKey | undefined {
   if (value === undefined || value === "") return undefined;
   const bytes = Buffer.from(value, "base64");
-  // Buffer skips characters that are not base64.
+  // Buffer skips other characters.
   const isBase64 = /^[A-Za-z0-9+/_-]+={0,2}$/.test(value.trim());
   if (bytes.length !== MASTER_KEY_BYTES || !isBase64) {
     const came = isBase64 ? `${bytes.length} bytes` : "other characters";

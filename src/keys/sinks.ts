@@ -24,7 +24,7 @@ export async function testSink(sink: Sink): Promise<void> {
   await withKeyFile(sink.file, async (target) => {
     const existing = await stat(target).catch(() => undefined);
     if (existing && !existing.isFile()) throw new Error("it is not a file");
-    // A random name, because an existing file beside the key file may belong to anybody.
+    // A file with a name that is not random may belong to anybody.
     const probe = `${target}.usage-export-${randomBytes(6).toString("hex")}.probe`;
     try {
       await writeFile(probe, "", { flag: "wx", mode: FILE_MODE, flush: true });
@@ -35,20 +35,14 @@ export async function testSink(sink: Sink): Promise<void> {
 }
 
 /**
- * Throws `delivery` if the delivery fails; a file then keeps its previous content. A reader of the file sees either the whole old key or the
- * whole new one, even after a power failure. A command gets the key on its standard input: the process list shows arguments and environment.
+ * Throws `delivery`. A reader of a file sees either the whole old key or the whole new one, even after a power failure. A command gets the key
+ * on its standard input: the process list shows arguments and environment.
  */
-export async function deliverKey(
-  sink: Sink,
-  { apiKeyId, key }: { readonly apiKeyId: string; readonly key: Secret },
-): Promise<void> {
+export async function deliverKey(sink: Sink, { apiKeyId, key }: { apiKeyId: string; key: Secret }): Promise<void> {
   if ("file" in sink) return withKeyFile(sink.file, (target) => writeKeyFile(target, key));
   const { command, timeoutSeconds } = sink;
-  const { failure } = await runCommand(command, {
-    input: `${key.reveal()}\n`,
-    variables: { USAGE_EXPORT_API_KEY_ID: apiKeyId },
-    timeoutSeconds,
-  });
+  const variables = { USAGE_EXPORT_API_KEY_ID: apiKeyId };
+  const { failure } = await runCommand(command, { input: `${key.reveal()}\n`, variables, timeoutSeconds });
   if (failure === undefined) return;
   const hint = "its output is not shown, as it may hold the key; run it by hand to see why";
   throw new AppError("delivery", `the command ${JSON.stringify(command[0] ?? "")} ${failure}: ${hint}`);
@@ -89,11 +83,7 @@ async function writeKeyFile(target: string, key: Secret): Promise<void> {
 }
 
 /** The files that should hold the key but do not, by sink id, with what is wrong. What a command did with the key can't be checked. */
-export async function staleFiles(
-  sinks: readonly Sink[],
-  heldBy: readonly string[],
-  key: Secret,
-): Promise<ReadonlyMap<string, string>> {
+export async function staleFiles(sinks: readonly Sink[], heldBy: readonly string[], key: Secret) {
   const stale = new Map<string, string>();
   for (const sink of sinks) {
     const id = sinkId(sink);
@@ -104,7 +94,7 @@ export async function staleFiles(
   return stale;
 }
 
-/** What is wrong with the file. Undefined if it holds the key, or if it belongs to the program that uses the key and can't be read from here. */
+/** Undefined if the file holds the key, or belongs to the program that uses the key and can't be read from here. */
 async function keyFileFault(file: string, key: Secret): Promise<string | undefined> {
   try {
     const text = (await readRegularFile(file)).toString("utf8");
