@@ -1,5 +1,5 @@
 // Writes the middle of docs/bi-views.md from the comments in a migrated database: what each view is, and what its columns mean.
-// `npm run docs` writes it anew.
+// `npm run generated` writes it anew.
 
 import fs from "node:fs";
 import path from "node:path";
@@ -10,7 +10,7 @@ import { METRICS } from "../../src/usage/metrics.ts";
 import { testDatabase } from "../support/database.ts";
 
 const PAGE = path.join(import.meta.dirname, "../../docs/bi-views.md");
-const BEGIN = "<!-- Begin of what `npm run docs` writes from the comments in the database -->\n";
+const BEGIN = "<!-- Begin of what `npm run generated` writes from the comments in the database -->\n";
 const END = "<!-- End of it -->\n";
 
 type Column = { readonly name: string; readonly comment: string };

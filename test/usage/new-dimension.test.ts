@@ -15,11 +15,11 @@ const ROOT = path.join(import.meta.dirname, "../..");
 const COPIED = ["src", "migrations", "tsconfig.json", "package.json"];
 
 const DIMENSION = `  {
-    name: "language",
+    name: "region",
     sources: ["usage"],
-    description: "The spoken language.",
+    description: "The region of the servers.",
     hasEach: true,
-    values: { usage: ["en", "de"] },
+    values: { usage: ["us", "eu"] },
   },
 `;
 const METRIC = `  { name: "words", label: "Words", unit: "requests", meaning: "Words recognised, a count" },
@@ -67,8 +67,8 @@ beforeAll(async () => {
     exports: [
       {
         ...{ name: "nightly", schedule: "15 2 * * *", projects: ["production"], window: { days: 2 } },
-        groupings: ["none", "language"],
-        filters: [{ name: "all" }, { name: "english", dimensions: { language: "en" } }],
+        groupings: ["none", "region"],
+        filters: [{ name: "all" }, { name: "european", dimensions: { region: "eu" } }],
       },
     ],
     monitor: { port: 0 },
@@ -78,7 +78,7 @@ beforeAll(async () => {
 
 test("tables, views and schema follow from the entries, and nothing else has to be changed for the types", async () => {
   expect(await run("migrate")).toMatchObject({ status: 0 });
-  expect((await run("schema")).stdout).toMatch(/"The spoken language\..*"words"/s);
+  expect((await run("schema")).stdout).toMatch(/"The region of the servers\..*"words"/s);
   const tsc = path.join(ROOT, "node_modules/typescript/bin/tsc");
   await promisify(execFile)(process.execPath, [tsc, "--noEmit", "--project", folder]);
 });
@@ -86,14 +86,14 @@ test("tables, views and schema follow from the entries, and nothing else has to 
 test("an export reads them, and a view, explain and dump show them", async () => {
   const exported = await run("export");
   expect(exported.status, exported.stderr).toBe(0);
-  const { stdout } = await run("dump", "--format", "csv", "--view", "usage_by_language");
+  const { stdout } = await run("dump", "--format", "csv", "--view", "usage_by_region");
   const [names = "", ...rows] = stdout.trim().split("\n");
-  expect(names).toMatch(/^"project_id","project","usage_date","language",.*"words"/);
-  expect(rows.map((row) => row.split(",")[3])).toEqual(expect.arrayContaining(['"de"', '"en"']));
+  expect(names).toMatch(/^"project_id","project","usage_date","region",.*"words"/);
+  expect(rows.map((row) => row.split(",")[3])).toEqual(expect.arrayContaining(['"eu"', '"us"']));
   const filtered = await run("dump", "--format", "csv", "--view", "usage_filtered");
-  expect(filtered.stdout).toContain("english");
+  expect(filtered.stdout).toContain("european");
   const day = addDays(dayOf(new Date()), -1);
-  const explained = await run("explain", "--day", day, "--grouping", "language", "--metric", "words");
+  const explained = await run("explain", "--day", day, "--grouping", "region", "--metric", "words");
   expect(explained.stdout).toContain("Words in");
 });
 
@@ -101,15 +101,15 @@ test("the page, the read API, its description and the CSV have them", async () =
   await using worker = startChanged(["start"]);
   const { url: monitor } = JSON.parse(await worker.waitFor("monitor listens"));
   const yesterday = addDays(dayOf(new Date()), -1);
-  const question = `metric=words&grouping=language&from=${yesterday}&to=${yesterday}`;
+  const question = `metric=words&grouping=region&from=${yesterday}&to=${yesterday}`;
   const read = async (address: string) => (await fetch(`${monitor}${address}`)).text();
 
   const answer = JSON.parse(await read(`/api/v1/usage?${question}`));
-  expect(answer.groups.map(({ group }: { group: string }) => group).sort()).toEqual(["de", "en"]);
+  expect(answer.groups.map(({ group }: { group: string }) => group).sort()).toEqual(["eu", "us"]);
   expect(Number(answer.total.amount)).toBeGreaterThan(0);
-  expect(await read(`/api/v1/usage.csv?${question}`)).toMatch(/\ben\b/);
-  expect(await read("/api/v1/openapi.json")).toMatch(/"language".*"words"|"words".*"language"/s);
+  expect(await read(`/api/v1/usage.csv?${question}`)).toMatch(/\beu\b/);
+  expect(await read("/api/v1/openapi.json")).toMatch(/"region".*"words"|"words".*"region"/s);
   const page = await read(`/usage?${question}`);
   expect(page).toContain("Words");
-  expect(page).toContain("language");
+  expect(page).toContain("region");
 });
