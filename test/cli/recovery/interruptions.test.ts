@@ -55,9 +55,9 @@ test("jobs that can't be finished in time are released, and nothing is marked as
   expect(await coverage(db)).toEqual({ missing: 6 });
   // Another worker can claim all of it at once, without waiting until this one counts as dead.
   const { rows } = await sql`
-    select state::text, start_after <= now() as now from usage_export_queue.job where state <> 'completed'
+    select state::text, start_after <= now() as now, priority, group_id from usage_export_queue.job where state <> 'completed'
   `.execute(db);
-  expect(rows).toEqual([{ state: "created", now: true }]);
+  expect(rows).toEqual([{ state: "created", now: true, priority: 1, group_id: "env USAGE_EXPORT_KEY" }]);
 
   emulator.fault = undefined;
   context.work();
