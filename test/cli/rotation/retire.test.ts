@@ -5,11 +5,12 @@ import type { UsageSource } from "../../../src/emulator/usage.ts";
 import type { FaultPlan } from "../../support/emulator.ts";
 import { type RotationContext, rotationTest } from "./rotation-context.ts";
 
-/** Which key used something, by how many days ago. */
+/** Which key used something, by how many days ago. On each of these days the other keys have a row without usage. */
 let usedAgo: Readonly<Record<number, string>> = {};
 const usage: UsageSource = (_project, _day, ageDays) => {
-  const accessor = usedAgo[Math.floor(ageDays)];
-  return accessor === undefined ? [] : [{ accessor, requests: 1, hours: 0.5 }];
+  const used = usedAgo[Math.floor(ageDays)];
+  if (used === undefined) return [];
+  return Object.values(usedAgo).map((accessor) => ({ accessor, requests: accessor === used ? 1 : 0 }));
 };
 const test = await rotationTest({ emulator: { usage } });
 
