@@ -157,11 +157,12 @@ test("a key without usage in the window keeps its numbers without being due", as
   expect(rows).toEqual([{ active: false }]);
 });
 
-test("a second export of several days reads every key that was used on any of them", async ({ context }) => {
+test("a second export of several days reads at most `atMost` keys of all these days", async ({ context }) => {
   const days = [30, 20, 10].map((back) => addDays(dayOf(new Date()), -back));
-  const usage = (_: string, day: string) =>
-    day === days[2] ? [{ accessor: "key-old", model: ["nova-3"], requests: 9 }] : [];
-  await context.setUp({ exports: [EACH] }, { usage });
+  const old = { accessor: "key-old", model: ["nova-3"], requests: 9 };
+  const usage = (_: string, day: string) => (day === days[2] ? [...USAGE, old] : []);
+  const filters = [{ name: "all" }, { each: "accessor", atMost: 1 }];
+  await context.setUp({ exports: [{ ...EACH, filters }] }, { usage });
   const command = ["export", ...days.flatMap((day) => ["--day", day])];
   for (let i = 0; i < 2; i++) expect(await context.run(command)).toMatchObject({ status: 0 });
   expect(await byModelAndKey()).toEqual({ "key-old nova-3": "9" });
