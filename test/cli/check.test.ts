@@ -86,7 +86,7 @@ const TROUBLES: readonly Trouble[] = [
   [
     "a filter that no usage fits",
     0,
-    /^warn project production: filter own: no usage with the filter on any of 7 days/m,
+    /: grouping none: 1 row yesterday[\s\S]*^warn project production: filter own: no usage with the filter on any of 7 days/m,
     withFilter({ name: "own", dimensions: { accessor: "nobody" } }),
   ],
 ];

@@ -194,6 +194,11 @@ test("a filter by a known tag and a known model is in no doubt if it narrows the
   expect(await filtered()).toEqual({ both: "5 5" });
 });
 
+test("a filter without usage on a single day is stored at once", async ({ context }) => {
+  await setUp(context, [DIARIZED], {}, { window: { days: 1 } });
+  expect(await context.run(["export"])).toMatchObject(OK);
+});
+
 test("a filter without usage on several days is stored when a later run confirms it", async ({ context }) => {
   let usage: readonly object[] = TAGGED;
   await setUp(context, [DIARIZED], { usage: () => usage });
