@@ -65,22 +65,26 @@ test("a new project gets its first key while another project of the rotation is 
   expect((await priorities.execute(db)).rows).toEqual([{ priority: 1 }, { priority: 0 }]);
 });
 
-test("a project that no worker knows is started again after an hour, not at once", async () => {
+test("a project that no worker knows is started again after an hour, and one that failed at once", async () => {
   const context = await workerWith("newer", ["a"]);
+  const endRuns = async (planned: number) => {
+    const runs = sql<{ runId: string }>`select run_id as "runId" from usage_export.run where job like 'newer%'`;
+    const end = { projectId: "a", counts: { ...NO_COUNTS, planned }, error: "it has failed" };
+    await endProjects(
+      db,
+      (await runs.execute(db)).rows.map(({ runId }) => ({ runId, ...end })),
+    );
+  };
   await tick(context);
-  const { rows } = await sql<{
-    runId: string;
-  }>`select run_id as "runId" from usage_export.run where job like 'newer%'`.execute(db);
-  await endProjects(
-    db,
-    rows.map(({ runId }) => ({ runId, projectId: "a", counts: NO_COUNTS, error: "it is not in the configuration" })),
-  );
+  await endRuns(0);
   expect(await tick(context)).toBe(false);
   await sql`update usage_export.run set started_at = started_at - interval '1 hour' where job like 'newer%'`.execute(
     db,
   );
   expect(await tick(context)).toBe(true);
-  for (const job of ["newer", "newer-keys"]) expect(await projectsOfRuns(job)).toEqual(["a", "a"]);
+  await endRuns(1);
+  expect(await tick(context)).toBe(true);
+  for (const job of ["newer", "newer-keys"]) expect(await projectsOfRuns(job)).toEqual(["a", "a", "a"]);
 });
 
 test("a scheduled run waits for the end of a run that was late", async () => {

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { inTransaction } from "../../../src/db/connection/transaction.ts";
-import { pauseJob } from "../../../src/db/jobs/jobs.ts";
+import { pauseJob, resumeJob } from "../../../src/db/jobs/jobs.ts";
 import {
   deleteOldRuns,
   endProjects,
@@ -234,11 +234,12 @@ test("the events of a retired key are kept for keepDays, and those of other keys
   expect(await read(sql`select from usage_export.api_key where rotation = ${rotation.job.name}`)).toHaveLength(6);
 });
 
-test("a job that is paused again keeps the start of its pause, and gets the newest reason", async () => {
+test("a job that is paused or resumed again keeps the time of that, and gets the newest reason", async () => {
   const job = { kind: "export", name: `job-${randomUUID()}` } as const;
   await pauseJob(db, job, { why: "moving", by: "me" });
   const paused = sql`update usage_export.job set paused_at = '2026-03-16T01:00:00Z' where name = ${job.name}`;
   await paused.execute(db);
   const pause = { why: "still moving", by: "you" };
   expect(await pauseJob(db, job, pause)).toMatchObject({ pause: { ...pause, at: new Date("2026-03-16T01:00:00Z") } });
+  expect(await resumeJob(db, job)).toEqual(await resumeJob(db, job));
 });
