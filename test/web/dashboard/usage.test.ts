@@ -3,6 +3,7 @@
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { storeListedKeys } from "../../../src/db/project-facts.ts";
+import type { Filter } from "../../../src/usage/series.ts";
 import type { Page } from "../../../src/web/page.ts";
 import { storeFormerKeys } from "../../db/keys/written-ledger.ts";
 import { DIARIZED, forgetAll, storeSeries } from "../../db/reported-usage.ts";
@@ -47,12 +48,15 @@ const DAYS = `from=${back(2)}&to=${back(1)}`;
 /** The two days, and the week before them, with whose same weekdays the page compares them. */
 const DUE = { start: back(9), end: back(1) };
 
-async function storeModels(models: Readonly<Record<string, readonly [today: string, before: string]>>) {
+type Amounts = Readonly<Record<string, readonly [today: string, before: string]>>;
+
+async function storeModels(models: Amounts, filters: readonly Filter[] = []) {
   await forgetAll(db);
   const project = newProject();
   const rows = (at: 0 | 1) => Object.entries(models).map(([name, amounts]) => [name, { hours: amounts[at] }] as const);
   const usage = { [back(1)]: rows(0), [back(2)]: [], [back(8)]: rows(1), [back(9)]: [] };
-  await storeSeries(db, [{ project, grouping: "model", usage, due: DUE, windowDays: 1 }]);
+  const series = { project, grouping: "model", usage, due: DUE, windowDays: 1 } as const;
+  await storeSeries(db, [series, ...filters.map((filter) => ({ ...series, filter }))]);
   return project;
 }
 
@@ -97,10 +101,12 @@ test("a heading lists what changed the most, other opens, and the choices keep t
   expect(sorted).toContain('<input type="hidden" name="sort" value="change">');
 });
 
-test("a small group is named among the reasons if it changed the most", async () => {
+test("a small group is named among the reasons, which are those of all usage, if it changed the most", async () => {
   const steady = Array.from({ length: 6 }, (_, i) => [`steady-${i}`, ["100", "100"] as const] as const);
-  await storeModels({ ...Object.fromEntries(steady), small: ["1", "50"] });
+  await storeModels({ ...Object.fromEntries(steady), small: ["1", "50"] }, [DIARIZED]);
   expect(await open(DAYS)).toContain("<li>By model: small -49 hours.</li>");
+  for (const part of [`filter=${DIARIZED.name}`, "group=small"])
+    expect(await open(`${DAYS}&${part}`)).not.toContain("What changed");
 });
 
 test("what is missing is said above the numbers, and marked on its days", async () => {
