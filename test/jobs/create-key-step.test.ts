@@ -1,15 +1,18 @@
-// The order of the calls in the create, the only step that can't be repeated.
+// The order of the calls in the create, the only step that can't be repeated, and a process that has lost its lease.
 
 import { pino } from "pino";
 import { expect, test } from "vitest";
 import type { KeyLedger } from "../../src/db/keys/ledger.ts";
 import { AppError } from "../../src/errors.ts";
 import { type RotationRun, takeStep } from "../../src/jobs/rotation-steps.ts";
+import type { RotationStep } from "../../src/keys/plan.ts";
 import { Scrubber, Secret } from "../../src/secret.ts";
 import type { Service } from "../../src/service/service.ts";
-import { JOB } from "../keys/sample-ledger.ts";
+import { COMMAND, JOB, pending } from "../keys/sample-ledger.ts";
 
 const KEY = new Secret("a".repeat(40));
+const CREATE: RotationStep = { kind: "create", reason: "there is no active key" };
+const LOST = new AppError("stopped", "another process has taken over the rotation");
 const CREATED = { api_key_id: "key-1", key: "b".repeat(40), scopes: ["member"] };
 
 /** A rotation without a sink that records its calls. `create` answers the POST, which is sent with the last of its `permits`. */
@@ -39,7 +42,7 @@ function openRotation(create: () => unknown = () => CREATED, ledgerPart: Partial
     ...ledgerPart,
   };
   const rotation = { context, job: { ...JOB, deliver: [] }, ledger } as unknown as RotationRun;
-  return { done, controller, take: () => takeStep(rotation, { kind: "create", reason: "there is no active key" }) };
+  return { done, controller, take: (step = CREATE) => takeStep(rotation, step) };
 }
 
 test("the create is sent after its intent is recorded, and the new key is stored directly after it", async () => {
@@ -49,8 +52,8 @@ test("the create is sent after its intent is recorded, and the new key is stored
 });
 
 test.each<[string, Error, number]>([
-  ["lease", new AppError("stopped", "another process has taken over the rotation"), 1],
-  ["lease", new AppError("stopped", "another process has taken over the rotation"), 2],
+  ["lease", LOST, 1],
+  ["lease", LOST, 2],
   ["database", new Error("Connection terminated unexpectedly"), 1],
 ])(
   "a process that loses its %s while the create waits for a permit sends none, and leaves nothing",
@@ -76,13 +79,16 @@ test("a create that a signal stops while it waits for another permit leaves noth
 });
 
 test("if the intent can't be recorded, no create is sent", async () => {
-  const { done, take } = openRotation(undefined, {
-    write: async () => {
-      throw new AppError("stopped", "another process has taken over the rotation");
-    },
-  });
+  const { done, take } = openRotation(undefined, { write: () => Promise.reject(LOST) });
   await expect(take()).rejects.toThrow("another process");
   expect(done).toEqual(["token"]);
+});
+
+test("a process that has lost its lease delivers nothing", async () => {
+  const openKey = async () => ({ apiKeyId: "key-1", key: KEY, scopesGranted: [] });
+  const { take } = openRotation(undefined, { openKey, confirmLease: () => Promise.reject(LOST) });
+  const step = { kind: "deliver", key: pending("verified"), sinks: [COMMAND], reason: "the key works" } as const;
+  await expect(take(step)).rejects.toBe(LOST);
 });
 
 test.each<[string, Error, string]>([
