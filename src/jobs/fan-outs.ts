@@ -11,18 +11,16 @@ import { type Filter, filterKey, seenFilter } from "../usage/series.ts";
 
 const VALUE_LENGTH_MAX = 256;
 
-/**
- * The configuration with the values that were seen on the days of each job's window, by the database's clock, and on `askedDays`. Without
- * fan-outs the database is not asked.
- */
+/** Adds the values that were seen on the days of each job's window, by the database's clock, and on `askedDays`. */
 export async function withSeenValues(config: Config, db: Database, askedDays?: Window): Promise<Config> {
   if (config.exports.every(({ fanOuts = [] }) => fanOuts.length === 0)) return config;
   const today = dayOf(await databaseNow(db));
   const filters = config.exports.flatMap((job) => job.filters);
   const names = new Map(filters.map((filter) => [filterKey(filter), filter.name]));
-  const exports = await Array.fromAsync(config.exports, async (job) => {
-    return { ...job, ...(await readSeen(db, job, names, windowOf(job, today), askedDays)) };
-  });
+  const exports = await Array.fromAsync(config.exports, async (job) => ({
+    ...job,
+    ...(await readSeen(db, job, names, windowOf(job, today), askedDays)),
+  }));
   return { ...config, exports };
 }
 
@@ -43,9 +41,9 @@ async function readSeen(
   const seen = new Map<string, readonly Filter[]>();
   const leftOut: LeftOut[] = [];
   const filtersOfJob = new Set(job.filters.map(filterKey));
+  const ids = projects.map(({ id }) => id);
   for (const fanOut of fanOuts) {
     const { dimension, atMost } = fanOut;
-    const ids = projects.map(({ id }) => id);
     const seenOn = async (days: Window | undefined) =>
       Map.groupBy(days ? await storedValues(db, ids, fanOut, days) : [], ({ projectId }) => projectId);
     const [recent, onAskedDays] = [await seenOn(window), await seenOn(askedDays)];

@@ -1,6 +1,5 @@
 // Checks whether the service obeyed the filter and the grouping of a request, by comparing its answer with other breakdowns. The service
-// validates no parameter: a filter by a misspelt feature, by a tag that nobody has, or by a name of the other dialect is answered with
-// plausible but wrong numbers.
+// validates no parameter: it answers a misspelt feature, or a name of the other dialect, with plausible but wrong numbers.
 
 import { memoizeAsync } from "../async.ts";
 import { didYouMean } from "../config/messages.ts";
@@ -36,34 +35,22 @@ import type { ServiceContext } from "./context.ts";
 
 type Deps = Pick<ServiceContext, "app" | "service" | "keys" | "dialects">;
 
-/** One condition of a filter. */
-type FilterCondition = {
-  readonly kind: "feature" | Dimension;
-  /** The feature, or the value of the dimension. */
-  readonly name: string;
-  /** The condition in words, such as `tag "prod"`. */
-  readonly text: string;
-};
+/** `name` is the feature, or the value of the dimension; `text` is the condition in words, such as `tag "prod"`. */
+type FilterCondition = { readonly kind: "feature" | Dimension; readonly name: string; readonly text: string };
 
 /** A name in a filter that the service does not list, so that only the numbers can show whether the service knows it. */
 type UnknownName = {
   readonly condition: FilterCondition;
-  /** Whether the service lists other names of this kind. If so, the same answer once more would prove nothing about this name. */
+  /** Whether the service lists other names of this kind. Then the same answer once more proves nothing about this name. */
   readonly isKindListed: boolean;
   /** What is known about the name, and what may have been meant. */
   readonly text: string;
 };
 
 /** How the answer was asked for, and what earlier answers of its series brought. */
-type Judged = {
-  readonly dialect: Dialect;
-  readonly stored: () => Promise<StoredDays>;
-};
+type Judged = { readonly dialect: Dialect; readonly stored: () => Promise<StoredDays> };
 
-/**
- * Checks the answers of one run of a project. Names and totals that several requests need are requested once. If that fails, the requests that
- * wait for them fail, and the next request asks again.
- */
+/** Checks the answers of one run of a project. Names and totals are requested once; if that fails, the next request asks again. */
 export class FilterCheck {
   readonly #deps: Deps;
   readonly #checkFeatures: ExportJob["checkFeatures"];
@@ -92,7 +79,7 @@ export class FilterCheck {
     return unknown;
   }
 
-  /** The known names of the condition's kind. Undefined if the condition's own name is documented, or if nothing lists names of the kind. */
+  /** The known names of the condition's kind. Undefined if the condition's name is documented, or if nothing lists names of the kind. */
   async #namesLike(project: Project, source: Source, { kind, name }: FilterCondition) {
     const documented = kind === "feature" ? DOCUMENTED_FEATURES : (dimension(kind).values?.[source] ?? []);
     if (documented.includes(name)) return undefined;
@@ -128,10 +115,7 @@ export class FilterCheck {
     return { ...request, series: { ...series, filter } };
   }
 
-  /**
-   * Throws `bad_answer` if all groups of the answer are null, and so are all by a dimension that all usage has. A service that ignores
-   * `grouping` answers with the total and null in every dimension, which looks like usage without tags.
-   */
+  /** A service that ignores `grouping` answers the total, with null in every dimension, also in one that all usage has: the witness. */
   async requireThatServiceGroups({ series, window }: UsageRequest, answer: unknown): Promise<void> {
     const { project, source, grouping } = series;
     const dimensions = dimensionsOf(grouping);
@@ -150,14 +134,14 @@ export class FilterCheck {
     );
   }
 
-  /** If the request reads the total, and nothing has read it yet, filtered answers are compared with this reading. */
+  /** Filtered answers are compared with this reading, if it is the first of the total. */
   offerTotal({ series, window }: UsageRequest, reading: () => Promise<readonly NormalisedSlice[]>): void {
     if (series.grouping !== "none" || filterKey(series.filter) !== NO_CONDITIONS) return;
     // The reading reports its own failure.
     this.#totals(totalKey({ series, window }), async () => dayTotals(await reading())).catch(() => {});
   }
 
-  /** Reads the total that the answer to a filtered request is compared with. Finishes before the request is made: the total must be the older. */
+  /** Reads the total that the answer to a filtered request is compared with. It must end before the request: the total must be the older. */
   async prefetchTotal({ series, window }: UsageRequest): Promise<void> {
     if (this.#isCompared(series.filter)) await this.#totalOf(series, window);
   }
@@ -206,12 +190,7 @@ export class FilterCheck {
   }
 
   /** The doubt about an answer whose numbers may include usage that does not meet the filter. */
-  async #doubtOfNumbers(
-    request: UsageRequest,
-    effect: "same" | "narrower",
-    unknown: UnknownName | undefined,
-    { dialect }: Judged,
-  ) {
+  async #doubtOfNumbers(request: UsageRequest, effect: Effect, unknown: UnknownName | undefined, { dialect }: Judged) {
     const { source, filter } = request.series;
     const misnamed = conditionsOf(filter).find(hasOtherDialectName);
     const suspected = unknown?.condition ?? (effect === "same" ? misnamed : undefined);
@@ -252,13 +231,11 @@ function filterDoubt(
   what: string,
   unknown: UnknownName | undefined,
   isConfirmable: boolean,
-): FilterDoubt {
+) {
   const cause = unknown ? `: ${unknown.text}` : "";
   const hint = isConfirmable ? "; it counts when a run at least an hour later gets the same" : "";
   return { kind, reason: what + cause + hint, isConfirmable };
 }
-
-// What two answers show of a filter.
 
 /** By day, the sum of each metric over the rows: doubles, which are compared and never stored. */
 type DayTotals = ReadonlyMap<Day, readonly number[]>;
@@ -278,16 +255,14 @@ const SUM_TOLERANCE = 1e-9;
 export function dayTotals(slices: readonly NormalisedSlice[]): DayTotals {
   const totals = new Map<Day, number[]>();
   for (const { day, columns } of slices) {
-    const sums = columns.metrics.map((amounts) =>
-      amounts.reduce<number>((sum, amount) => sum + Number(amount ?? 0), 0),
-    );
-    const hasNumbers = columns.metrics.some((amounts) => amounts.some((amount) => Number(amount ?? 0) !== 0));
-    if (hasNumbers) totals.set(day, sums);
+    const numbers = columns.metrics.map((amounts) => amounts.map((amount) => Number(amount ?? 0)));
+    const sums = numbers.map((ofMetric) => ofMetric.reduce((sum, number) => sum + number, 0));
+    if (numbers.some((ofMetric) => ofMetric.some((number) => number !== 0))) totals.set(day, sums);
   }
   return totals;
 }
 
-/** `total` must have been read first: numbers grow between two readings, and never fall. */
+/** `total` must have been read first: numbers only grow between two readings. */
 export function compareTotals(total: DayTotals, filtered: DayTotals): Effect {
   if (total.size === 0) return "no usage";
   if (total.keys().every((day) => !filtered.has(day))) return "empty";

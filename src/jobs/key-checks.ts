@@ -32,10 +32,7 @@ export function mayRead(source: Source, scopes: readonly string[]): boolean {
 const ATTEMPTS_MAX = 3;
 const WAIT_MS = 1_000;
 
-/**
- * Makes harmless calls with the key: asks for its id, then reads the usage of a day if its scopes allow that. Throws if the service does not
- * accept the key.
- */
+/** Asks the service for the key's id, then reads the usage of a day if the key's scopes allow that. Throws if the key is not accepted. */
 export async function verifyKey(
   { app, service, db }: RotationContext,
   { name, project, scopes }: RotationConfig,
@@ -98,13 +95,10 @@ export async function retryWhileUnknown(
   }
 }
 
-/**
- * Whether a replaced key was used in its grace period. "no" only if the breakdown by accessor covers all days of it, has recent usage, tells
- * keys apart and does not show this key.
- */
+/** Whether a replaced key was used in its grace period. "no" needs a breakdown of all its days that has recent usage and tells keys apart. */
 export type LastUse = { readonly seen: "yes" | "no" | "unknown"; readonly text: string };
 
-/** How old the newest usage by any key may be. Answers that lag further behind prove nothing about the last days. */
+/** How old the newest usage by any key may be: an answer that lags further behind proves nothing about the last days. */
 const USAGE_LAG_DAYS_MAX = 3;
 
 /** The time by each known clock: the database's, which sets the times in the ledger, this machine's, and the service's once it has answered. */
@@ -115,8 +109,8 @@ export async function readClocks({ db, service }: Pick<RotationContext, "db" | "
 /** Reads every day of the grace period and today. The first day may include usage from before the key was replaced. */
 export async function lastUse(context: RotationContext, job: RotationConfig, key: LedgerKey): Promise<LastUse> {
   const { app, service, keys } = context;
-  const { project } = job;
   const { signal } = app;
+  const { project } = job;
   const series = { project, source: "usage", grouping: "accessor", filter: ALL_USAGE } as const;
   try {
     const listed = await keys.useToRotate(job, (secret) => listKeys(service, project.id, secret, signal));
@@ -165,11 +159,9 @@ export function lastUseVerdict(
   if (lastDay !== undefined) return { seen: "yes", text: `the breakdown by accessor shows usage on ${lastDay}` };
   // The absence of this key means something only if accessors are the ids of keys.
   const newest = newestFirst.find(({ accessor }) => listed.has(accessor))?.day;
-  if (newest === undefined) {
+  if (newest === undefined)
     return { seen: "unknown", text: "the breakdown by accessor does not tell which key is which" };
-  }
-  if (newest < addDays(today, -USAGE_LAG_DAYS_MAX)) {
+  if (newest < addDays(today, -USAGE_LAG_DAYS_MAX))
     return { seen: "unknown", text: `the breakdown by accessor shows nothing newer than ${newest}, of any key` };
-  }
   return { seen: "no", text: `the breakdown by accessor shows no usage since ${start}` };
 }

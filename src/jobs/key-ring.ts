@@ -29,17 +29,8 @@ type KeyRingDeps = {
   readonly reportDaily: (reason: string, report: () => Promise<void>) => Promise<void>;
 };
 
-/**
- * Throws an AppError "config" with everything that is wrong with keys, so that it is known before the first call. Without a database,
- * rotations use their `first` keys.
- */
-export async function openKeyRing(
-  app: App,
-  config: Config,
-  db: Database | undefined,
-  /** The time of day, in milliseconds. */
-  now: () => number = Date.now,
-) {
+/** Throws `config` with everything that is wrong with keys, before the first call. Without a database, rotations use their `first` keys. */
+export async function openKeyRing(app: App, config: Config, db: Database | undefined, now: () => number = Date.now) {
   const { projects, rotations } = config;
   await requireReadable(neededKeys(config, db ? await rotationsWithKey(db) : new Set()), app.env);
   const projectKeys = new Map(projects.map(({ id, key }) => [id, key]));
@@ -48,13 +39,10 @@ export async function openKeyRing(
   const reportDaily = memoizeAsync<void>(() => DAY_MS, now);
   const deps: KeyRingDeps = { app, db, masterKeys, staticKeys, reportDaily };
   return {
-    /**
-     * Calls with the project's key. If the service refuses the key itself (401), calls again with its replacement, if the key file or the
-     * ledger has one by now. Otherwise a rotated key has two substitutes: the key before it, and the key that `first` configures.
-     */
+    /** Calls again if the service refuses the key itself (401): with the key that replaced it by now, the one before, or the `first` key. */
     use: <T>(project: Project, call: (key: Secret) => Promise<T>): Promise<T> =>
       callWithKey(deps, project, projectKeys.get(project.id), call),
-    /** Calls with the key that creates and deletes the keys of a rotation, in the same way. */
+    /** The same with the key that creates and deletes the keys of a rotation. */
     useToRotate: <T>({ project, createWith }: RotationConfig, call: (key: Secret) => Promise<T>): Promise<T> =>
       callWithKey(deps, project, createWith ?? projectKeys.get(project.id), call),
   };
@@ -92,7 +80,7 @@ async function callWithKey<T>(
   }
 }
 
-/** Finds the newest key that was not refused yet. Throws the last refusal if there is none. `trouble`: why the key in use was passed over. */
+/** Finds the newest key that was not refused yet, or throws the last refusal. `trouble` is why the key in use was passed over. */
 async function findKey(
   { app, db, masterKeys, staticKeys }: KeyRingDeps,
   project: Project,
@@ -129,12 +117,12 @@ async function reportFallback({ app, db }: KeyRingDeps, project: Project, rotati
   if (db) await recordEvent(db, { rotation, intentId: undefined, event: "fallback", actor: app.actor, reason });
 }
 
-// Keys that variables and files hold, and that commands print. A printed key is kept in memory, and its command runs again when the
-// service refuses the key. Nothing that a command prints is shown or logged: it may be the key.
+// Keys in variables, in files and from commands. A printed key is kept in memory, and its command runs again when the service refuses it.
+// Nothing that a command prints is shown or logged: it may be the key.
 
-/** The least time between two runs of a command that failed, or whose key the service refuses. Otherwise each call of an export would run it. */
+/** The least time between two runs of a command that failed, or whose key is refused. Otherwise each call would run it. */
 const RERUN_MS_MIN = 60_000;
-/** More commands at once would slow down this machine and the vault that they ask. */
+/** More commands at once would slow down the vault that they ask. */
 const CONCURRENT_MAX = 4;
 
 type KeyCommandRun = {
@@ -147,10 +135,10 @@ type KeyCommandRun = {
   atMs: number;
 };
 
+/** The clock is monotonic, in milliseconds. */
 export function openStaticKeys(
   { env, scrubber, signal }: Pick<App, "env" | "scrubber" | "signal">,
-  /** A monotonic clock, in milliseconds. */
-  now: () => number = () => performance.now(),
+  now = () => performance.now(),
 ) {
   const runs = new Map<string, KeyCommandRun>();
   // Each batch is one command: `batched` only limits how many run at once.

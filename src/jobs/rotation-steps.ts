@@ -38,7 +38,7 @@ export function keyNameOf({ apiKeyId, intentId }: LedgerKey): string {
   return apiKeyId ?? intentId;
 }
 
-/** Checks that the active key works, and that the delivered files still hold it, unless another key is replacing it already. */
+/** Checks that the active key works and that its files still hold it, unless another key is replacing it already. */
 export async function inspectActive({ context, job, ledger }: RotationRun): Promise<Inspection> {
   const { ledger: stored } = await ledger.read();
   const key = activeKey(stored);
@@ -84,10 +84,7 @@ export async function takeStep(rotation: RotationRun, step: RotationStep): Promi
   }
 }
 
-/**
- * The intent is recorded before the POST, and its id is in the key's comment: a key whose answer is lost can be found. The POST is sent
- * once. Everything that can be checked is checked before it.
- */
+/** The intent is recorded before the POST, which is sent once. The key's comment has its id: a key whose answer is lost can be found. */
 async function createNewKey({ context, job, ledger }: RotationRun, reason: string): Promise<void> {
   const { app, service, keys } = context;
   for (const sink of job.deliver) await testSink(sink);
@@ -101,7 +98,7 @@ async function createNewKey({ context, job, ledger }: RotationRun, reason: strin
   await ledger.write({ kind: "intent", intentId, comment }, reason);
   let created: NewKey;
   let mayBeSent = false;
-  // Called once the create has a permit, and again if the create was not sent then. Throws if another process has taken over the rotation.
+  // Called whenever the create has a permit, until it is sent. Throws if another process has taken over the rotation.
   const beforeCreate = async () => {
     mayBeSent = false;
     await ledger.confirmLease();
@@ -110,7 +107,7 @@ async function createNewKey({ context, job, ledger }: RotationRun, reason: strin
   try {
     const { scopes, expiresInDays } = job;
     const tags = makesSelfHosted(scopes) ? [] : job.tags;
-    const expiresInSeconds = expiresInDays === undefined ? undefined : expiresInDays * DAY_SECONDS;
+    const expiresInSeconds = expiresInDays && expiresInDays * DAY_SECONDS;
     const request = { comment, scopes, tags, expiresInSeconds };
     created = await createKey(service, job.project.id, request, creatorKey, app.signal, beforeCreate);
   } catch (error) {
@@ -133,20 +130,18 @@ async function verifyNewKey({ context, job, ledger }: RotationRun, key: LedgerKe
   await ledger.write({ kind: "verified", intentId: key.intentId }, "a call with it succeeded");
 }
 
-/** Delivers to every sink, also after a delivery has failed. Each delivery is recorded, so it is not repeated. */
+/** Delivers to every sink, also after one has failed. A recorded delivery is not repeated. */
 async function deliverToSinks({ ledger }: RotationRun, key: LedgerKey, sinks: readonly Sink[]): Promise<void> {
   const opened = await ledger.openKey(key);
   const failures: AppError[] = [];
   for (const sink of sinks) {
     await ledger.confirmLease();
-    try {
-      await deliverKey(sink, opened);
-    } catch (error) {
-      if (!(error instanceof AppError)) throw error;
-      failures.push(error);
-      continue;
-    }
-    await ledger.write({ kind: "delivered", intentId: key.intentId, sink: sinkId(sink) }, `to ${sinkId(sink)}`);
+    const failure = await deliverKey(sink, opened).catch((error: unknown) => {
+      if (error instanceof AppError) return error;
+      throw error;
+    });
+    if (failure) failures.push(failure);
+    else await ledger.write({ kind: "delivered", intentId: key.intentId, sink: sinkId(sink) }, `to ${sinkId(sink)}`);
   }
   if (failures[0]) throw failures[0];
 }
@@ -174,7 +169,7 @@ async function markDueForRemoval(rotation: RotationRun, key: LedgerKey, reason: 
   return true;
 }
 
-/** Checks the key's use once more: the service would delete any key, also a key in use, or the key that this rotation calls with. */
+/** Checks the key's use once more: the service would delete any key, also one in use. */
 async function deleteUnused(rotation: RotationRun, key: LedgerKey, reason: string): Promise<boolean> {
   const { context, job, ledger } = rotation;
   const { service, app, keys } = context;
@@ -196,9 +191,8 @@ async function deleteUnused(rotation: RotationRun, key: LedgerKey, reason: strin
   }
   const readToken = (secret: Secret) => fetchToken(service, secret, app.signal);
   const tokens = [await keys.useToRotate(job, readToken), await keys.use(job.project, readToken)];
-  if (tokens.some((token) => token?.apiKeyId === apiKeyId)) {
+  if (tokens.some((token) => token?.apiKeyId === apiKeyId))
     return reportKept(rotation, key, "key not deleted: it is the one this rotation calls with");
-  }
   await ledger.confirmLease();
   const remove = (secret: Secret) => deleteKey(service, job.project.id, apiKeyId, secret, app.signal);
   const isDeleted = await keys.useToRotate(job, remove);
@@ -223,8 +217,7 @@ async function searchOrphan(rotation: RotationRun, { intentId }: LedgerKey, give
     return true;
   }
   if (!giveUp || !isComplete) return false;
-  const reason = "the service lists no key with this id in its comment";
-  await rotation.ledger.write({ kind: "retired", intentId }, reason);
+  await rotation.ledger.write({ kind: "retired", intentId }, "the service lists no key with this id in its comment");
   return true;
 }
 
