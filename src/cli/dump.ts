@@ -39,7 +39,7 @@ export async function runDump(app: App, options: DumpOptions): Promise<number> {
     const message = "--changed-since: expected --out with a file: the days to delete are written beside it";
     throw new AppError("config", message);
   }
-  if (out !== "-") await checkOutputPath(out, "--out");
+  if (out !== "-") await checkOutputPath(out);
   const output = { app, format };
   const writeView = async (tx: Tx) => {
     const view = chooseView(await listViews(tx), options);

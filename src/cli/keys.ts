@@ -10,6 +10,7 @@ import { attemptsText, fallbackText, needsAttention } from "../keys/plan.ts";
 import { openSealedKey, sealKey } from "../keys/seal.ts";
 import { withDatabase } from "../open-database.ts";
 import { counted } from "../show/format.ts";
+import { present } from "../text.ts";
 
 /** Exit status 1 while a rotation needs attention. */
 export async function runKeys(app: App, { json }: { readonly json?: boolean }): Promise<number> {
@@ -37,17 +38,16 @@ function keysText(keys: readonly KeyStatus[], rotations: readonly RotationRow[])
 
 function keyText(key: KeyStatus): string {
   const { apiKeyId, intentId, state, ageDays, lastSeenInUse, dueForRemovalAt, comment, note } = key;
-  return [
+  return present([
     `${state.padEnd(8)} ${apiKeyId ?? `(id not known, comment holds ${intentId})`}`,
-    `${ageDays} days old`,
-    `last seen in use ${lastSeenInUse ?? "unknown"}`,
-    ...(dueForRemovalAt ? [`due for removal since ${dueForRemovalAt.toISOString().slice(0, 10)}`] : []),
+    `${ageDays} days old, last seen in use ${lastSeenInUse ?? "unknown"}`,
+    dueForRemovalAt !== null && `due for removal since ${dueForRemovalAt.toISOString().slice(0, 10)}`,
     JSON.stringify(comment),
-    ...(note === null ? [] : [note]),
-  ].join(", ");
+    note ?? undefined,
+  ]).join(", ");
 }
 
-/** Seals every key with the current master key. Safe to interrupt and repeat: each key still opens with the previous master key or the current one. */
+/** Seals every key with the current master key. It may be interrupted: each key opens with the previous master key or the current one. */
 export async function runRewrap(app: App): Promise<number> {
   const rewrapped = await withDatabase(app, async (db) => {
     await raiseSequences(db, app.log);

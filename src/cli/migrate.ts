@@ -18,10 +18,8 @@ export async function runMigrate(app: App, options: { readonly json?: boolean })
     const created = views > 0 ? [`created ${views} views and functions\n`] : [];
     return [...applied.map((name) => `applied ${name}\n`), ...created].join("");
   });
-  if (!hasReader) {
-    const next =
-      "have an administrator run `create role usage_reader`, then run migrate again, which grants it what it may read";
-    app.log.warn(`role usage_reader does not exist, and this user may not create roles: ${next}`);
-  }
+  const next =
+    "have an administrator run `create role usage_reader`, then run migrate again, which grants it what it may read";
+  if (!hasReader) app.log.warn(`role usage_reader does not exist, and this user may not create roles: ${next}`);
   return 0;
 }

@@ -14,16 +14,15 @@ export function writeAnswer<T>(app: App, { json }: AnswerOptions, answer: T, toT
   app.write(json ? `${JSON.stringify(answer)}\n` : toText(answer));
 }
 
-/** Throws `config`, before any work is done, if no file can be written at this path. */
-export async function checkOutputPath(file: string, option: string): Promise<void> {
+/** Throws `config`, before any work is done, if no file can be written at the path of --out. */
+export async function checkOutputPath(file: string): Promise<void> {
   const folder = path.dirname(path.resolve(file));
-  const parent = await stat(folder).catch(() => undefined);
+  const [parent, existing] = await Promise.all([folder, file].map((one) => stat(one).catch(() => undefined)));
   if (!parent?.isDirectory()) {
-    throw new AppError("config", `${option}: expected a file in an existing folder, got ${file}; make ${folder} first`);
+    throw new AppError("config", `--out: expected a file in an existing folder, got ${file}; make ${folder} first`);
   }
-  const existing = await stat(file).catch(() => undefined);
   if (existing && !existing.isFile()) {
-    throw new AppError("config", `${option}: expected the name of a file, got ${file}, which is something else`);
+    throw new AppError("config", `--out: expected the name of a file, got ${file}, which is something else`);
   }
 }
 
@@ -50,10 +49,7 @@ export async function writeFileAtomically(file: string, pieces: Pieces, signal: 
   }
 }
 
-/**
- * Waits until each piece has left this process, so that a slow reader slows the source down. Ends without an error if the reader goes away
- * or the disk is full; main.ts reports a full disk.
- */
+/** A slow reader slows the source down. Ends without an error if the reader goes away or the disk is full, which main.ts reports. */
 export async function writeStandardOutput(pieces: AsyncIterable<string | Uint8Array>, signal: AbortSignal) {
   // Each write is raced against the abort, because a write never ends if the reader reads nothing.
   const stopped = once(signal, "abort");

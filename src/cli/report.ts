@@ -12,11 +12,8 @@ import { readReportData } from "../worker/dashboard-reads.ts";
 import { checkOutputPath, writeFileAtomically } from "./output.ts";
 import { choosePeriod, type PeriodOptions } from "./selection.ts";
 
-type ReportOptions = PeriodOptions & {
-  /** "-" is standard output. */
-  readonly out: string;
-  readonly project?: string;
-};
+/** As `out`, "-" is standard output. */
+type ReportOptions = PeriodOptions & { readonly out: string; readonly project?: string };
 
 /** A year with many groups takes long, and a person waits for it. */
 export const STATEMENT_SECONDS_MAX = 120;
@@ -25,7 +22,7 @@ export const STATEMENT_SECONDS_MAX = 120;
 export async function runReport(app: App, options: ReportOptions): Promise<number> {
   const { out, project } = options;
   const period = choosePeriod(options, dayOf(new Date()));
-  if (out !== "-") await checkOutputPath(out, "--out");
+  if (out !== "-") await checkOutputPath(out);
   const { data, page } = await withDatabase(app, (db) => readReport(app, db, { period, project }));
   if (out === "-") {
     app.write(page);

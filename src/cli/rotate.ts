@@ -33,9 +33,8 @@ type RotationAnswer = RotationResult & { readonly rotation: string; readonly pro
 export async function runRotate(app: App, options: RotateOptions): Promise<number> {
   const { job, now, rollback, dryRun } = options;
   const fileConfig = await loadConfig(app.configPath);
-  if (now && rollback) {
+  if (now && rollback)
     throw new AppError("config", "--now and --rollback exclude each other: a fresh key, or the previous one");
-  }
   requireKnown("--job", job, namesInFile(fileConfig));
   // Refuses a mistake early. Discovered projects are known only once their lists are read.
   if (fileConfig.discovery.length === 0) chooseRotations(fileConfig, options);
@@ -112,8 +111,7 @@ async function resultOfPlan(db: Database, job: RotationConfig, wants: Wants): Pr
 }
 
 function renderAnswer({ rotation, project, did, kept, idle, errors }: RotationAnswer): string {
-  const lines = [project === undefined ? rotation : `${rotation}, project ${project}`, ...did];
-  lines.push(...kept.map((text) => `kept ${text}`), ...errors.map((text) => `failed: ${text}`));
-  if (idle !== undefined) lines.push(idle);
-  return `${lines.join("\n  ")}\n`;
+  const title = project === undefined ? rotation : `${rotation}, project ${project}`;
+  const left = [...kept.map((text) => `kept ${text}`), ...errors.map((text) => `failed: ${text}`)];
+  return `${present([title, ...did, ...left, idle]).join("\n  ")}\n`;
 }

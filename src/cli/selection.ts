@@ -44,7 +44,7 @@ function distinctNames(named: readonly { readonly name: string }[]): readonly st
   return [...new Set(named.map(({ name }) => name))];
 }
 
-/** Whether the job has selected series, or a fan-out that may make some: with `filters`, only one whose values are not read yet (`seen`). */
+/** Whether the job has selected series, or a fan-out that may make some. With `filters`, a fan-out whose values are read (`seen`) makes none. */
 function isSelected(job: ExportJob, selection: Selection): boolean {
   const { projects, filters } = selection;
   const mayFanOut = (job.fanOuts ?? []).length > 0 && !(job.seen && filters);
@@ -66,7 +66,7 @@ export type BackfillOptions = Omit<SelectionOptions, "day"> & {
 
 export type BackfillChoice = ReturnType<typeof chooseBackfill>;
 
-/** Ten years. The days of a range become due for good: a typo such as 2006 for 2026 must not make twenty years due. */
+/** Ten years. The days of a range become due for good: a typo such as 2006 must not make twenty years due. */
 const RANGE_LIMITS = { daysMax: 3660, newestIs: "the newest day that is over in UTC" };
 
 /** Throws `config` for a selection or range that can't be read. `dateless` names the exports that are left out. */
@@ -75,11 +75,10 @@ export function chooseBackfill(config: Config, options: BackfillOptions, today: 
   requirePeriod(range, addDays(today, -1), RANGE_LIMITS);
   const { jobs, selection } = chooseJobs(config, options, today);
   const dated = jobs.filter(({ window }) => window);
-  // Without a window no dates are sent, so the service chooses the days.
   const dateless = jobs.filter(({ window }) => !window).map(({ name }) => name);
   if (dated.length === 0) {
-    const reason = `only exports with a "window" can ask for days, and ${quoteAll(dateless)} has none`;
-    throw new AppError("config", `nothing to backfill: ${reason}`);
+    const message = `nothing to backfill: only exports with a "window" can ask for days, and ${quoteAll(dateless)} has none`;
+    throw new AppError("config", message);
   }
   return { jobs: jobsWithSeries(dated, selection), dateless, range };
 }

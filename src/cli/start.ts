@@ -41,7 +41,7 @@ export async function runStart(app: App, { embedded = false }: StartOptions): Pr
   return 0;
 }
 
-/** The monitor answers from the start, also while the worker waits for its database. Each configuration has its own call of `runWorker`. */
+/** The monitor answers while the worker waits for its database, too. Each configuration has its own call of `runWorker`. */
 async function work(app: App, first: Loaded, db: Database, liveness: Liveness): Promise<void> {
   const worker = await newWorker();
   // Opened below, when the database answers.
@@ -93,14 +93,10 @@ function onHangup(app: App, reload: () => void): Disposable {
 
 /** A worker must not write to the embedded database for months only because DATABASE_URL was forgotten. */
 function requireIntendedDatabase({ env }: App, embedded: boolean): void {
-  const url = databaseUrlOf(env);
-  if (url === undefined && !embedded) {
-    const message =
-      "DATABASE_URL is not set: expected postgres://user:password@host:port/database, or --embedded to work on the embedded database in ./data";
-    throw new AppError("config", message);
-  }
-  if (url !== undefined && embedded) {
-    const message = "--embedded: DATABASE_URL is set too, which names another database: leave out one of the two";
-    throw new AppError("config", message);
-  }
+  const isEmbedded = databaseUrlOf(env) === undefined;
+  if (isEmbedded === embedded) return;
+  const message = embedded
+    ? "--embedded: DATABASE_URL is set too, which names another database: leave out one of the two"
+    : "DATABASE_URL is not set: expected postgres://user:password@host:port/database, or --embedded to work on the embedded database in ./data";
+  throw new AppError("config", message);
 }

@@ -14,27 +14,27 @@ import type { JobHealth, LastRun } from "../facts/jobs.ts";
 import { withKnownProjects } from "../jobs/discovery.ts";
 import { withDatabase } from "../open-database.ts";
 import { budgetTitle, budgetUseText, counted, instantText, windowText } from "../show/format.ts";
-import { firstOf } from "../text.ts";
+import { firstOf, present } from "../text.ts";
 import { type SeriesName, seriesText } from "../usage/series.ts";
 import { jobTitle, renderPause } from "./jobs.ts";
 import { writeAnswer } from "./output.ts";
 
 export type StatusOptions = { readonly project?: readonly string[]; readonly json?: boolean };
 
-/** Exit status 1 while something is wrong or, with --project, a day of these projects is not complete: a script need not read the answer. */
+/** Exit status 1 while something is wrong or, with --project, a day of these projects is not complete. */
 export async function runStatus(app: App, options: StatusOptions): Promise<number> {
   const { project: patterns } = options;
   const fileConfig = await loadConfig(app.configPath);
-  const { health, gaps, undated } = await withDatabase(app, async (db) => {
+  const { health, names, gaps, undated } = await withDatabase(app, async (db) => {
     const health = await readHealth(db, await withKnownProjects(fileConfig, db));
-    const gaps = await newestGaps(queryOn(db), patterns && projectNames(health, patterns));
-    return { health, gaps, undated: patterns ? [] : await undatedSeries(queryOn(db)) };
+    const names = patterns && projectNames(health, patterns);
+    const gaps = await newestGaps(queryOn(db), names);
+    return { health, names: names && new Set(names), gaps, undated: names ? [] : await undatedSeries(queryOn(db)) };
   });
-  if (!patterns) {
+  if (!names) {
     writeAnswer(app, options, statusJson(health, gaps, undated), () => renderStatus(health, gaps, undated));
     return isWell(health) ? 0 : 1;
   }
-  const names = new Set(projectNames(health, patterns));
   const projects = worstProjects(health.projects.filter(({ project }) => names.has(project)));
   writeAnswer(app, options, { readAt: health.readAt, projects, ...gaps }, () => {
     const rest = (more: number) => `and ${more} more that have fewer days that are not complete`;
@@ -88,7 +88,7 @@ function linesText(lines: readonly string[]): string {
   return `${lines.join("\n")}\n`;
 }
 
-/** Without a worker, another scheduler may run the jobs. So the lack of one is mentioned only while a job has never run. */
+/** Another scheduler may run the jobs, so the lack of a worker is mentioned only while a job has never run. */
 function wellText({ jobs, workers }: HealthState): string {
   const isIdle = workers.length === 0 && jobs.some(({ paused, lastRun }) => !paused && !lastRun);
   return isIdle ? "all is well so far, but nothing will run: no worker was ever started" : "all is well";
@@ -99,12 +99,12 @@ function titled(title: string, conditions: readonly Condition[]): readonly strin
 }
 
 function jobLines({ nextRun, lastRun, paused, overdueSince, ...job }: JobHealth): string[] {
-  return [
+  return present([
     jobTitle(job),
     `  last run: ${lastRun ? renderRun(lastRun) : "never"}`,
     `  ${paused ? renderPause(paused) : `next run: ${nextRun ? instantText(nextRun) : "none"}`}`,
-    ...(overdueSince ? [`  overdue since ${instantText(overdueSince)}: no worker has taken it up`] : []),
-  ];
+    overdueSince && `  overdue since ${instantText(overdueSince)}: no worker has taken it up`,
+  ]);
 }
 
 function renderRun({ status, startedAt, trigger, error }: LastRun): string {
@@ -119,11 +119,9 @@ function workerLines(workers: readonly StoredWorker[]): readonly string[] {
     const who = last ? `none runs; the last one was ${renderWorker(last)}` : "none was ever seen";
     return [`workers: ${who}; nothing runs by itself until one is started with usage-export start`];
   }
+  const live = running.filter(({ state }) => state === "live");
   const texts = running.map((worker) => `  ${renderWorker(worker)}`);
-  return [
-    `workers: ${running.filter(({ state }) => state === "live").length} live`,
-    ...firstOf(texts, WORKERS_SHOWN_MAX, (more) => `  and ${more} more`),
-  ];
+  return [`workers: ${live.length} live`, ...firstOf(texts, WORKERS_SHOWN_MAX, (more) => `  and ${more} more`)];
 }
 
 function renderWorker({ host, pid, version, startedAt, lastSeenAt, state }: StoredWorker): string {
