@@ -1,5 +1,4 @@
-// Checks a project for `check` by calling the service: whether its key works, and whether the service applies the windows, groupings
-// and filters that the exports send.
+// Checks a project by calls to the service: whether its key works, and the windows, groupings and filters that the exports send are applied.
 
 import type { RotationConfig } from "../config/rotations.ts";
 import { AppError, errorText } from "../errors.ts";
@@ -28,7 +27,6 @@ export type Finding = {
 export type SubjectFindings = { readonly subject: string; readonly findings: readonly Finding[] };
 
 type Probe = ServiceContext & {
-  /** With "checkFeatures": "off", `check` warns all the same. */
   readonly filterChecks: Readonly<Record<"error" | "warn", FilterCheck>>;
   readonly project: Project;
   readonly today: Day;
@@ -43,7 +41,7 @@ const fail = (text: string): CheckResult => ({ state: "fail", text });
 /** Adds what `find` returns to the findings of the project, under the name `what`. */
 type Check = (what: string, find: () => Promise<CheckResult>) => Promise<CheckResult>;
 
-/** Makes all checks of a project. If its key does not work, the others are left out: the service would refuse them for the same reason. */
+/** If the key does not work, nothing else is checked: the service would refuse it for the same reason. */
 export async function checkProject(context: ServiceContext, project: Project): Promise<Finding[]> {
   const { app, config, service, keys } = context;
   const filterChecks = { error: new FilterCheck(context, "error"), warn: new FilterCheck(context, "warn") };
@@ -80,6 +78,7 @@ type CheckedSeries = { readonly series: Series; readonly windowed: boolean; read
 async function checkSource(probe: Probe, check: Check, source: Source, jobs: readonly ExportJob[]): Promise<void> {
   const prefix = source === "billing" ? "billing " : "";
   const all = jobs.flatMap((job) => {
+    // With "off", `check` warns all the same.
     const filterCheck = probe.filterChecks[job.checkFeatures === "error" ? "error" : "warn"];
     return seriesOf({ ...job, seen: new Map() }, { projects: [probe.project.name] }).map(
       (series): CheckedSeries => ({ series, windowed: job.window !== undefined, filterCheck }),
@@ -95,11 +94,9 @@ async function checkSource(probe: Probe, check: Check, source: Source, jobs: rea
   }
   if (all.some(({ windowed }) => windowed)) {
     const series = { grouping: "none", filter: ALL_USAGE, project: probe.project, source } as const;
-    await check(`${prefix}window`, async () => {
-      // Reading throws if the answer is for another window.
-      await read(probe, { series, window: lastDays(probe.today, 1) });
-      return ok("start and end are honoured");
-    });
+    // Reading throws if the answer is for another window.
+    const readDay = () => read(probe, { series, window: lastDays(probe.today, 1) });
+    await check(`${prefix}window`, () => readDay().then(() => ok("start and end are honoured")));
   }
   for (const [key, one] of new Map(all.map((one) => [filterKey(one.series.filter), one]))) {
     if (key === NO_CONDITIONS) continue;
@@ -117,15 +114,12 @@ function keyResult(project: Project, scopes: readonly string[] | undefined, sour
   return fail(`the key of "${project.name}" has the scopes ${list}; ${needed}`);
 }
 
-/** Whether new keys can be created and delivered to every sink. */
 async function checkRotation({ app, service, keys }: Probe, job: RotationConfig): Promise<CheckResult> {
   for (const sink of job.deliver) await testSink(sink);
   const token = await keys.useToRotate(job, (key) => fetchToken(service, key, app.signal));
   const which = job.createWith ? "the key of createWith" : "the key";
   if (!token) return warn(`the service does not say whether ${which} may create keys`);
-  if (holdsScope(token.scopes, "keys:write")) {
-    return ok(`${which} may create keys, and every sink can be written`);
-  }
+  if (holdsScope(token.scopes, "keys:write")) return ok(`${which} may create keys, and every sink can be written`);
   const scopes = token.scopes.map(toPrintableLine).join(", ");
   const hint = job.createWith ? "" : '; or name another in createWith, such as { "env": "NAME" }';
   return fail(`${which} may not create keys: it needs keys:write, and has ${scopes}${hint}`);

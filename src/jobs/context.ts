@@ -21,7 +21,7 @@ import { type KeyRing, openKeyRing } from "./key-ring.ts";
 export type ServiceContext<Db extends Database | undefined = Database | undefined> = {
   readonly app: App;
   readonly config: Config;
-  /** Undefined only in `check`, which checks the projects also while the database can't be reached. */
+  /** Undefined only in `check`, while the database can't be reached. */
   readonly db: Db;
   readonly service: Service;
   readonly keys: KeyRing;
@@ -54,19 +54,14 @@ export async function openServiceContext<Db extends Database | undefined>(
 }
 
 /** Registers the series of the configuration and stores its prices and budgets. */
-export async function openExportContext(
-  app: App,
-  configured: Config,
-  db: Database,
-  options: ServiceOptions = {},
-): Promise<ExportContext & AsyncDisposable> {
+export async function openExportContext(app: App, configured: Config, db: Database, options: ServiceOptions = {}) {
   // Without its discovered projects the configuration would retire all their series.
   if (configured.discovery.length > 0 && configured.projectsVersion === undefined) {
     throw new Error("the discovered projects were not added to the configuration");
   }
   keepMemoryFlat();
   await raiseSequences(db, app.log);
-  // A command for certain days has already set `seen`: the fan-out values of those days.
+  // A command for certain days has already set `seen` to the fan-out values of those days.
   const config = configured.exports.some(({ seen }) => seen) ? configured : await withSeenValues(configured, db);
   const context = await openServiceContext(app, config, db, options);
   const ids = await registerSeries(db, configuredSeries(config.exports));
@@ -77,6 +72,5 @@ export async function openExportContext(
     app.log[prices.length > 0 ? "info" : "debug"]({ prices: prices.length }, "prices changed");
   if (await storeBudgets(db, budgets))
     app.log[budgets.length > 0 ? "info" : "debug"]({ budgets: budgets.length }, "budgets changed");
-  const shared = { fetchNumbers: openFetchNumbers(db), reader: openReader(db), writer: openWriter(db) };
-  return { ...context, ids, ...shared };
+  return { ...context, ids, fetchNumbers: openFetchNumbers(db), reader: openReader(db), writer: openWriter(db) };
 }

@@ -1,6 +1,5 @@
-// Which dialect the service speaks. The service accepts every request and treats a parameter that it does not know as a feature, so only
-// its answer shows whether it grouped or filtered as asked. If the configuration says "auto", a probe finds the dialect, and all runs and
-// processes use it; an answer that does not fit causes a new probe.
+// Which dialect the service speaks. It treats a parameter that it does not know as a feature, so only its answer shows whether it grouped or
+// filtered as asked. With "auto" a probe finds the dialect for all processes; an answer that does not fit causes a new probe.
 
 import type { App } from "../app.ts";
 import { memoizeAsync } from "../async.ts";

@@ -35,11 +35,7 @@ export async function withKnownProjects(config: Config, db: Database): Promise<C
 }
 
 /** Makes the first days of each newly discovered project due: as many days before today as its entry's `backfill` says. */
-export async function makeFirstDaysDue(
-  db: Database,
-  { projects, exports, discovery }: Config,
-  ids: SeriesIds,
-): Promise<void> {
+export async function makeFirstDaysDue(db: Database, { projects, exports, discovery }: Config, ids: SeriesIds) {
   if (discovery.length === 0) return;
   const discovered = new Map(projects.filter(({ isDiscovered }) => isDiscovered).map((one) => [one.id, one]));
   const today = dayOf(await databaseNow(db));
@@ -66,22 +62,17 @@ export type ReadList = { readonly list: string } & (
 const LEFT_OUT_SHOWN_MAX = 3;
 
 /**
- * Reads the list of each key once, also if several entries have the same key, and stores what has changed. A list that can't be read leaves
- * the projects as they are. Without a database nothing is stored. `isConfirmed`: a person confirmed that the lists are right, however short.
+ * Reads the list of each key once, and stores what has changed. A list that can't be read leaves the projects as they are. `isConfirmed`: a
+ * person confirmed that the lists are right, however short.
  */
-export async function readLists(
-  app: App,
-  config: Config,
-  db: Database | undefined,
-  isConfirmed = false,
-): Promise<readonly ReadList[]> {
+export async function readLists(app: App, config: Config, db: Database | undefined, isConfirmed = false) {
   const entries = new Map(config.discovery.map((entry) => [keyName(entry.key), entry]));
   if (entries.size === 0) return [];
   const readAt = db ? await databaseNow(db) : new Date();
   await using service = await openServiceFor(app, config, db);
-  // All at once, so that a list that does not come delays no other list.
+  // A list that does not come delays no other list.
   return await Promise.all(
-    [...entries].map(async ([list, { key }]) => {
+    [...entries].map(async ([list, { key }]): Promise<ReadList> => {
       try {
         const { listed, leftOut } = await fetchList(app, service, key);
         if (leftOut.length > 0) {

@@ -43,7 +43,7 @@ import { dayOfUndated, type FilterDoubt } from "../usage/slice-decision.ts";
 import type { ExportContext, ServiceContext } from "./context.ts";
 import { FilterCheck } from "./filter-check.ts";
 
-/** How many projects a process works on at once: while some wait because of their keys, others go on. */
+/** While some projects wait because of their keys, others go on. */
 export const PROJECTS_AT_ONCE = 32;
 
 /** One project of a run. */
@@ -116,21 +116,14 @@ export async function executePlan(
 }
 
 /**
- * Makes the requests of one project. A failed request is recorded on its slices and counted, and the others are made all the same. If the
- * program stops, returns what was done until then. `allowed` is what the key may read; undefined if all requests failed. Throws if the
- * database is lost.
+ * Makes the requests of one project, whichever of them fail. If the program stops, returns what was done until then. `allowed` is what the key
+ * may read; undefined if all requests failed. Throws if the database is lost.
  */
-export async function exportProject(
-  context: ExportContext,
-  project: ProjectRun,
-): Promise<ExportResult & { readonly allowed: Source | undefined }> {
+export async function exportProject(context: ExportContext, project: ProjectRun) {
   const { signal } = context.app;
   const { requests, stopStarting, onCounted } = project;
-  const shared = {
-    ...project,
-    check: new FilterCheck(context, project.job.checkFeatures),
-    fetchNo: await context.fetchNumbers(),
-  };
+  const check = new FilterCheck(context, project.job.checkFeatures);
+  const shared = { ...project, check, fetchNo: await context.fetchNumbers() };
   const failures: ExportResult["failures"][number][] = [];
   const doubts: RequestReason[] = [];
   let counts: RunCounts = { ...NO_COUNTS, planned: totalSliceCount(requests) };
@@ -143,8 +136,7 @@ export async function exportProject(
     onCounted?.(added);
   };
   const isOver = () => signal.aborted || stopStarting?.aborted === true;
-  const { service, projects } = context.config;
-  const atOnce = requestsAtOnce(service.maxConcurrent, projects.length);
+  const atOnce = requestsAtOnce(context.config.service.maxConcurrent, context.config.projects.length);
   await inParallel(requests, atOnce, makeAndCount, isOver).catch((error: unknown) => {
     if (!signal.aborted) throw error;
   });
@@ -163,10 +155,10 @@ function countOutcome(request: UsageRequest, outcome: StoredAnswer | FailedReque
   return counts;
 }
 
-/** What all requests of one project in a run share. `fetchNo` was taken before the first request. */
+/** `fetchNo` was taken before the first request of the project. */
 type SharedByRequests = { readonly check: FilterCheck; readonly fetchNo: number };
 
-/** Makes one request and stores its answer, or records why there is none. Throws errors that every other request would meet, too. */
+/** Stores the answer, or records why there is none. Throws errors that every other request would meet, too. */
 export async function makeRequest(
   context: ExportContext,
   { runId, job, runDay, log, isRetried, check, fetchNo }: Omit<ProjectRun, "requests"> & SharedByRequests,
@@ -197,7 +189,7 @@ export async function makeRequest(
   } catch (error) {
     app.signal.throwIfAborted();
     if (isDatabaseFailure(error) || errorCode(error) === "stopped") throw error;
-    // Any other error, also a mistake in this program, fails this request alone: other requests may not meet it.
+    // Other requests may not meet any other error, even a mistake in this program, so it fails this one alone.
     const failed = { reason: errorText(error), code: errorCode(error) };
     const days = window ? daysOf(window) : [runDay];
     const recorded = { ...failed, reason: app.scrubber.scrub(failed.reason) };
@@ -213,7 +205,6 @@ type Reading = {
   readonly check: FilterCheck;
   readonly job: Pick<ExportJob, "undated">;
   readonly runDay: Day;
-  /** What is stored of the series. */
   readonly stored: () => Promise<StoredDays>;
   /** Awaited before each attempt, once the rate limiter permits it. */
   readonly onPermit?: () => Promise<void>;
@@ -281,8 +272,8 @@ const READING_MS_MAX = 10_000;
 type Fetch<T> = (service: Service, projectId: string, key: Secret, signal: AbortSignal) => Promise<T>;
 
 /**
- * Called once a run for each project. The list of keys is stored so that a deleted key keeps its comment and tags. Balances and line items are read only by a
- * run of billing: a key for usage may lack the scope. Never throws: the run has succeeded without them.
+ * Called once a run for each project. The list of keys is stored so that a deleted key keeps its comment and tags. Only a run of billing reads
+ * balances and line items: a key for usage may lack the scope. Never throws: the run has succeeded without them.
  */
 export async function readKeysAndBalances(context: ExportContext, project: Project, source: Source): Promise<void> {
   const { app, db, service, keys } = context;
@@ -297,13 +288,12 @@ export async function readKeysAndBalances(context: ExportContext, project: Proje
       log[level]({ reason: errorText(error) }, `${what} not read`);
     }
   };
-  const readKeys = read("list of keys", listKeys, (listed) => storeListedKeys(db, project.id, listed ?? []));
-  if (source !== "billing") return readKeys;
-  const readBalances = read("balances", fetchBalances, (balances) => storeBalances(db, project, balances));
-  const readNames = read("names of line items", fieldsReader("billing"), (fields) =>
-    storeLineItems(db, fields?.labels ?? []),
-  );
-  await Promise.all([readKeys, readBalances, readNames]);
+  const readings = [read("list of keys", listKeys, (listed) => storeListedKeys(db, project.id, listed ?? []))];
+  if (source === "billing") {
+    readings.push(read("balances", fetchBalances, (listed) => storeBalances(db, project, listed)));
+    readings.push(read("line items", fieldsReader("billing"), (listed) => storeLineItems(db, listed?.labels ?? [])));
+  }
+  await Promise.all(readings);
 }
 
 /** By seriesKey, the due days of the job that need another reading and that `isWanted` accepts. */
@@ -318,10 +308,7 @@ export async function daysToReread(
   return Map.groupBy(due.filter(isWanted), ({ seriesId }) => keys.get(seriesId) ?? "");
 }
 
-/**
- * Judges the days that were read first or became final, and logs the unusual ones. Throws only if the database can't be reached: no run
- * fails because its days could not be judged.
- */
+/** Logs which of the days that were read first or became final are unusual. Throws only if the database can't be reached. */
 export async function judgeDays({ app, db, config }: Pick<ExportContext, "app" | "db" | "config">): Promise<void> {
   try {
     for (const { verdict, ...day } of await judgePendingDays(db, config.anomalies)) {
