@@ -7,11 +7,12 @@ import { inParallel } from "../async.ts";
 import { judgePendingDays } from "../db/anomalies.ts";
 import { databaseNow } from "../db/connection/database.ts";
 import { isConnectionError, isDatabaseFailure } from "../db/connection/errors.ts";
+import { inTransaction } from "../db/connection/transaction.ts";
 import { type RunOutcome, recordedRun } from "../db/jobs/runs.ts";
 import { storeBalances, storeLineItems, storeListedKeys } from "../db/project-facts.ts";
 import { type StoredDays, storedDays } from "../db/usage/due-slices.ts";
 import { recordFailure } from "../db/usage/failures.ts";
-import { markDue, seriesIdOf } from "../db/usage/stored-series.ts";
+import { extendDue, seriesIdOf } from "../db/usage/stored-series.ts";
 import type { StoredAnswer } from "../db/usage/writer.ts";
 import { type ErrorCode, errorCode, errorText, unexpectedStack } from "../errors.ts";
 import { nextOccurrence } from "../schedule/schedule.ts";
@@ -84,7 +85,10 @@ export async function executePlan(
   const { runDay, due } = plan;
   // Before the first request: if the process ends in between, the days still show as missing.
   const seriesIds = new Set(plan.requests.map(({ series }) => seriesIdOf(ids, series)));
-  if (due) await markDue(db, [...seriesIds], due, nextOccurrence(job, await databaseNow(db)));
+  if (due) {
+    const nextAt = nextOccurrence(job, await databaseNow(db));
+    await inTransaction(db, (tx) => extendDue(tx, [...seriesIds], due, nextAt));
+  }
   const runId = randomUUID();
   const log = app.log.child({ job: job.name, runId });
   log.info({ requests: plan.requests.length }, "export started");

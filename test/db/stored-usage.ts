@@ -3,9 +3,10 @@
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
 import { type Database, databaseNow } from "../../src/db/connection/database.ts";
+import { inTransaction } from "../../src/db/connection/transaction.ts";
 import { recordFailure } from "../../src/db/usage/failures.ts";
 import { openFetchNumbers } from "../../src/db/usage/fetch-numbers.ts";
-import { markDue, registerSeries, seriesIdOf } from "../../src/db/usage/stored-series.ts";
+import { extendDue, registerSeries, seriesIdOf } from "../../src/db/usage/stored-series.ts";
 import { type AnswerToStore, mergeAnswers, type StoredAnswer } from "../../src/db/usage/writer.ts";
 import { type AnswerRow, groupOf, type NormalisedSlice, sliceOf, UNGROUPED } from "../../src/usage/answer-rows.ts";
 import { addDays, type Day, dayOf } from "../../src/usage/days.ts";
@@ -54,7 +55,8 @@ export async function newSeries(
 
 /** Makes these days due. */
 export async function setDue(db: Database, seriesIds: readonly number[], start: Day, end: Day): Promise<void> {
-  await markDue(db, seriesIds, { first: start, oldestWindow: { start, end }, through: end });
+  const due = { first: start, oldestWindow: { start, end }, through: end };
+  await inTransaction(db, (tx) => extendDue(tx, seriesIds, due));
 }
 
 function metricsOf(numbers: Numbers, extra: string | null = null): AnswerRow["metrics"] {

@@ -7,13 +7,12 @@ import { expect, test } from "vitest";
 import { inTransaction } from "../../src/db/connection/transaction.ts";
 import { heartbeatWorker, lockJob, markScheduled } from "../../src/db/jobs/jobs.ts";
 import { finishRun, startRun } from "../../src/db/jobs/runs.ts";
-import { markDue } from "../../src/db/usage/stored-series.ts";
 import { countSlices } from "../../src/facts/coverage.ts";
 import { health } from "../../src/facts/health.ts";
 import { smallConfig } from "../cli/small-config.ts";
 import { parse } from "../config/sample-config.ts";
 import { newIntent, newRotation } from "../db/keys/written-ledger.ts";
-import { newSeries } from "../db/stored-usage.ts";
+import { newSeries, setDue } from "../db/stored-usage.ts";
 import { testDatabase } from "../support/database.ts";
 import { healthState, jobLine, NOW, projectLine, rotationLine } from "./sample-health-state.ts";
 import { testMetrics } from "./test-metrics.ts";
@@ -141,7 +140,7 @@ const DUE = { start: "2026-03-10", end: "2026-03-16" };
 
 test("every gauge that is read from the database gets a sample, and no sample has an undeclared label", async () => {
   const { seriesId } = await newSeries(db, "none", { windowDays: 3 });
-  await markDue(db, [seriesId], { first: DUE.start, oldestWindow: DUE, through: DUE.end });
+  await setDue(db, [seriesId], DUE.start, DUE.end);
   await inTransaction(db, async (tx) => {
     await lockJob(tx, JOB);
     await markScheduled(tx, JOB, new Date("2026-03-17T02:15:00Z"));

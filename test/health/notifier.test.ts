@@ -6,9 +6,8 @@ import { beforeEach, expect, test } from "vitest";
 import { inTransaction } from "../../src/db/connection/transaction.ts";
 import { lockJob, markScheduled } from "../../src/db/jobs/jobs.ts";
 import { recordFailure } from "../../src/db/usage/failures.ts";
-import { markDue } from "../../src/db/usage/stored-series.ts";
 import { farSchedule } from "../cli/small-config.ts";
-import { daysBack, nextFetchNo, store, total } from "../db/stored-usage.ts";
+import { daysBack, nextFetchNo, setDue, store, total } from "../db/stored-usage.ts";
 import { testDatabase } from "../support/database.ts";
 import { type NotifierFixture, openNotifierFixture, SECRET } from "./test-notifier.ts";
 
@@ -137,7 +136,7 @@ test("a tick that can't read the database does not throw, and the failure is log
 async function twoGaps({ seriesId }: NotifierFixture): Promise<(days: number) => string> {
   const back = await daysBack(db);
   const [start, end] = [back(3), back(1)];
-  await markDue(db, [seriesId], { first: start, oldestWindow: { start, end }, through: end });
+  await setDue(db, [seriesId], start, end);
   await store(db, seriesId, [total(end, { requests: "1" })], { grouping: "none" });
   return back;
 }

@@ -7,13 +7,13 @@ import type { Database } from "../../src/db/connection/database.ts";
 import { storeBudgets, storePrices } from "../../src/db/prices-and-budgets.ts";
 import { storeListedKeys } from "../../src/db/project-facts.ts";
 import { recordFailure } from "../../src/db/usage/failures.ts";
-import { markDue, registerSeries, seriesIdOf } from "../../src/db/usage/stored-series.ts";
+import { registerSeries, seriesIdOf } from "../../src/db/usage/stored-series.ts";
 import type { NormalisedSlice } from "../../src/usage/answer-rows.ts";
 import { type Day, daysOf } from "../../src/usage/days.ts";
 import { configuredSeries } from "../../src/usage/plan.ts";
 import type { Series } from "../../src/usage/series.ts";
 import { billed } from "../db/stored-billing.ts";
-import { daysBack, nextFetchNo, rowOf, rowsOn, store, total } from "../db/stored-usage.ts";
+import { daysBack, nextFetchNo, rowOf, rowsOn, setDue, store, total } from "../db/stored-usage.ts";
 
 const DAYS = 75;
 const WINDOW_DAYS = 7;
@@ -75,7 +75,7 @@ export async function storeWorld(db: Database, world: World): Promise<Config> {
   const due = { start: back(DAYS), end: back(1) };
   for (const { series } of all) {
     const seriesId = seriesIdOf(ids, series);
-    await markDue(db, [seriesId], { first: due.start, oldestWindow: due, through: due.end });
+    await setDue(db, [seriesId], due.start, due.end);
     const days = daysOf(due);
     const slices = days.slice(0, DAYS - failedDays).map((day, i) => sliceOf(world, series, day, i));
     if (slices.length > 0) await store(db, seriesId, slices, { grouping: series.grouping });

@@ -55,12 +55,10 @@ export async function storedDays(db: Database, seriesId: number, from: Day | und
 }
 
 /** Whether a suspect slice is older than the window, so that no scheduled run confirms the doubt. No run can confirm that a filter is ignored. */
-function isLeftInDoubt(dueSeries: string) {
-  return sql`(
-    sl.status = 'suspect' and sl.suspect_why is distinct from 'filter-ignored'
-    and coalesce(sl.usage_date < (now() at time zone 'UTC')::date - ${sql.ref(`${dueSeries}.window_days`)}, false)
-  )`;
-}
+const IS_LEFT_IN_DOUBT = sql`(
+  sl.status = 'suspect' and sl.suspect_why is distinct from 'filter-ignored'
+  and coalesce(sl.usage_date < (now() at time zone 'UTC')::date - d.window_days, false)
+)`;
 
 /** The series that may lack due days: most are whole (series_days). Each worker asks every 10 s. */
 export async function incompleteSeries(tx: Tx): Promise<readonly number[]> {
@@ -86,22 +84,21 @@ export async function dueSlices(tx: Database, seriesIds: readonly number[]): Pro
         select series_id,
           count(*) filter (
             where sl.status <> 'failed' and sl.usage_date between d.due_from and d.due_until and sl.closed_at is not null
-              and not ${isLeftInDoubt("d")}
+              and not ${IS_LEFT_IN_DOUBT}
           ) as days
         from usage_export.slice sl join due d using (series_id) group by series_id
       ) counted using (series_id)
       where d.due_until - d.due_from + 1 > coalesce(counted.days, 0)
     )
-    select i.series_id as "seriesId", to_char(day, 'YYYY-MM-DD') as day,
+    select d.series_id as "seriesId", to_char(day, 'YYYY-MM-DD') as day,
       case when sl.series_id is null or sl.status = 'complete' then 'missing' else sl.status end as status,
       case when ${IS_BELIEVED} then sl.attempted_at end as "attemptedAt", sl.error_code as code,
       case sl.status when 'suspect' then sl.suspect_since else sl.failing_since end as since
-    from incomplete i
-    cross join generate_series(i.due_from::timestamp, i.due_until::timestamp, interval '1 day') as day
-    left join usage_export.slice sl on sl.series_id = i.series_id and sl.usage_date = day::date
-    where sl.series_id is null or sl.status = 'failed'
-      or sl.closed_at is null or ${isLeftInDoubt("i")}
-    order by day desc, i.series_id
+    from incomplete d
+    cross join generate_series(d.due_from::timestamp, d.due_until::timestamp, interval '1 day') as day
+    left join usage_export.slice sl on sl.series_id = d.series_id and sl.usage_date = day::date
+    where sl.series_id is null or sl.status = 'failed' or sl.closed_at is null or ${IS_LEFT_IN_DOUBT}
+    order by day desc, d.series_id
   `.execute(tx);
   return rows;
 }
@@ -121,10 +118,7 @@ export type SeriesOfRun = {
   readonly startedAt: Date;
 };
 
-/**
- * The settled slices for each of `asked`. A failed attempt with a retried code is to be repeated, so it settles nothing. A series without a
- * window has the worst status of its slices.
- */
+/** For each of `asked`. A failure that the queue retries settles nothing. A series without a window has the worst status of its slices. */
 export async function settledSlices(db: Database, asked: readonly SeriesOfRun[]) {
   const series = asked.flatMap((one, i) => one.seriesIds.map((id) => ({ ...one, id, i })));
   const { rows } = await sql<SettledSlice & { readonly i: number }>`

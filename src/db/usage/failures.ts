@@ -25,7 +25,7 @@ export async function recordFailure(db: Database, { seriesId, days, fetchNo, rea
     // A slice that was just inserted is failed, but without `failing_since`.
     await sql`
       update usage_export.slice set status = 'failed', error = ${storableText(reason)}, attempted_at = now(),
-        error_code = case when status = 'failed' then coalesce(${code ?? null}, error_code) else ${code ?? null} end,
+        error_code = coalesce(${code ?? null}, case when status = 'failed' then error_code end),
         failing_since = coalesce(case when status = 'failed' then failing_since end, now())
       where series_id = ${seriesId} and usage_date = any(${days}::text[]::date[])
         and greatest(fetch_no, suspect_fetch_no) < ${fetchNo}
@@ -34,8 +34,8 @@ export async function recordFailure(db: Database, { seriesId, days, fetchNo, rea
 }
 
 /**
- * A request without a window asks for no day, so its failure is recorded under the day of its run. When such series have an answer, deletes
- * their failures on days that no answer has covered (`fetch_no` 0); with `after`, only on later days.
+ * Called when series without a window have an answer. Their requests ask for no day, so a failure is recorded under the day of its run. Deletes
+ * the failures on days that no answer has covered (`fetch_no` 0); with `after`, only on later days.
  */
 export async function deleteUndatedFailures(tx: Tx, seriesIds: readonly number[], after?: Day): Promise<void> {
   await sql`
@@ -65,10 +65,7 @@ export type FailureCause = {
   readonly error: string;
 };
 
-/**
- * The cause of the most slices comes first. Failures are grouped by their text. Those of an outage or of a refused key are grouped by their
- * code, because their texts differ in each request.
- */
+/** The cause of the most slices comes first. Failures have the same cause if their text is the same, or their code if each request has another text. */
 export async function failureCauses(tx: Tx): Promise<readonly FailureCause[]> {
   const { rows } = await sql<FailureCause>`
     select code, project, "isBillingRefused", min(coalesce(failing_since, attempted_at)) as since, count(*)::integer as slices,

@@ -8,12 +8,10 @@ import { withRetries } from "../connection/transaction.ts";
 
 export type FetchNumbers = () => Promise<number>;
 
-/** How many numbers are taken beyond those that are needed now, for calls that begin shortly afterwards. */
+/** How many numbers a query takes beyond those that are needed now, for calls that begin shortly afterwards. */
 const SPARE = 128;
 /** How much older than its call a spare number may be. If two processes read a slice within this time, either may win. */
 const VALID_MS = 50;
-/** How many numbers one query takes at most, without the spare ones. */
-const WANTED_MAX = 1_000;
 
 /** Numbers that are requested at the same time are taken with one query. `now` is in milliseconds and never goes back. */
 export function openFetchNumbers(db: Database, now: () => number = () => performance.now()): FetchNumbers {
@@ -22,32 +20,29 @@ export function openFetchNumbers(db: Database, now: () => number = () => perform
   const take = batched<undefined, number>(
     async (wanted) => {
       const askedMs = now();
-      const numbers = await withRetries(() => nextNumbers(db, wanted.length + SPARE));
+      // One text is read several times as fast as a row for each number.
+      const statement = sql<{ numbers: string }>`
+        select pg_catalog.string_agg(pg_catalog.nextval('usage_export.fetch_no')::pg_catalog.text, ' ') as numbers
+        from pg_catalog.generate_series(1, ${wanted.length + SPARE}::pg_catalog.int4)
+      `;
+      const { rows } = await withRetries(() => statement.execute(db));
+      const numbers = rows.flatMap((row) => row.numbers.split(" ").map(Number));
       spare = numbers.splice(wanted.length);
       takenMs = askedMs;
       return numbers;
     },
-    { weightMax: WANTED_MAX },
+    // The numbers of one query, without the spare ones.
+    { weightMax: 1_000 },
   );
   return async () => (now() - takenMs <= VALID_MS ? spare.shift() : undefined) ?? (await take(undefined));
-}
-
-async function nextNumbers(db: Database, count: number): Promise<number[]> {
-  // One text is read several times as fast as a row for each number.
-  const { rows } = await sql<{ numbers: string }>`
-    select pg_catalog.string_agg(pg_catalog.nextval('usage_export.fetch_no')::pg_catalog.text, ' ') as numbers
-    from pg_catalog.generate_series(1, ${count}::pg_catalog.int4)
-  `.execute(db);
-  return rows.flatMap(({ numbers }) => numbers.split(" ").map(Number));
 }
 
 /** More numbers than other processes take between reading a sequence and raising it, so that the raise never lowers it. */
 const SEQUENCE_MARGIN = 100_000;
 
 /**
- * Raises the sequences that are behind the stored rows, and returns their names. To be called before anything is written. Logical replication
- * and copies of tables leave sequences behind: every new answer would count as older than the stored one, and new rows would get numbers that
- * are in use. Safe from several processes at once.
+ * Raises the sequences that are behind the stored rows, before anything is written. Logical replication and copies of tables leave them behind:
+ * every new answer would count as older than the stored one, and new rows would get numbers that are in use.
  */
 export async function raiseSequences(db: Database, log?: Pick<Logger, "warn">): Promise<readonly string[]> {
   const identity = (table: string, column: string) => sql`

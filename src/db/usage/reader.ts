@@ -7,16 +7,15 @@ import { dueSlices, type SeriesOfRun, settledSlices } from "./due-slices.ts";
 
 export type Reader = ReturnType<typeof openReader>;
 
-const PROJECTS_MAX = 100;
+const LIMITS = { weightMax: 100 };
 
 export function openReader(db: Database) {
-  const limits = { weightMax: PROJECTS_MAX };
   return {
-    openProject: batched((projects: readonly ProjectJob[]) => readOpenProjects(db, projects), limits),
-    settledSlices: batched((series: readonly SeriesOfRun[]) => settledSlices(db, series), limits),
+    openProject: batched((projects: readonly ProjectJob[]) => readOpenProjects(db, projects), LIMITS),
+    settledSlices: batched((series: readonly SeriesOfRun[]) => settledSlices(db, series), LIMITS),
     dueSlices: batched(async (series: readonly (readonly number[])[]) => {
       const bySeries = Map.groupBy(await dueSlices(db, series.flat()), ({ seriesId }) => seriesId);
       return series.map((ids) => ids.flatMap((id) => bySeries.get(id) ?? []));
-    }, limits),
+    }, LIMITS),
   };
 }

@@ -5,14 +5,13 @@ import { addDays, type Day, dayOf, type Window } from "../../usage/days.ts";
 import type { ConfiguredSeries, DueDays } from "../../usage/plan.ts";
 import { type FanOut, filterKey, type Series, seriesKey } from "../../usage/series.ts";
 import type { Database } from "../connection/database.ts";
-import { inTransaction, storeConfigured, type Tx } from "../connection/transaction.ts";
+import { storeConfigured, type Tx } from "../connection/transaction.ts";
 import { deleteUndatedFailures } from "./failures.ts";
 import { changedNow, numbersArray } from "./stored-slices.ts";
 
 /**
- * Registers the configured series, and retires those that are no longer configured. A retired series keeps its numbers, and its days no longer
- * count as missing. A filter with other conditions makes a new series. The series that had the filter's name before are then hidden from the
- * views (superseded), so that no day is shown twice and a name means one filter in all groupings.
+ * Registers the configured series, and retires all others: a retired series keeps its numbers, and its days no longer count as missing. A filter
+ * with other conditions makes a new series, and supersedes (hides from the views) those that had its name: a name means one filter.
  */
 export async function registerSeries(db: Database, configured: readonly ConfiguredSeries[]): Promise<SeriesIds> {
   // The days on which a value was seen matter only when its series is added, which changes this text anyway.
@@ -21,11 +20,13 @@ export async function registerSeries(db: Database, configured: readonly Configur
   );
   await storeConfigured(db, "series", lines.sort().join("\n"), async (tx) => {
     await sql`lock table usage_export.series in share row exclusive mode`.execute(tx);
-    await markChangedWindows(tx, configured);
     await writeSeries(tx, configured);
     await updatePeriods(tx);
   });
-  return readIds(db);
+  const { rows } = await sql<{ key: string; id: number }>`
+    select ${seriesKeyText} as key, series_id as id from usage_export.series
+  `.execute(db);
+  return new Map(rows.map(({ key, id }) => [key, id]));
 }
 
 const YESTERDAY = sql`(now() at time zone 'UTC')::date - 1`;
@@ -51,6 +52,12 @@ const isSameSeries = sql`
 
 async function writeSeries(tx: Tx, configured: readonly ConfiguredSeries[]): Promise<void> {
   const wanted = wantedRows(configured);
+  // A day is final when the window has passed it, so another window may change the finality of each slice that was read (fetch_no > 0).
+  await sql`
+    update usage_export.slice sl set ${changedNow(sql`true`)}
+    from usage_export.series s, ${wanted}
+    where sl.series_id = s.series_id and ${isSameSeries} and s.window_days is distinct from w.window_days and sl.fetch_no > 0
+  `.execute(tx);
   await sql`
     update usage_export.series s set superseded_at = now()
     where s.superseded_at is null and exists (
@@ -94,19 +101,7 @@ async function writeSeries(tx: Tx, configured: readonly ConfiguredSeries[]): Pro
   `.execute(tx);
 }
 
-/** If a series' window changes, marks its slices that were read (fetch_no > 0) as changed: a day is final when the window has passed it. */
-async function markChangedWindows(tx: Tx, configured: readonly ConfiguredSeries[]): Promise<void> {
-  await sql`
-    update usage_export.slice sl set ${changedNow(sql`true`)}
-    from usage_export.series s, ${wantedRows(configured)}
-    where sl.series_id = s.series_id and ${isSameSeries} and s.window_days is distinct from w.window_days and sl.fetch_no > 0
-  `.execute(tx);
-}
-
-/**
- * A period is the time in which the views show a series under one name. The period of a series that was hidden or renamed ends, and one begins
- * for each visible series without a current period.
- */
+/** A period is the time in which the views show a series under one name. It ends when the series is hidden or renamed. */
 async function updatePeriods(tx: Tx): Promise<void> {
   // Read after the lock was taken: this transaction may have begun before another one changed the periods.
   const { rows } = await sql<{ now: string }>`select clock_timestamp()::text as now`.execute(tx);
@@ -119,13 +114,11 @@ async function updatePeriods(tx: Tx): Promise<void> {
   `.execute(tx);
   await sql`
     insert into usage_export.series_period (series_id, project, filter, shown_from)
-    select s.series_id, s.project, s.filter, case when p.known then ${now} else '-infinity' end
+    select s.series_id, s.project, s.filter, case when p.is_open is null then '-infinity' else ${now} end
     from usage_export.series s
-    left join lateral (
-      select true as known, bool_or(shown_until is null) as open from usage_export.series_period where series_id = s.series_id
-      having count(*) > 0
-    ) p on true
-    where s.superseded_at is null and not coalesce(p.open, false)
+    -- Null for a series without any period.
+    cross join lateral (select bool_or(shown_until is null) as is_open from usage_export.series_period where series_id = s.series_id) p
+    where s.superseded_at is null and p.is_open is not true
   `.execute(tx);
   await sql`
     update usage_export.slice sl set ${changedNow(sql`true`)}
@@ -139,11 +132,6 @@ async function updatePeriods(tx: Tx): Promise<void> {
  * only if they adjoin it: otherwise one old day that a person picked would make every day since then due. At `nextAt` the day after the due days
  * becomes due even if no run begins; it is ignored if the due days end before yesterday.
  */
-export async function markDue(db: Database, seriesIds: readonly number[], due: DueDays, nextAt?: Date): Promise<void> {
-  await inTransaction(db, (tx) => extendDue(tx, seriesIds, due, nextAt));
-}
-
-/** Does what markDue does, within a transaction of the caller. */
 export async function extendDue(tx: Tx, seriesIds: readonly number[], due: DueDays, nextAt?: Date) {
   const { first, oldestWindow, through } = due;
   await lockSeries(tx, seriesIds);
@@ -208,13 +196,6 @@ export const seriesKeyText = sql<string>`
   concat('[', concat_ws(',', to_json(source), to_json(project_id), to_json("grouping"), to_json(filter_key)), ']')
 `;
 
-async function readIds(db: Database): Promise<SeriesIds> {
-  const { rows } = await sql<{ key: string; id: number }>`
-    select ${seriesKeyText} as key, series_id as id from usage_export.series
-  `.execute(db);
-  return new Map(rows.map(({ key, id }) => [key, id]));
-}
-
 export type StoredValue = {
   readonly projectId: string;
   readonly value: string;
@@ -229,10 +210,7 @@ export type StoredValue = {
 /** Some values can't be a filter's, so this many are read beyond `atMost`. */
 const SPARE_VALUES = 100;
 
-/**
- * The values of the dimension in stored usage of these days, those of a project with the most requests first: about `atMost` of each project.
- * Each tag of a set of tags is a value.
- */
+/** About `atMost` values of the dimension for each project: those with the most requests on these days. Each tag of a set of tags is a value. */
 export async function storedValues(
   db: Database,
   projectIds: readonly string[],
@@ -257,7 +235,10 @@ export async function storedValues(
       group by s.project_id, r.group_id
     ),
     valued as (
-      select g.project_id, v.value, min(g.first_day) as first_day, sum(g.requests) as requests, sum(g.hours) as hours
+      select g.project_id, v.value, min(g.first_day) as first_day, count(*) over of_project::integer as values_of_project,
+        row_number() over (
+          of_project order by sum(g.requests) desc nulls last, sum(g.hours) desc nulls last, v.value collate "C"
+        ) as position
       from grouped g
       join usage_export.group_value named using (group_id)
       -- The key of a group with a value is a JSON array. One with a NUL is left out: Postgres takes none, and no key or tag has one.
@@ -266,16 +247,11 @@ export async function storedValues(
       ) as v (value)
       where v.value is not null
       group by g.project_id, v.value
-    ),
-    ranked as (
-      select *, row_number() over (
-        partition by project_id order by requests desc nulls last, hours desc nulls last, value collate "C"
-      ) as position, count(*) over (partition by project_id)::integer as values_of_project
-      from valued
+      window of_project as (partition by g.project_id)
     )
     select v.project_id as "projectId", v.value, to_char(v.first_day, 'YYYY-MM-DD') as "firstDay",
       to_char(r.last_read, 'YYYY-MM-DD') as "lastRead", v.values_of_project as "valuesOfProject"
-    from ranked v join read r using (project_id)
+    from valued v join read r using (project_id)
     where v.position <= ${atMost + SPARE_VALUES}
     order by v.position
   `.execute(db);

@@ -9,10 +9,11 @@ import { expect } from "vitest";
 import { parseConfig } from "../../../src/config/config.ts";
 import { storePause } from "../../../src/db/calling-processes.ts";
 import { heartbeatWorker, pauseJob } from "../../../src/db/jobs/jobs.ts";
-import { markDue, registerSeries, seriesIdOf } from "../../../src/db/usage/stored-series.ts";
+import { registerSeries, seriesIdOf } from "../../../src/db/usage/stored-series.ts";
 import { addDays, dayOf } from "../../../src/emulator/days.ts";
 import { configuredSeries } from "../../../src/usage/plan.ts";
 import { newIntent, newRotation } from "../../db/keys/written-ledger.ts";
+import { setDue } from "../../db/stored-usage.ts";
 import type { Fault } from "../../support/emulator.ts";
 import { ageStoredData } from "../age-stored-data.ts";
 import { breakdowns, waitForRuns, workOnce } from "../evidence.ts";
@@ -265,8 +266,7 @@ test("status shows the worst projects first, and with --project only those whose
   const ids = await registerSeries(db, series);
   // No day of lab is due, two days of prod-eu, three of prod-us.
   for (const [i, { series: one }] of series.entries()) {
-    const due = { start: addDays(yesterday, -i), end: yesterday };
-    if (i > 0) await markDue(db, [seriesIdOf(ids, one)], { first: due.start, oldestWindow: due, through: yesterday });
+    if (i > 0) await setDue(db, [seriesIdOf(ids, one)], addDays(yesterday, -i), yesterday);
   }
 
   const { stdout } = await context.run(["status"]);

@@ -3,7 +3,8 @@
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import type { Database } from "../../../src/db/connection/database.ts";
-import { markDue, registerSeries } from "../../../src/db/usage/stored-series.ts";
+import { inTransaction } from "../../../src/db/connection/transaction.ts";
+import { extendDue, registerSeries } from "../../../src/db/usage/stored-series.ts";
 import { type Filter, seenFilter } from "../../../src/usage/series.ts";
 import {
   configured,
@@ -163,7 +164,7 @@ export function testSeries(db: Database): void {
       if (run !== "old") await setDue(db, [seriesId], start, end);
       else {
         const [start, end] = ["2025-02-01", "2025-02-02"];
-        await markDue(db, [seriesId], { oldestWindow: { start, end }, through: end });
+        await inTransaction(db, (tx) => extendDue(tx, [seriesId], { oldestWindow: { start, end }, through: end }));
       }
     }
     const { rows } = await sql`
