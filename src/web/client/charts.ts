@@ -13,12 +13,10 @@ import { axisText, exactText, isZero, moneyText } from "../../show/format.ts";
 
 const NOT_COMPLETE = "not complete";
 
-type Attributes = Readonly<Record<string, string>>;
-
 /** Texts are set as text, so that none becomes markup. */
 export function element<Name extends keyof HTMLElementTagNameMap>(
   name: Name,
-  attributes: Attributes = {},
+  attributes: Readonly<Record<string, string>> = {},
   ...children: readonly (Node | string)[]
 ): HTMLElementTagNameMap[Name] {
   const made = document.createElement(name);
@@ -38,11 +36,8 @@ export function drawCharts(): void {
 function drawChart(figure: HTMLElement, description: ChartDescription): void {
   const title = figure.querySelector("h3")?.textContent ?? "";
   const { series, lacking } = description;
-  const plot = element("div", {
-    class: "plot",
-    role: "img",
-    "aria-label": `${title}; the table below has the amounts`,
-  });
+  const label = `${title}; the table below has the amounts`;
+  const plot = element("div", { class: "plot", role: "img", "aria-label": label });
   const legend = element("ul", { class: "legend", "aria-label": `Legend of ${title}` });
   legend.append(...series.map(legendItem).reverse());
   if (lacking.length > 0) legend.append(element("li", {}, element("span", { class: "swatch hatched" }), NOT_COMPLETE));
@@ -59,12 +54,9 @@ function drawChart(figure: HTMLElement, description: ChartDescription): void {
   }).observe(plot);
 }
 
-// The amounts of a day.
-
 /** The amounts of a day, in the order of the stack. Series that have nothing then are left out. */
 function tipOf({ series, titles, lacking, unit, currency }: ChartDescription, index: number): HTMLElement {
-  const fromTheTop = [...series].reverse();
-  const rows = fromTheTop.flatMap((one) => {
+  const rows = [...series].reverse().flatMap((one) => {
     const value = one.values[index] ?? "0";
     if (isZero(value)) return [];
     const text = currency === null ? `${exactText(value)} ${unit}` : moneyText(value, currency);
@@ -75,8 +67,6 @@ function tipOf({ series, titles, lacking, unit, currency }: ChartDescription, in
   const amounts = rows.length > 0 ? element("table", {}, ...rows) : element("p", {}, "nothing used");
   return element("div", {}, element("b", {}, title), amounts);
 }
-
-// The legend.
 
 function legendItem(one: ChartSeries): HTMLElement {
   const title = one.hint ?? one.name;
@@ -133,7 +123,7 @@ function chartOption(description: ChartDescription, widthPx: number) {
       // The names are numbers, because the library interprets names as patterns and confuses equal ones.
       ...series.map((one, i) => {
         const isLine = kind === "lines" || one.look === "before";
-        return isLine ? lineSeries(String(i), one) : barSeries(String(i), one, description, hasGaps);
+        return isLine ? lineSeries(String(i), one) : barSeries(String(i), one, description.changing, hasGaps);
       }),
     ],
     tooltip: {
@@ -170,12 +160,7 @@ function barAxis(labels: readonly string[], titles: readonly string[], labelsMax
 }
 
 /** Days that may still change are lighter. */
-function barSeries(
-  name: string,
-  series: ChartSeries,
-  { changing }: ChartDescription,
-  hasGaps: boolean,
-): BarSeriesOption {
+function barSeries(name: string, series: ChartSeries, changing: readonly number[], hasGaps: boolean): BarSeriesOption {
   return {
     type: "bar",
     name,

@@ -92,12 +92,12 @@ export function openDashboard(
     const { body: script } = await scriptPage();
     try {
       const report = await inTurn((signal) => readReport(view, signal));
-      const name = `usage-${view.period.start}-${view.period.end}.html`;
+      const { start, end } = view.period;
       return {
         status: 200,
         contentType: "text/html; charset=utf-8",
         body: renderReport(report, new Date(), script),
-        headers: { "content-disposition": `attachment; filename="${name}"` },
+        headers: { "content-disposition": `attachment; filename="usage-${start}-${end}.html"` },
       };
     } catch (error) {
       if (error instanceof InvalidQuestion) throw error;
@@ -122,8 +122,6 @@ export function openDashboard(
   return { ...makers, "/report.html": (query) => answer("report", query) };
 }
 
-// The pages.
-
 type Render<P extends PageName> = (data: PageData[P], view: View, health: HealthState) => PageContent;
 
 export const PAGE_CONTENT: { readonly [P in PageName]: Render<P> } = {
@@ -143,10 +141,8 @@ export const PAGE_CONTENT: { readonly [P in PageName]: Render<P> } = {
     const id = view.pageParameters.id ?? "without an id";
     if (!details)
       throw new InvalidQuestion(`id: there is no run ${id}; runs are deleted after the days of runs.keepDays`);
-    return {
-      title: `Run of ${details.run.job}, ${instantText(details.run.startedAt)}`,
-      sections: runSections(details),
-    };
+    const { job, startedAt } = details.run;
+    return { title: `Run of ${job}, ${instantText(startedAt)}`, sections: runSections(details) };
   },
 };
 

@@ -78,8 +78,6 @@ function byText({ question: { grouping } }: Answer): string {
   return grouping === "none" ? "" : ` by ${groupingNoun(grouping)}`;
 }
 
-// The choices.
-
 /** The relative link to the same question with these changes; undefined takes a parameter away. */
 function usageLink(view: View, changes: View["pageParameters"]): string {
   return pageHref("usage", view, { ...view.pageParameters, ...changes });
@@ -88,21 +86,18 @@ function usageLink(view: View, changes: View["pageParameters"]): string {
 function controlsOf({ question, available }: Answer): FrameContent["controls"] {
   const { metric, filter, currency } = question;
   const filters = new Set([...(filter === null ? [] : [filter]), ...available.filters]);
-  const metrics = (names: readonly string[]) => names.map((one) => optionHtml(one, metricName(one), one === metric));
-  const field = (title: string, name: string, options: HtmlValue) =>
-    html`<label>${title} <select name="${name}">${options}</select></label>\n`;
-  const metricOptions = html`<optgroup label="Usage">${metrics(METRICS)}</optgroup><optgroup label="Cost">${metrics(COSTS)}</optgroup>`;
-  const filterOptions = [
-    optionHtml("", "all usage", filter === null),
-    ...[...filters].map((one) => optionHtml(one, one, one === filter)),
+  const options = (names: Iterable<string>, chosen: string | null, titleOf = (name: string) => name) =>
+    [...names].map((one) => optionHtml(one, titleOf(one), one === chosen));
+  const field = (title: string, name: string, content: HtmlValue) =>
+    html`<label>${title} <select name="${name}">${content}</select></label>\n`;
+  const metrics = html`<optgroup label="Usage">${options(METRICS, metric, metricName)}</optgroup><optgroup label="Cost">${options(COSTS, metric, metricName)}</optgroup>`;
+  const fields = [
+    field("Metric", "metric", metrics),
+    filters.size > 0 &&
+      field("Filter", "filter", [optionHtml("", "all usage", filter === null), ...options(filters, filter)]),
+    available.currencies.length > 1 && field("Currency", "currency", options(available.currencies, currency)),
   ];
-  const currencies = available.currencies.map((one) => optionHtml(one, one, one === currency));
-  return {
-    names: ["metric", "filter", "currency"],
-    fields: html`${field("Metric", "metric", metricOptions)}${filters.size > 0 && field("Filter", "filter", filterOptions)}${
-      currencies.length > 1 && field("Currency", "currency", currencies)
-    }`,
-  };
+  return { names: ["metric", "filter", "currency"], fields: html`${fields}` };
 }
 
 /** These parameters widen the question to every group. A link to another grouping has them too, as that has other groups. */
@@ -111,21 +106,19 @@ const EVERY_GROUP = { group: undefined, "no-value": undefined };
 function groupingLinks({ question: { grouping }, available }: Answer, view: View): Html | undefined {
   const groupings = SPLITS.filter((one) => one === grouping || available.groupings.includes(one));
   if (groupings.length < 2) return undefined;
-  return choiceList(
-    "Split",
-    groupings.map((one) => {
-      const href = usageLink(view, { ...EVERY_GROUP, grouping: one, limit: undefined });
-      return [one === "none" ? "total" : `by ${groupingNoun(one)}`, href, one === grouping];
-    }),
-  );
+  const links = groupings.map((one) => {
+    const href = usageLink(view, { ...EVERY_GROUP, grouping: one, limit: undefined });
+    return [one === "none" ? "total" : `by ${groupingNoun(one)}`, href, one === grouping] as const;
+  });
+  return choiceList("Split", links);
 }
 
 function grainLinks(view: View): Html {
   const now = grainOf(view);
-  return choiceList(
-    "Bars",
-    GRAINS.map((one) => [one, usageLink(view, { by: one === "day" ? undefined : one }), one === now]),
+  const links = GRAINS.map(
+    (one) => [one, usageLink(view, { by: one === "day" ? undefined : one }), one === now] as const,
   );
+  return choiceList("Bars", links);
 }
 
 function grainOf(view: View): Grain {
@@ -146,8 +139,6 @@ export function groupParameters(grouping: string, group: string | null): Readonl
   return group === null ? { "no-value": "yes" } : { group };
 }
 
-// The amounts.
-
 function totalHtml(answer: Answer): Html | undefined {
   const { total, groups, question } = answer;
   // A single group is its own total, also where groups do not add up.
@@ -166,6 +157,7 @@ function totalHtml(answer: Answer): Html | undefined {
 /** The warnings stand above the numbers, because a number that is too low looks like any other. */
 function lackingHtml(answer: Answer, view: View): Html {
   const { complete, lacking, days, groups, total, question } = answer;
+  const { metric } = question;
   const settling = days.filter(({ state }) => state === "settling").map(({ day }) => day);
   const hasAmounts = groups.length > 0 || total?.amount != null;
   const notes = present<HtmlValue>([
@@ -175,7 +167,6 @@ function lackingHtml(answer: Answer, view: View): Html {
   ]);
   if (lacking.incompleteDays.length > 0)
     notes[0] = html`<b class="flag">${notes[0]}</b> <a href="${pageHref("health", view)}">Data health</a> says why.`;
-  const { metric } = question;
   const mayChange =
     settling.length > 0 &&
     ` Lighter days may still change, as usage is sometimes reported late: ${daysText(settling)}.`;
@@ -209,10 +200,9 @@ function moreGroupsHref({ question: { limit } }: Answer, view: View): string | u
 }
 
 function groupsSection(answer: Answer, view: View, width: Section["width"]): Section {
-  const { question } = answer;
   return {
     id: "groups",
-    title: question.grouping === "none" ? "Total" : capitalized(byText(answer).trim()),
+    title: answer.question.grouping === "none" ? "Total" : capitalized(byText(answer).trim()),
     width,
     body: html`<div class="ranks">${groupsTable(answer, view)}</div>${downloads(view, "groups")}${sqlHtml(answer.sql)}`,
   };
@@ -223,16 +213,13 @@ function groupsTable(answer: Answer, view: View): Html {
   const { grouping, metric, sort, group } = question;
   const heading = (title: string, order: typeof sort) =>
     html`<a href="${usageLink(view, { sort: order === "amount" ? undefined : order })}"${order === sort && html` aria-current="true"`}>${title}</a>`;
-  const cells = ({ amount, before, change }: GroupAmounts) => [
-    amountHtml(amount, question, roundedAmount),
-    ...(compared
-      ? [
-          amountHtml(before, question, roundedAmount),
-          amountHtml(before === null ? null : change, question, signedAmount),
-          amount === null ? "–" : changeText(amount, before),
-        ]
-      : []),
-  ];
+  const cells = ({ amount, before, change }: GroupAmounts) =>
+    present<HtmlValue>([
+      amountHtml(amount, question, roundedAmount),
+      compared && amountHtml(before, question, roundedAmount),
+      compared && amountHtml(before === null ? null : change, question, signedAmount),
+      compared && (amount === null ? "–" : changeText(amount, before)),
+    ]);
   // A request may have several tags: then the other groups have no sum.
   const otherCells = (sum: GroupAmounts) =>
     addsUp(grouping) ? cells(sum) : ["not added up", ...(compared ? ["", "", ""] : [])];
@@ -285,8 +272,7 @@ function chargebackLinks({ period: { end }, project }: View): Html {
   return html` · Chargeback of ${monthName(end)} ${link("project", "by project")}, ${link("accessor", "by API key")}`;
 }
 
-// Why there are no numbers, and what to do.
-
+/** Why there are no numbers, and what to do. */
 function emptyHtml(answer: Answer): Html | undefined {
   const { projectCount, groups, question, days, lacking } = answer;
   const empty = (text: HtmlValue) => html`<p class="empty">${text}</p>\n`;
