@@ -35,13 +35,13 @@ export async function handleProject(context: WorkerContext, deps: ProjectDeps, c
   const { exports, rotations } = context.config;
   if (run.kind === "rotation") {
     const rotation = rotations.find((one) => jobNameOf(one) === run.job && one.project.id === projectId);
-    return rotation ? rotateProject(context, rotation, run) : leaveToOthers(context, deps, claimed, run);
+    if (rotation) return rotateProject(context, rotation, run);
+  } else {
+    const job = exports.find(({ name }) => name === run.job);
+    const project = job?.projects.find(({ id }) => id === projectId);
+    if (job && project) return readProject(context, deps, claimed, run, { ...job, projects: [project] });
   }
-  const job = exports.find(({ name }) => name === run.job);
-  const project = job?.projects.find(({ id }) => id === projectId);
-  return job && project
-    ? readProject(context, deps, claimed, run, { ...job, projects: [project] })
-    : leaveToOthers(context, deps, claimed, run);
+  return leaveToOthers(context, deps, claimed, run);
 }
 
 const KNOWN_RUNS_MAX = 100;
@@ -80,7 +80,7 @@ async function rotateProject(context: WorkerContext, rotation: RotationConfig, r
   const { app } = context;
   const { runId, projectId, kind, trigger } = run;
   await withRotationLease(context, rotation, async (lease) => {
-    // If the queue has delivered the job twice, another worker may have ended the project during the wait for the lease.
+    // Another worker that has the job, too, may have ended the project during the wait for the lease.
     if (!(await context.reader.openProject(run))) return;
     const { status, did, errors } = await rotateKey(context, rotation, lease).catch((error: unknown) => {
       app.signal.throwIfAborted();
@@ -147,7 +147,7 @@ async function remainingRequests({ ids, reader }: WorkerContext, job: ExportJob,
   return { requests, runDay, settled };
 }
 
-/** Ends the project and, with its last project, the run, which is then reported. */
+/** With its last project the run ends, and is reported. */
 async function endProject(context: WorkerContext, { error, ...project }: ProjectEnd): Promise<void> {
   const run = await context.writer.endProject({ ...project, error: error && context.app.scrubber.scrub(error) });
   // A rotation reports each of its projects when its key is rotated.

@@ -30,9 +30,6 @@ import { configuredSeries, dueDays, type ExportJob, seriesOf, sliceCount, window
 import { reportRunEnd } from "./handle-project.ts";
 import type { WorkerContext } from "./worker-context.ts";
 
-/** Returns the ids of the series that may lack due days. */
-type ReadIncomplete = (tx: Tx) => Promise<readonly number[]>;
-
 /**
  * Returns whether a run was started, so that there are new queue jobs. A failure of one job does not affect the others. Throws only if the
  * database can't be reached.
@@ -42,7 +39,7 @@ export async function tick(context: WorkerContext): Promise<boolean> {
   for (const end of await endRunsWithoutJobs(context.db)) reportRunEnd(context, end);
   // Read once for all exports: with many series this is the longest statement of a tick.
   let incomplete: readonly number[] | undefined;
-  const readIncomplete: ReadIncomplete = async (tx) => (incomplete ??= await incompleteSeries(tx));
+  const readIncomplete = async (tx: Tx) => (incomplete ??= await incompleteSeries(tx));
   let isAnyStarted = false;
   for (const job of jobsOf(context.config)) {
     try {
@@ -71,7 +68,7 @@ export async function withCurrentValues(opened: WorkerContext): Promise<WorkerCo
 }
 
 /** Decides under a lock whether the job runs now, and starts the run in the same transaction. Returns whether it started one. */
-async function tickJob(context: WorkerContext, job: ConfiguredJob, readIncomplete: ReadIncomplete): Promise<boolean> {
+async function tickJob(context: WorkerContext, job: ConfiguredJob, readIncomplete: typeof incompleteSeries) {
   const now = await databaseNow(context.db);
   return inTransaction(context.db, async (tx) => {
     const stored = await lockJob(tx, job);
@@ -100,12 +97,7 @@ async function tickJob(context: WorkerContext, job: ConfiguredJob, readIncomplet
 }
 
 /** Makes the days of the scheduled run due, and returns its projects. */
-async function makeDaysDue(
-  tx: Tx,
-  { app, ids }: WorkerContext,
-  job: ExportJob,
-  now: Date,
-): Promise<readonly RunProject[]> {
+async function makeDaysDue(tx: Tx, { app, ids }: WorkerContext, job: ExportJob, now: Date): Promise<RunProject[]> {
   warnOfLeftOut(app.log, job);
   const today = dayOf(now);
   const series = seriesOf(job);

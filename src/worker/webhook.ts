@@ -30,17 +30,15 @@ export async function callReceiver(
   timeoutMs = TIMEOUT_MS,
 ): Promise<void> {
   const { origin, pathname, search } = new URL(address.reveal());
-  const headers = { "content-type": "application/json" };
-  const post = { method: "POST", headers, body: JSON.stringify({ text }) } as const;
-  const options = text === undefined ? ({ method: "GET" } as const) : post;
+  const post = { headers: { "content-type": "application/json" }, body: JSON.stringify({ text }) };
   const ended = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
   // The agent is closed after the call: with one a minute, keeping a connection open gains nothing.
   const agent = openAgent({ allowH2: false }, proxy);
   // undici ignores the signal while it connects.
   using _ = addAbortListener(ended, () => void agent.destroy());
   try {
-    const target = { origin, path: `${pathname}${search}`, signal: ended };
-    const { statusCode, body } = await agent.request({ ...options, ...target });
+    const request = { origin, path: `${pathname}${search}`, signal: ended, ...(text !== undefined && post) };
+    const { statusCode, body } = await agent.request({ ...request, method: text === undefined ? "GET" : "POST" });
     await body.dump({ limit: BODY_BYTES_MAX, signal: ended }).catch(() => {});
     if (statusCode >= 300) {
       const hint =
@@ -50,10 +48,8 @@ export async function callReceiver(
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof AppError) throw error;
-    const reason = ended.aborted
-      ? `did not answer within ${timeoutMs / 1000} s`
-      : `can't be reached: ${reasonOf(error)}`;
-    throw new AppError("unavailable", `${path} ${reason}`);
+    const late = `did not answer within ${timeoutMs / 1000} s`;
+    throw new AppError("unavailable", `${path} ${ended.aborted ? late : `can't be reached: ${reasonOf(error)}`}`);
   } finally {
     await agent.destroy();
   }
@@ -61,8 +57,6 @@ export async function callReceiver(
 
 /** Only the error's code, because its message may contain the address. */
 function reasonOf(error: unknown): string {
-  const noTunnel = tunnelError(error);
-  if (noTunnel) return noTunnel.message;
   if (error instanceof AggregateError) return reasonOf(error.errors[0]);
-  return systemCode(error) || "unknown reason";
+  return tunnelError(error)?.message ?? (systemCode(error) || "unknown reason");
 }
