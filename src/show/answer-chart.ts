@@ -21,31 +21,31 @@ import {
 export type ChartDescription = {
   /** Bars are stacked, the first series at the bottom; lines are not. */
   readonly kind: "bars" | "lines";
-  /** Follows an amount: "hours", "requests". */
+  /** "hours", "requests" */
   readonly unit: string;
-  /** The currency of a cost. */
+  /** Of a cost. */
   readonly currency: string | null;
   /** For the axis, one for each bar: "Nov 3". */
   readonly labels: readonly string[];
   /** The day or days of each bar, as "2026-11-03"; no two are equal. */
   readonly titles: readonly string[];
-  /** The bars of which the amounts may still change, by their index: they are lighter. */
+  /** The indexes of bars that may still change: they are lighter. */
   readonly changing: readonly number[];
-  /** The bars that lack something: they are hatched. */
+  /** The indexes of bars that lack something: they are hatched. */
   readonly lacking: readonly number[];
   readonly series: readonly ChartSeries[];
 };
 
 export type ChartSeries = {
-  /** For people; may come from outside. */
+  /** May come from outside. */
   readonly name: string;
-  /** The whole name of a group that has a label, as an API key or project, shown when the shortened name is pointed at. */
+  /** The whole name of a group that has a label, shown when the shortened name is pointed at. */
   readonly hint?: string | undefined;
   /** A number from 0 is a colour of the palette; "rest": the other groups added up; "before": the period compared with, as a dashed line. */
   readonly look: number | "rest" | "before";
   /** Exact decimal texts, one for each bar; null if nothing is known. */
   readonly values: readonly (string | null)[];
-  /** A relative link to a page about this series only. */
+  /** A link to a page about this series only. */
   readonly href?: string | undefined;
 };
 
@@ -66,7 +66,7 @@ function groupCell(grouping: string, one: NamedGroup, among: readonly NamedGroup
   return html`<bdi title="${short === name ? (one.group ?? "") : name}">${short}</bdi>`;
 }
 
-/** Shortens the project behind a key's comment, "batch (… (region 1))"; otherwise the name itself. */
+/** Shortens the project behind a key's comment, as in "batch (… (region 1))"; otherwise the name itself. */
 export function shortGroupName(name: string, { projectInLabel }: NamedGroup, among: readonly NamedGroup[]): string {
   if (projectInLabel !== undefined) {
     const projects = among.flatMap((one) => one.projectInLabel ?? []);
@@ -79,10 +79,7 @@ export function shortGroupName(name: string, { projectInLabel }: NamedGroup, amo
 
 const COMMON_START_MIN = 20;
 
-/**
- * Where all `names` begin with the same words, returns the rest of `name`: "… (region 1)". A name that begins otherwise stays as it is, such as
- * the text for a set of tags.
- */
+/** Where all `names` begin with the same words, returns the rest of `name`: "… (region 1)". A name that begins otherwise stays as it is. */
 export function shortName(name: string, names: readonly string[]): string {
   const start = commonStart(names);
   return start !== "" && name.startsWith(start) ? `…${name.slice(start.length)}` : name;
@@ -118,14 +115,14 @@ export const GRAINS = ["day", "week", "month"] as const;
 /** How many days a bar of a chart has. */
 export type Grain = (typeof GRAINS)[number];
 
-/** Returns the link to a page of the group alone; undefined where there is no such page. */
+/** The link to a page of the group alone. */
 type GroupHref = (group: string | null) => string | undefined;
 
 type ChartOptions = {
   readonly id: string;
   readonly grain?: Grain;
   readonly hrefOf?: GroupHref;
-  /** The link to a page with more of the groups that "others" adds up. */
+  /** A page with more of the groups that "others" adds up. */
   readonly othersHref?: string | undefined;
   /** Stands below the table. */
   readonly below?: Html | undefined;
@@ -142,7 +139,6 @@ function splitText({ question: { grouping } }: Answer, grain: Grain): string {
 
 export function answerChart(answer: Answer, options: ChartOptions): Html {
   const { id, grain = "day", below } = options;
-  const title = chartTitle(answer, grain);
   const { question, days } = answer;
   const bars = barsOf(days, grain);
   const series = seriesOf(answer, bars, options);
@@ -157,12 +153,13 @@ export function answerChart(answer: Answer, options: ChartOptions): Html {
     series,
   };
   const exact = series.filter(({ look }) => look !== "before");
-  const rows = bars.map((bar, i) => [
-    html`<time>${bar.title}</time>${bar.isLacking && html` <b class="flag">not complete</b>`}${
-      bar.isChanging && html` <small>may change</small>`
-    }`,
-    ...exact.map(({ values }) => exactText(values[i] ?? "–")),
-  ]);
+  const rows = bars.map(({ title, isLacking, isChanging }, i) => {
+    const flags = [
+      isLacking && html` <b class="flag">not complete</b>`,
+      isChanging && html` <small>may change</small>`,
+    ];
+    return [html`<time>${title}</time>${flags}`, ...exact.map(({ values }) => exactText(values[i] ?? "–"))];
+  });
   const caption = `${metricUnit(question.metric)}${splitText(answer, grain)}`;
   const amountTitles = exact.map(({ name, hint }) => ({ numbers: html`<bdi title="${hint}">${name}</bdi>` }));
   const titles = [`${capitalized(grain)} (UTC)`, ...amountTitles];
@@ -170,25 +167,26 @@ export function answerChart(answer: Answer, options: ChartOptions): Html {
   // Without "<" the JSON can't end the script element that it stands in.
   const json = trustedHtml(JSON.stringify(description).replaceAll("<", "\\u003c"));
   return html`<figure id="${id}-chart"><script type="application/json">${json}</script>
-<figcaption><h3 id="${id}">${title}</h3></figcaption>
+<figcaption><h3 id="${id}">${chartTitle(answer, grain)}</h3></figcaption>
 ${folded(`Table: ${caption}`, html`${shown}${below}`)}</figure>\n`;
 }
 
-function seriesOf(answer: Answer, bars: readonly Bar[], { hrefOf, othersHref }: ChartOptions): readonly ChartSeries[] {
+type Bars = ReturnType<typeof barsOf>;
+
+function seriesOf(answer: Answer, bars: Bars, { hrefOf, othersHref }: ChartOptions): readonly ChartSeries[] {
   const { question, groups, other, otherByDay, beforeByDay } = answer;
   const { grouping, metric } = question;
-  const sums = (amounts: readonly (string | null)[]) => bars.map(({ at }) => sumAt(amounts, at));
+  const sums = (amounts: readonly (string | null)[]) =>
+    bars.map(({ at }) => {
+      const known = at.flatMap((i) => amounts[i] ?? []);
+      return known.length === 0 ? null : sumOf(...known);
+    });
   const drawn = groups.filter(({ byDay }) => byDay).sort((a, b) => a.rank - b.rank);
   const series: ChartSeries[] = drawn.map((group, i) => {
     const name = grouping === "none" ? metricName(metric) : nameOf(grouping, group, groups);
     const hint = group.label === null ? undefined : name;
-    return {
-      name: shortGroupName(name, group, groups),
-      hint,
-      look: i,
-      values: sums(group.byDay ?? []),
-      href: hrefOf?.(group.group),
-    };
+    const shown = { name: shortGroupName(name, group, groups), hint, href: hrefOf?.(group.group) };
+    return { ...shown, look: i, values: sums(group.byDay ?? []) };
   });
   if (otherByDay) {
     const name = counted(groups.length - drawn.length + (other?.groups ?? 0), "other");
@@ -202,21 +200,13 @@ function seriesOf(answer: Answer, bars: readonly Bar[], { hrefOf, othersHref }: 
   return series;
 }
 
-type Bar = {
-  readonly title: string;
-  readonly start: Day;
-  /** The indexes of its days in the answer. */
-  readonly at: readonly number[];
-  readonly isChanging: boolean;
-  /** A week or month that the question has only some days of is lacking, too: that alone makes it lower than others. */
-  readonly isLacking: boolean;
-};
-
-function barsOf(days: Answer["days"], grain: Grain): readonly Bar[] {
+/** `at`: the indexes of the bar's days in the answer. */
+function barsOf(days: Answer["days"], grain: Grain) {
   const indexed = days.map(({ day, state }, i) => ({ day, state, i }));
   return [...Map.groupBy(indexed, ({ day }) => grainStart(day, grain))].map(([grainDay, members]) => {
     const [start, end] = [members[0]?.day ?? grainDay, members.at(-1)?.day ?? grainDay];
     const states = new Set(members.map(({ state }) => state));
+    // A week or month of which the question has only some days is lower than others for that alone.
     const isCut = start !== grainDay || grainStart(addDays(end, 1), grain) === grainDay;
     const isLacking = isCut || states.has("incomplete") || states.has("unread");
     const title = grain === "day" ? start : periodText({ start, end });
@@ -231,11 +221,6 @@ function grainStart(day: Day, grain: Grain): Day {
   return addDays(day, -((startOfDay(day).getUTCDay() + 6) % 7));
 }
 
-function sumAt(amounts: readonly (string | null)[], at: readonly number[]): string | null {
-  const known = at.flatMap((i) => amounts[i] ?? []);
-  return known.length === 0 ? null : sumOf(...known);
-}
-
 // The table of the groups.
 
 export type GroupAmounts = Pick<Answer["groups"][number], "amount" | "before" | "change">;
@@ -246,7 +231,6 @@ type GroupTable = {
   readonly hrefOf: GroupHref;
   /** The headings of the amounts. */
   readonly titles: readonly HtmlValue[];
-  /** The amounts of a group, or of all. */
   readonly cells: (amounts: GroupAmounts) => readonly HtmlValue[];
   /** The last rows: names and amounts. */
   readonly totals?: readonly (readonly HtmlValue[])[];
