@@ -1,5 +1,4 @@
-// CSV (RFC 4180) for spreadsheets: numbers stay numbers there, and no text becomes a formula. Also the CSV of an answer and of a month's
-// chargeback. Pure.
+// CSV (RFC 4180) for spreadsheets: numbers stay numbers there, and no text becomes a formula. Pure.
 
 import type { Answer } from "../facts/answer.ts";
 import type { Charge } from "../facts/chargeback.ts";
@@ -27,7 +26,7 @@ export function csvHeader(columns: readonly CsvColumn[]): string {
   return `${BYTE_ORDER_MARK}${columns.map(({ name }) => quoted(name)).join(",")}\r\n`;
 }
 
-/** The row has a text or null for each column. An empty text is written as "", which tells it from null. */
+/** An empty text is written as "", which tells it from null. */
 export function csvLine(columns: readonly CsvColumn[], row: readonly (string | null)[]): string {
   const cells = columns.map(({ isText }, at) => {
     const text = row[at] ?? null;
@@ -41,7 +40,7 @@ function quoted(text: string): string {
   return `"${text.replaceAll('"', '""')}"`;
 }
 
-/** Puts an apostrophe before each formula, which makes it text, also where a spreadsheet may begin a new cell. The time is linear. */
+/** Puts an apostrophe before each formula, which makes it text, also where a spreadsheet may begin a new cell. */
 export function withoutFormula(text: string): string {
   const escaped = text.replaceAll(GAPS, (gap: string, at: number) =>
     NEW_CELL.test(gap) && SIGN.test(text.charAt(at + gap.length)) ? `${gap}'` : gap,
@@ -69,12 +68,9 @@ const DAY_COLUMNS = csvColumns("usage_date", "state", "part", "group", "amount",
 
 /** Each row says whether the whole answer is complete. */
 export function answerCsv(answer: Answer, rows: (typeof CSV_ROWS)[number]): string {
-  const [columns, all] = rows === "groups" ? [GROUP_COLUMNS, groupRows(answer)] : [DAY_COLUMNS, dayRows(answer)];
-  const ofAnswer = [String(answer.complete), answer.question.currency];
-  return csvFile(
-    columns,
-    all.map((row) => [...row, ...ofAnswer]),
-  );
+  const [columns, parts] = rows === "groups" ? [GROUP_COLUMNS, groupRows(answer)] : [DAY_COLUMNS, dayRows(answer)];
+  const all = parts.map((row) => [...row, String(answer.complete), answer.question.currency]);
+  return csvFile(columns, all);
 }
 
 function groupRows({ groups, other, total }: Answer): readonly CsvRow[] {

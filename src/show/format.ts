@@ -7,11 +7,7 @@ import type { BudgetUse } from "../usage/money.ts";
 import { type Html, html } from "./html.ts";
 
 /** To whole units; amounts below 100 to three significant digits. */
-const ROUNDED: Intl.NumberFormatOptions = {
-  maximumFractionDigits: 0,
-  maximumSignificantDigits: 3,
-  roundingPriority: "morePrecision",
-};
+const ROUNDED = { maximumFractionDigits: 0, maximumSignificantDigits: 3, roundingPriority: "morePrecision" } as const;
 const COMPACT: Intl.NumberFormatOptions = { notation: "compact", maximumFractionDigits: 1, useGrouping: true };
 /** Below 10 % with a decimal. */
 const PERCENT = { ...ROUNDED, maximumSignificantDigits: 2, style: "percent", signDisplay: "exceptZero" } as const;
@@ -45,13 +41,10 @@ export function roundedText(amount: string): string {
 /** What an amount is of: a metric, and of a cost its currency. */
 export type Measure = { readonly metric: string; readonly currency: string | null };
 
-/** An amount with more digits before its point has no cents. */
-const MONEY_CENTS_MAX_DIGITS = 3;
-
-/** "$214,678", "$57.20"; less than a hundredth, "$0.00123". */
+/** "$214,678"; with at most three digits before the point "$57.20"; less than a hundredth, "$0.00123". */
 export function moneyText(amount: string, currency: string): string {
   const isTiny = /^-?0\.00\d*[1-9]/.test(amount);
-  const digits = wholeDigits(amount) > MONEY_CENTS_MAX_DIGITS ? 0 : 2;
+  const digits = wholeDigits(amount) > 3 ? 0 : 2;
   const precision = isTiny
     ? { maximumSignificantDigits: 3 }
     : { minimumFractionDigits: digits, maximumFractionDigits: digits };
@@ -65,9 +58,8 @@ export function shortText(amount: string, { currency }: Pick<Measure, "currency"
 
 /** "$214,678", "3,116 hours", "1.2B tokens in". */
 export function quantityText(amount: string, measure: Measure): string {
-  return measure.currency === null
-    ? `${headlineText(amount)} ${metricUnit(measure.metric)}`
-    : shortText(amount, measure);
+  const text = shortText(amount, measure);
+  return measure.currency === null ? `${text} ${metricUnit(measure.metric)}` : text;
 }
 
 /** "+$90", "-46 hours". */
@@ -80,7 +72,7 @@ export function withSign(text: string, amount: string): string {
   return amount.startsWith("-") || isZero(amount) ? text : `+${text}`;
 }
 
-/** An estimate, which has three digits: "$239,000", "1.23M tokens in". */
+/** With three digits: "$239,000", "1.23M tokens in". */
 export function estimateText(amount: string, { metric, currency }: Measure): string {
   const rounded = String(Number(Number(amount).toPrecision(3)));
   return currency === null
@@ -88,11 +80,9 @@ export function estimateText(amount: string, { metric, currency }: Measure): str
     : formatted(amount, { style: "currency", currency, maximumSignificantDigits: 3 });
 }
 
-const HEADLINE_DIGITS_MAX = 5;
-
 /** For a headline, whose width must not grow with the amount: with more than five digits "373.4K". */
 export function headlineText(amount: string): string {
-  return formatted(amount, wholeDigits(amount) > HEADLINE_DIGITS_MAX ? COMPACT : ROUNDED);
+  return formatted(amount, wholeDigits(amount) > 5 ? COMPACT : ROUNDED);
 }
 
 /** Every digit, with separators. */
@@ -110,23 +100,22 @@ export function amountHtml(amount: string | null, measure: Measure, shown: typeo
   return html`<data value="${amount}" title="${exactText(amount)} ${unit}">${shown(amount, measure)}</data>`;
 }
 
-/** A whole number with its noun in singular or plural. */
+/** "1 day", "2,000 days" */
 export function counted(count: number, one: string, many = `${one}s`): string {
   return `${exactText(String(count))} ${count === 1 ? one : many}`;
 }
 
 /** For an axis: "$20K", "1.2B". */
 export function axisText(value: number, currency: string | null): string {
-  return numberFormat(
-    currency === null ? COMPACT : { style: "currency", currency, notation: "compact", maximumSignificantDigits: 3 },
-  ).format(value);
+  const money = { style: "currency", notation: "compact", maximumSignificantDigits: 3 } as const;
+  return numberFormat(currency === null ? COMPACT : { ...money, currency }).format(value);
 }
 
 export function isZero(amount: string): boolean {
   return /^-?[0.]+$/.test(amount);
 }
 
-/** The change in percent of the amount before, or in words if a percentage would mean nothing. */
+/** In percent of the amount before, or in words if a percentage would mean nothing. */
 export function changeText(amount: string, before: string | null): string {
   if (before === null) return "not known before";
   if (exactText(amount) === exactText(before)) return "unchanged";
@@ -253,14 +242,12 @@ export function budgetShareText(use: BudgetUse): string {
   const { amount, used, percent, forecast, forecastPercent } = use;
   const limit = quantityText(amount, use);
   if (used === null || percent === null) return `no day of it was read yet; the budget is ${limit}`;
-  const heading =
-    forecast === null || forecastPercent === null
-      ? ""
-      : `, heading for ${estimateText(forecast, use)} (${wholePercent(forecastPercent)})`;
-  return `${shortText(used, use)} of ${limit} (${wholePercent(percent)})${heading}`;
+  const share = `${shortText(used, use)} of ${limit} (${wholePercent(percent)})`;
+  if (forecast === null || forecastPercent === null) return share;
+  return `${share}, heading for ${estimateText(forecast, use)} (${wholePercent(forecastPercent)})`;
 }
 
-/** 100% is never shown of a budget that is not used up, nor of one that is used by more than that. */
+/** "100%" only of a budget that is used up exactly. */
 export function wholePercent(percent: string): string {
   const share = Number(percent);
   return `${share > 100 ? Math.max(101, Math.floor(share)) : Math.floor(share)}%`;

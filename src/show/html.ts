@@ -1,5 +1,4 @@
-// HTML in which a text can't become markup: every value is escaped unless it is HTML already. Also tables, and names from outside
-// (of models, tags, projects). Pure.
+// HTML in which a text can't become markup: every value is escaped unless it is HTML already. Pure.
 
 import { escapeHtml, toPrintableLine, truncate } from "../text.ts";
 import { groupingNoun, memberOf } from "../usage/dimensions.ts";
@@ -38,7 +37,7 @@ function renderValue(value: HtmlValue): string {
   return escapeHtml(String(value)).replaceAll(/[^\P{Cc}\t\n]|\p{Cs}/gu, "\ufffd");
 }
 
-/** The title of a column, or of one with numbers, which are aligned. */
+/** The title of a column; numbers are aligned. */
 export type Column = HtmlValue | { readonly numbers: HtmlValue };
 
 type Row = readonly HtmlValue[];
@@ -92,22 +91,20 @@ export function instantHtml(moment: Date): Html {
 }
 
 /** The states that have a colour besides their word. */
-const COLOURED_STATES: Readonly<Record<"good" | "warn" | "bad", readonly string[]>> = {
-  good: ["ok", "active"],
-  warn: ["stopped", "paused", "draining"],
-  bad: ["failed", "interrupted", "orphan", "overdue"],
+const STATE_COLOURS: Readonly<Record<string, string>> = {
+  ...{ ok: "good", active: "good", stopped: "warn", paused: "warn", draining: "warn" },
+  ...{ failed: "bad", interrupted: "bad", orphan: "bad", overdue: "bad" },
 };
 
 export function stateHtml(name: string): Html {
-  const [colour] = Object.entries(COLOURED_STATES).find(([, states]) => states.includes(name)) ?? [];
-  return html`<span class="state ${colour}">${name}</span>`;
+  return html`<span class="state ${STATE_COLOURS[name]}">${name}</span>`;
 }
 
 const SUMMARY_CHARACTERS = 120;
 
 /** The whole text, folded if it is long. */
 export function foldedText(text: string | null): Html | undefined {
-  if (text === null || text === "") return undefined;
+  if (!text) return undefined;
   const start = truncatedName(text, SUMMARY_CHARACTERS);
   if (start === text) return html`<bdi>${text}</bdi>`;
   return html`<details><summary><bdi>${start}</bdi></summary><bdi>${text}</bdi></details>`;
