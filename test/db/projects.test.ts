@@ -82,7 +82,7 @@ test("a project that vanishes by a second list in doubt was seen last before the
   expect((await shown())[0]).toMatchObject({ id: "a", last: START, vanished: after(70) });
 });
 
-test("the version changes with the projects and their names, and with nothing else", async () => {
+test("the version changes with the projects and their names, also if one vanishes, and with nothing else", async () => {
   await read(0, "abcd");
   const first = await projectsVersion(db);
   await read(10, "abcd");
@@ -90,7 +90,10 @@ test("the version changes with the projects and their names, and with nothing el
   expect(await projectsVersion(db)).toBe(first);
   await read(40, "abcd", { name: "other" });
   expect((await shown())[0]).toMatchObject({ name: "other of a", first: START });
-  expect(await projectsVersion(db)).not.toBe(first);
+  const renamed = await projectsVersion(db);
+  expect(renamed).not.toBe(first);
+  await read(50, "abc", { name: "other" });
+  expect(await projectsVersion(db)).not.toBe(renamed);
 });
 
 test("a list that was read before the stored one changes nothing", async () => {

@@ -109,8 +109,10 @@ test("what was sent of a budget long ago is forgotten, and its period is not not
   expect(rows.map(({ subject }) => subject)).toEqual(kept.sort());
 });
 
-test("late numbers that reach several thresholds at once give one notification, and a period before the budget was stored none", async () => {
+test("late numbers that reach several thresholds at once give one notification, and a period that was over before the budget was changed none", async () => {
   await using fixture = await openNotifierFixture(db);
+  await setBudget(fixture, { period: "day", from: addDays(today, -2), amount: "200" });
+  await sql`update usage_export.budget set recorded_at = now() - interval '60 days'`.execute(db);
   await setBudget(fixture, { period: "day", from: addDays(today, -2) });
   await use(fixture, "150", addDays(today, -2));
   await use(fixture, "150", today);

@@ -209,7 +209,7 @@ export function isSchemaError(error: AppError): boolean {
 }
 
 /** Compares versions such as 0.10.1 and 1.0.0-rc.2, which comes before 1.0.0. */
-function isNewer(version: string, than: string): boolean {
+export function isNewer(version: string, than: string): boolean {
   const [one = "", other = ""] = [version, than].map((text) => (text.includes("-") ? text : `${text}-zz`));
   return one.localeCompare(other, "en", { numeric: true }) > 0;
 }

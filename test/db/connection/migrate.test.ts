@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from "kysely";
 import pg from "pg";
 import { test as base, expect } from "vitest";
 import { type Database, openPostgres } from "../../../src/db/connection/database.ts";
-import { migrateToLatest, requireCurrentSchema } from "../../../src/db/connection/migrate.ts";
+import { isNewer, migrateToLatest, requireCurrentSchema } from "../../../src/db/connection/migrate.ts";
 import { runStatement } from "../../support/postgres-admin.ts";
 import { type Program, startProgram } from "../../support/program.ts";
 import { emptyDatabase, schemasOf } from "./empty-database.ts";
@@ -229,4 +229,12 @@ test("a database of this version is up to date, one of an older version is not, 
     await expect(requireCurrentSchema(db)).rejects.toThrow(newer);
     await expect(migrateToLatest(db)).rejects.toThrow(newer);
   }
+});
+
+test.each([
+  ["1.0.0", "1.0.0-rc.2"],
+  ["1.0.0-rc.10", "1.0.0-rc.9"],
+  ["0.10.0", "0.9.9"],
+])("version %s is newer than %s", (version, than) => {
+  expect([isNewer(version, than), isNewer(than, version)]).toEqual([true, false]);
 });

@@ -132,6 +132,7 @@ test("a function that somebody changed no longer runs as its owner, and the read
     "revoke all on all tables in schema bi from usage_reader",
     "revoke all on function bi.usage_as_of(timestamptz) from usage_reader, public",
     "revoke all on schema bi from usage_reader",
+    "revoke all on all functions in schema usage_export from public",
   );
   await makeOlder(db);
   await migrateToLatest(db);
@@ -143,7 +144,7 @@ test("a function that somebody changed no longer runs as its owner, and the read
   const asReader = db.transaction().execute(async (tx) => {
     await sql`set local role usage_reader`.execute(tx);
     for (const view of ["usage_total", "usage_history", "api_keys"])
-      await sql`select from ${sql.id("bi", view)}`.execute(tx);
+      await sql`select * from ${sql.id("bi", view)}`.execute(tx);
     await sql`select from bi.usage_as_of(now())`.execute(tx);
   });
   await expect(asReader).resolves.toBeUndefined();

@@ -63,7 +63,7 @@ test("each dimension of a group has the value that it has by itself", async () =
   ]);
 });
 
-test("an answer with over 90 % less is suspect, and what is stored stays", async () => {
+test("an answer with over 90 % less is suspect, and what is stored stays; a credit is not less", async () => {
   const storeRows = await billingSeries("line_item");
   await storeRows([["20", { line_item: "a" }]]);
   expect((await storeRows([["1.99", { line_item: "a" }]])).slices).toMatchObject([{ day: DAY, decision: "suspect" }]);
@@ -71,6 +71,11 @@ test("an answer with over 90 % less is suspect, and what is stored stays", async
   const [slice] = await read(sql`select source, status, error from bi.coverage`);
   const error = expect.stringMatching(/1.99 dollars for this day, which had 20/);
   expect(slice).toEqual({ source: "billing", status: "suspect", error });
+  const credited = await storeRows([
+    ["20", { line_item: "a" }],
+    ["-19", { line_item: "credit" }],
+  ]);
+  expect(credited.slices).toMatchObject([{ decision: "replace" }]);
 });
 
 const GROUPINGS: readonly Grouping[] = ["none", "accessor", "deployment", "tags"];

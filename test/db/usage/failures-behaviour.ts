@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import type { Database } from "../../../src/db/connection/database.ts";
 import type { Project } from "../../../src/usage/series.ts";
-import { coverageOf, fail, newSeries, store, total, view } from "../stored-usage.ts";
+import { coverageOf, fail, newSeries, nextFetchNo, store, total, view } from "../stored-usage.ts";
 
 const FIRST = "2026-03-16";
 const SECOND = "2026-03-17";
@@ -25,6 +25,17 @@ export function testFailures(db: Database): void {
     await fail(db, seriesId, [SECOND], { reason: "of the second day" });
     expect(await view(db, "coverage_gaps", project)).toMatchObject([
       { from_date: FIRST, to_date: SECOND, error: "of the second day" },
+    ]);
+  });
+
+  test("a failed fetch changes no day that a later fetch has answered, be the answer stored or in doubt", async () => {
+    const { project, seriesId } = await newSeries(db, "endpoint", { usage: { [FIRST]: { listen: "1" } } });
+    const fetchNo = await nextFetchNo(db);
+    await store(db, seriesId, { [FIRST]: {}, [SECOND]: { listen: "1" } });
+    await fail(db, seriesId, [FIRST, SECOND], { fetchNo });
+    expect(await statuses(project)).toEqual([
+      [FIRST, "suspect"],
+      [SECOND, "complete"],
     ]);
   });
 

@@ -4,7 +4,7 @@ import { DIMENSIONS_OF, SOURCES } from "../../../src/usage/dimensions.ts";
 import { normalise } from "../../../src/usage/normalise.ts";
 import { testDatabase } from "../../support/database.ts";
 import { sampleRow } from "../../usage/sample-request.ts";
-import { configured, newProject, newSeries, register, store, UNGUARDED, view } from "../stored-usage.ts";
+import { configured, fail, newProject, newSeries, register, store, UNGUARDED, view } from "../stored-usage.ts";
 
 const { db } = await testDatabase();
 
@@ -43,11 +43,12 @@ test("each member of a set is a value, with the first day that has it and the la
       [["prod"], "1"],
       [["rare"], "1"],
     ],
-    "2026-03-19": [[["later"], "99"]],
+    "2026-03-20": [[["later"], "99"]],
   } as const;
   const { project, seriesId } = await newSeries(db, "tags");
   await store(db, seriesId, usage, UNGUARDED);
-  const days = { start: "2026-03-16", end: "2026-03-18" };
+  await fail(db, seriesId, ["2026-03-19"]);
+  const days = { start: "2026-03-16", end: "2026-03-19" };
   const read = { projectId: project.id, lastRead: "2026-03-18", valuesOfProject: 3 };
   expect(await storedValues(db, [project.id], { dimension: "tags", atMost: 50 }, days)).toEqual([
     { ...read, value: "eu", firstDay: DAY },

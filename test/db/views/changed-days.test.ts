@@ -6,6 +6,7 @@ import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { openPostgres } from "../../../src/db/connection/database.ts";
 import { randomFrom } from "../../../src/emulator/usage.ts";
+import { DAY_MS } from "../../../src/usage/days.ts";
 import type { Project } from "../../../src/usage/series.ts";
 import { testDatabase } from "../../support/database.ts";
 import {
@@ -158,19 +159,22 @@ test("the SQL of the cookbook makes a copy equal, also where a group or all of a
   expect(await read(sql`select sum(requests) as requests from usage_copy`)).toEqual([{ requests: "15" }]);
 });
 
-test("a day that the window has passed comes again, as it is final then", async () => {
+test("a day that is read after its end or that the window has passed comes again: it is no longer open, or final", async () => {
   const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 3 });
   const today = await daysBack(db);
   const days = [7, 5, 2].map(today);
   for (const day of days) await store(db, seriesId, { [day]: { listen: "1" } });
+  const yesterday = { [today(1)]: { listen: "1" } };
+  await store(db, seriesId, yesterday, { askedMs: performance.now() - DAY_MS });
   await sql`update usage_export.slice set changed_at = now() - interval '4 days' where series_id = ${seriesId}`.execute(
     db,
   );
+  await store(db, seriesId, yesterday);
   const rows = await read(sql<{ usage_date: string }>`
-    select usage_date from bi.changed_days(now() - interval '3 days') where project_id = ${project.id}
+    select usage_date from bi.changed_days(now() - interval '3 days') where project_id = ${project.id} order by usage_date
   `);
   // Three days ago the window reached back to the fifth of these days, and now it does not reach it any more.
-  expect(rows.map((row) => row.usage_date)).toEqual([days[1]]);
+  expect(rows.map((row) => row.usage_date)).toEqual([days[1], today(1)]);
 });
 
 test("a load that finds nothing new returns the days of the newest change only", async () => {

@@ -60,6 +60,10 @@ test("a key that is deleted keeps its comment and tags until it is listed again"
     { accessor: "k1", key_comment: "comment of k1", key_tags: '["a","b"]' },
   ]);
   expect(await known(project)).toEqual(["k1 gone", "k2"]);
+  const goneSince = async () => (await view(db, "listed_keys", project)).map((row) => row.unlisted_since);
+  const since = await goneSince();
+  await storeListedKeys(db, project.id, [listed("k2")]);
+  expect(await goneSince()).toEqual(since);
   await storeListedKeys(db, project.id, [listed("k1"), listed("k2")]);
   // It was read with a key that it should name.
   await storeListedKeys(db, project.id, []);
