@@ -93,6 +93,8 @@ test("after one process is asked for a pause, other processes pause calls with t
   // A process with a call in flight reads the pauses of the others.
   const calling = await second.rate.acquire({ ...CALLER, key: "env OTHER" }, limit());
   first.rate.pause(CALLER.key, 60_000);
+  await first.rate.rest();
+  expect((await storedPauses(database.db)).map(({ key }) => key)).toContain(CALLER.key);
   await expect.poll(() => second.rate.pausedMs(CALLER.key)).toBeGreaterThan(50_000);
   expect(second.rate.pausedMs("env OTHER")).toBe(0);
   await expect(second.rate.acquire({ ...CALLER, waitMsMax: 1_000 }, limit())).rejects.toThrow("again in");

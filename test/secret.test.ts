@@ -69,15 +69,20 @@ function noteLines(): readonly string[] {
   return lines;
 }
 
-test.each([false, true])("a secret in a log line is hidden (terminal: %s)", async (terminal) => {
-  const scrubber = new Scrubber();
-  scrubber.add(new Secret(WORD));
-  const lines = noteLines();
-  const log = await openLog("info", terminal, scrubber);
-  log.error({ err: new Error(`no user ${WORD}`), url: `http://${WORD}@host` }, `refused: ${WORD}`);
-  expect(lines.join("")).toContain("refused: [secret]");
-  expect(lines.join("")).not.toContain(WORD);
-});
+test.each([false, true])(
+  "a secret in a log line is hidden, and a terminal shows no mere progress (terminal: %s)",
+  async (terminal) => {
+    const scrubber = new Scrubber();
+    scrubber.add(new Secret(WORD));
+    const lines = noteLines();
+    const log = await openLog(undefined, terminal, scrubber);
+    log.info("begun");
+    expect(lines).toHaveLength(terminal ? 0 : 1);
+    log.error({ err: new Error(`no user ${WORD}`), url: `http://${WORD}@host` }, `refused: ${WORD}`);
+    expect(lines.join("")).toContain("refused: [secret]");
+    expect(lines.join("")).not.toContain(WORD);
+  },
+);
 
 test.each([false, true])("control characters in a log line are escaped (terminal: %s)", async (terminal) => {
   const lines = noteLines();
@@ -90,9 +95,11 @@ test.each([false, true])("control characters in a log line are escaped (terminal
   expect(text).not.toMatch(/[^\P{Cc}\n]|\u202e/u);
 });
 
-test("the password in DATABASE_URL is hidden, encoded and decoded", async () => {
+test("the password in DATABASE_URL is hidden, encoded and decoded, and the person behind sudo is shown", async () => {
   const url = "postgres://usage:pass%2Fword%20of%20mine@127.0.0.1/usage";
-  const { scrubber } = await openApp({ DATABASE_URL: url }, "jobs.config.json", new AbortController().signal);
+  const env = { DATABASE_URL: url, SUDO_USER: "ann" };
+  const { scrubber, actor } = await openApp(env, "jobs.config.json", new AbortController().signal);
+  expect(actor).toMatch(/^ann on ./);
   for (const form of [url, "pass/word of mine", "pass%2Fword%20of%20mine"]) {
     expect(scrubber.scrub(`refused ${form} here`)).toBe("refused [secret] here");
   }
@@ -111,6 +118,14 @@ test.each<[Record<string, string>, string | undefined]>([
   [{ HTTPS_PROXY: "http://a:1", https_proxy: "" }, undefined],
 ])("with %j the proxy is %j", (env, address) => {
   expect(proxyOf(env)?.address.reveal()).toBe(address);
+});
+
+test.each([
+  [{ NO_PROXY: "a", no_proxy: "b" }, "b"],
+  [{ NO_PROXY: "a", no_proxy: "" }, ""],
+  [{ NO_PROXY: "a" }, "a"],
+])("with %j the hosts that are reached without the proxy are %j", (env, hosts) => {
+  expect(proxyOf({ HTTPS_PROXY: "http://proxy.example", ...env })?.noProxy).toBe(hosts);
 });
 
 test.each([

@@ -148,9 +148,12 @@ export function testAnomalies(db: Database): void {
     const usual = { requests: "1000", hours: "50", tts_characters: "7" };
     const unusual = { requests: "1400", hours: "500", tts_characters: "99" };
     const usage = Object.fromEntries(Array.from({ length: 60 }, (_, n) => [back(n + 4), n === 0 ? unusual : usual]));
-    const { project } = await newSeries(db, "none", { windowDays: WINDOW_DAYS, usage });
+    const { project, seriesId } = await newSeries(db, "none", { windowDays: WINDOW_DAYS, usage });
     expect(await judge()).toMatchObject([{ verdict: "high", metric: "hours" }]);
     expect(await anomaliesOf(project)).toMatchObject([{ amount: "500" }]);
+    // Its hours may still come.
+    await store(db, seriesId, { [back(1)]: { requests: "1800", hours: "0" } });
+    expect(await judge()).toMatchObject([{ day: back(1), verdict: "high", metric: "requests" }]);
   });
 
   test("too little usage and too short a history are not judged", async () => {

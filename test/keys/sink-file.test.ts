@@ -3,7 +3,7 @@ import fs, { chmod, type FileHandle, mkdir, readdir, readFile, writeFile } from 
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import type { Sink } from "../../src/config/rotations.ts";
-import { withFileLimit } from "../../src/files.ts";
+import { replaceFile, withFileLimit } from "../../src/files.ts";
 import { sinkId } from "../../src/keys/plan.ts";
 import { deliverKey, staleFiles, testSink } from "../../src/keys/sinks.ts";
 import { Secret } from "../../src/secret.ts";
@@ -41,6 +41,20 @@ test("missing folders are created, and only their user may open them", async () 
   const folder = newFolder();
   await writeKeyFile(path.join(folder, "a/b/exporter.key"), NEW);
   expect([await modeOf(path.join(folder, "a")), await modeOf(path.join(folder, "a/b"))]).toEqual(["700", "700"]);
+});
+
+test("a file stays if the signal comes after its last piece", async () => {
+  const folder = newFolder();
+  const [target, temporary] = ["old", "new"].map((name) => path.join(folder, name)) as [string, string];
+  await writeFile(target, "old");
+  const stop = new AbortController();
+  function* pieces() {
+    yield "new";
+    stop.abort();
+  }
+  await expect(replaceFile(target, pieces(), { temporary, signal: stop.signal })).rejects.toThrow("aborted");
+  expect(await readFile(target, "utf8")).toBe("old");
+  expect(await readdir(folder)).toEqual(["old"]);
 });
 
 test("a reader always sees a whole key", async () => {

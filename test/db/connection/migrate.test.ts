@@ -1,8 +1,10 @@
 import { type RawBuilder, sql } from "kysely";
 import pg from "pg";
 import { test as base, expect } from "vitest";
+import { openApp } from "../../../src/app.ts";
 import { type Database, openPostgres } from "../../../src/db/connection/database.ts";
 import { isNewer, migrateToLatest, requireCurrentSchema } from "../../../src/db/connection/migrate.ts";
+import { withDatabaseOfAnyVersion } from "../../../src/open-database.ts";
 import { runStatement } from "../../support/postgres-admin.ts";
 import { type Program, startProgram } from "../../support/program.ts";
 import { emptyDatabase, schemasOf } from "./empty-database.ts";
@@ -181,8 +183,9 @@ test.for(["no rights", "nosuperuser", "superuser"])(
   "a user with %s can migrate a database that it owns, and any other is told which right it needs, but never to take a superuser's role",
   async (kind, { empty }) => {
     const role = `${empty.name}_role`;
-    const connect = (username: string) =>
-      openPostgres(Object.assign(new URL(empty.directUrl), { username, password: "just-for-this-test" }).href);
+    const urlOf = (username: string) =>
+      Object.assign(new URL(empty.directUrl), { username, password: "just-for-this-test" }).href;
+    const connect = (username: string) => openPostgres(urlOf(username));
     for (const one of [role, `${role}_other`])
       await runStatement(empty.directUrl, `create role ${one} login password 'just-for-this-test'`);
     try {
@@ -200,6 +203,10 @@ test.for(["no rights", "nosuperuser", "superuser"])(
       const message = `permission denied for schema usage_export: ${advice}`;
       await expect(requireCurrentSchema(asOther)).rejects.toMatchObject({ code: "database", message });
       await expect(migrateToLatest(asOther)).rejects.toMatchObject({ message: expect.stringContaining(advice) });
+      const env = { DATABASE_URL: urlOf(`${role}_other`), LOG_LEVEL: "silent" };
+      const app = await openApp(env, "jobs.config.json", new AbortController().signal);
+      const reading = withDatabaseOfAnyVersion(app, (other) => other.selectFrom("usage_export.run").execute());
+      await expect(reading).rejects.toMatchObject({ message });
     } finally {
       const roles = `${role}, ${role}_other`;
       await runStatement(empty.directUrl, `reassign owned by ${role} to current_user; drop owned by ${roles}`);

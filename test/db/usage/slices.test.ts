@@ -131,6 +131,7 @@ test("an outage is one cause, whatever its error texts, with the number of its d
   const { oneId, otherId } = await twoProjects();
   await store(db, oneId, { "2026-03-15": { requests: "1" } });
   await fail(db, oneId, DAYS, { reason: "connect ECONNREFUSED 127.0.0.1:1", code: "unavailable" });
+  await fail(db, oneId, DAYS, { reason: "the process that read it has ended" });
   await fail(db, otherId, DAYS, { reason: "did not answer within 30 s", code: "unavailable" });
   const counts = { slices: 4, slicesWithNumbers: 1, days: 2, projects: 2 };
   expect(await causes()).toMatchObject([{ ...counts, code: "unavailable", error: "did not answer within 30 s" }]);
