@@ -136,7 +136,7 @@ test("a program that gives the database up gets an error for each statement at o
     if (fault !== PASS) giveUp.abort();
     return fault;
   };
-  const db = await open(dropAndGiveUp, () => 60_000, giveUp.signal);
+  const db = await open(dropAndGiveUp, () => 600_000, giveUp.signal);
   await expect(sql`select 1`.execute(db)).rejects.toThrow("has not answered");
   await expect(sql`select 2`.execute(db)).rejects.toThrow("has not answered");
 });
