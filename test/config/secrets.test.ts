@@ -6,6 +6,7 @@ import path from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { openApp } from "../../src/app.ts";
 import { neededKeys, readSecret, requireReadable, secretOf } from "../../src/config/secrets.ts";
+import { withFileLimit } from "../../src/files.ts";
 import { readMonitorSecrets } from "../../src/worker/monitor-secrets.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { parseText, SAMPLE } from "./sample-config.ts";
@@ -97,6 +98,14 @@ test("a key file whose reading fails says so, and ends no process", async ({ ski
   const broken = { file: "/proc/self/mem" } as const;
   const message = "key file /proc/self/mem could not be read (EIO)";
   await expect(readSecret("key", broken, {})).rejects.toMatchObject({ code: "unavailable", message });
+});
+
+test("while a file system does not answer, no secret in it counts as missing", async () => {
+  const file = path.join(folder, "share", "token");
+  const { promise: answer, resolve } = Promise.withResolvers<void>();
+  await expect(withFileLimit(file, 1, () => answer)).rejects.toThrow("does not answer");
+  await expect(readSecret("token", { file }, {})).rejects.toMatchObject({ code: "unavailable" });
+  resolve();
 });
 
 test("if the file of a secret is a pipe or the like, the error names the place of the secret", async () => {

@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from "kysely";
 import { expect, test } from "vitest";
 import type { Database } from "../../../src/db/connection/database.ts";
 import { isAccessDenied, isConnectionError } from "../../../src/db/connection/errors.ts";
-import { inTransaction } from "../../../src/db/connection/transaction.ts";
+import { inTransaction, readSnapshot } from "../../../src/db/connection/transaction.ts";
 import { testDatabase } from "../../support/database.ts";
 import { runStatement } from "../../support/postgres-admin.ts";
 
@@ -17,6 +17,15 @@ async function noted(prefix: string): Promise<number> {
   const rows = await runStatement(url, `select from public.note where starts_with(text, '${prefix}')`);
   return rows.length;
 }
+
+test("a snapshot reads everything as of one moment", async () => {
+  await readSnapshot(db, async (tx) => {
+    const notes = async () => (await sql`select text from public.note`.execute(tx)).rows;
+    const before = await notes();
+    await note("meanwhile").execute(db);
+    expect(await notes()).toEqual(before);
+  });
+});
 
 test.each(["40001", "40P01", "55P03", "57014", "53300", "57P01", "57P03", "25006", "08006"])(
   "a transaction that the server ends with %s is repeated as a whole",
