@@ -1,6 +1,5 @@
-// Where the monitor is reached, and which requests it answers besides health checks: those with the configured credentials. Without
-// credentials, a monitor on a loopback address answers requests to the names of this machine. On any other address it answers everything: the
-// configuration then says "access": "none".
+// Where the monitor is reached, and which requests it answers besides health checks: those with the configured credentials. Without them, one
+// on a loopback address answers requests to the names of this machine, and on any other address ("access": "none") all requests.
 
 import { hash, timingSafeEqual } from "node:crypto";
 import type { Secret } from "../secret.ts";
@@ -47,10 +46,7 @@ function isOwnHost(host: string | undefined): boolean {
   return host !== undefined && /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i.test(host);
 }
 
-/**
- * Hashes are compared, so the time does not depend on how much of a guess is right. Hono's `bearerAuth` refuses every token with a character
- * such as "!" or ":", which the configuration allows, and its `basicAuth` does not say that it reads UTF-8.
- */
+/** Hashes are compared, so the time does not tell how much of a guess is right. Hono's `bearerAuth` refuses characters such as "!" and ":". */
 function hasCredentials({ scheme, credentials }: Access, authorization = ""): boolean {
   const [, word = "", rest = ""] = /^(\w+) +(\S+)$/.exec(authorization) ?? [];
   const sent = Buffer.from(rest, scheme === "Basic" ? "base64" : "latin1");

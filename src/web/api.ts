@@ -1,5 +1,4 @@
-// The read API: answers about usage as JSON and CSV, for programs and people. Its description in OpenAPI is made of the same routes. It has the
-// access rules of the pages.
+// The read API: answers about usage as JSON and CSV, with the access rules of the pages. Its description in OpenAPI is made of the same routes.
 
 import { createRoute, OpenAPIHono } from "@hono/zod-openapi";
 import type { Logger } from "pino";
@@ -35,23 +34,17 @@ const ChargebackParameters = z.strictObject({
   project: QuestionParameters.shape.project,
 });
 
-const ErrorAnswer = z.object({
-  error: z.string().describe("A sentence that names the parameter and what it expects"),
-});
-
+const ErrorAnswer = z.object({ error: z.string().describe("A sentence that names the parameter and what it expects") });
 const JSON_CONTENT = { "application/json": { schema: Answer } };
 const CSV_CONTENT = { "text/csv": { schema: z.string() } };
 
 export function openApi({ log, readByStatements, version }: ApiDeps, readMsMax: number = READ_MS_MAX) {
   const inTurn = oneAtATime(readMsMax);
-
   const read = <T>(work: (query: Query) => Promise<T>) => inTurn((signal) => readByStatements(work, signal));
-
   async function answerTo(asked: z.output<typeof QuestionParameters>): Promise<Answer> {
     const question = questionOf(asked, dayOf(new Date()));
     return read((query) => amounts(query, question));
   }
-
   const api = new OpenAPIHono({
     defaultHook: (result, c) => (result.success ? undefined : c.json({ error: problemOf(result.error) }, 400)),
   });
@@ -89,9 +82,8 @@ export function openApi({ log, readByStatements, version }: ApiDeps, readMsMax: 
     if (error instanceof InvalidQuestion) return c.json({ error: error.message }, 400);
     const reason = errorText(error);
     log.warn({ ...c.req.query(), reason }, "read API: reading the usage failed");
-    const advice = "try again, or ask for fewer days or one project";
-    const unavailable = { error: `the usage could not be read: ${reason}; ${advice}` };
-    return c.json(unavailable, 503, { "retry-after": String(RETRY_SECONDS) });
+    const text = `the usage could not be read: ${reason}; try again, or ask for fewer days or one project`;
+    return c.json({ error: text }, 503, { "retry-after": String(RETRY_SECONDS) });
   });
   return api;
 }

@@ -9,9 +9,6 @@ import { memoizeAsync } from "../async.ts";
 import { ASSETS_FOLDER, PACKAGE_FOLDER } from "../package-files.ts";
 import type { Page } from "./page.ts";
 
-/** The name of the file changes with its content. */
-const FOREVER = "public, max-age=31536000, immutable";
-
 let builtFile: string | undefined;
 const readOnce = memoizeAsync<Page>();
 
@@ -26,18 +23,13 @@ export function scriptPath(): string {
 }
 
 export function scriptPage(): Promise<Page> {
-  return readOnce("script", readScript);
-}
-
-async function readScript(): Promise<Page> {
-  const file = path.basename(scriptPath());
-  const body = ASSETS_FOLDER ? await readFile(path.join(ASSETS_FOLDER, file), "utf8") : await bundleSources();
-  return {
-    status: 200,
-    contentType: "text/javascript; charset=utf-8",
-    body,
-    headers: { "cache-control": FOREVER },
-  };
+  return readOnce("script", async () => {
+    const file = path.basename(scriptPath());
+    const body = ASSETS_FOLDER ? await readFile(path.join(ASSETS_FOLDER, file), "utf8") : await bundleSources();
+    // The name of the file changes with its content.
+    const headers = { "cache-control": "public, max-age=31536000, immutable" };
+    return { status: 200, contentType: "text/javascript; charset=utf-8", body, headers };
+  });
 }
 
 /** The bundler is there wherever the sources are. Imported by a path, so that the build leaves it out. */

@@ -8,13 +8,9 @@ export type Page = {
   readonly headers?: Readonly<Record<string, string>>;
 };
 
-/** Makes a page from the parameters of its address. */
 export type MakePage = (query: URLSearchParams) => Page | Promise<Page>;
 
-/**
- * How long an answer waits for what is read for it, the wait for earlier reads included. Below the time after which the server closes a
- * silent connection (SOCKET_IDLE_MS_MAX).
- */
+/** How long an answer waits for what is read for it, after earlier reads. Below SOCKET_IDLE_MS_MAX: then the server closes the connection. */
 export const READ_MS_MAX = 20_000;
 
 export type Readiness = {

@@ -4,16 +4,7 @@
 import { z } from "zod";
 import { ASKED_METRICS, InvalidQuestion, type Question, SORTS, SPLITS } from "../facts/question.ts";
 import { GRAINS } from "../show/answer-chart.ts";
-import {
-  addDays,
-  comparedPeriod,
-  DAYS_DEFAULT,
-  DAYS_MAX,
-  type Day,
-  monthBefore,
-  periodError,
-  type Window,
-} from "../usage/days.ts";
+import { addDays, comparedPeriod, DAYS_DEFAULT, DAYS_MAX, type Day, monthBefore, periodError } from "../usage/days.ts";
 
 /** The periods to choose by one click, by the value of the parameter `period`. */
 export const PERIOD_TITLES = {
@@ -99,10 +90,7 @@ const PARAMETERS = {
 };
 export type AskedPage = keyof typeof PARAMETERS;
 
-/**
- * An empty parameter counts as left out, because a form sends its empty fields, too. Throws InvalidQuestion about the first parameter that is
- * wrong.
- */
+/** A form sends its empty fields, too, so they count as left out. Throws InvalidQuestion about the first parameter that is wrong. */
 export function parseQuery<Schema extends z.ZodType>(schema: Schema, query: URLSearchParams): z.output<Schema> {
   const parsed = schema.safeParse(Object.fromEntries([...query].filter(([, value]) => value !== "")));
   if (parsed.success) return parsed.data;
@@ -134,7 +122,7 @@ export function questionOf(asked: z.output<typeof QuestionParameters>, today: Da
 }
 
 /** The days of a month; of the current one the whole days so far. Throws InvalidQuestion. */
-export function monthOf(month: string | undefined, today: Day): Window {
+export function monthOf(month: string | undefined, today: Day): Question["period"] {
   if (month === undefined) return namedPeriod("last-month", today);
   if (month === today.slice(0, 7)) return namedPeriod("this-month", today);
   if (month > today) throw new InvalidQuestion(`month: expected ${today.slice(0, 7)} or before; got ${month}`);
@@ -144,28 +132,25 @@ export function monthOf(month: string | undefined, today: Day): Window {
 
 // The days and the project that a page shows.
 
-type Period = Window & {
-  /** The value of `period` that asks for it; undefined if the request named the dates. */
-  readonly name: string | undefined;
-};
+/** `name` is the value of the parameter `period`; undefined if the request named the dates. */
+type Period = Question["period"] & { readonly name: string | undefined };
 
 /** What a page shows. A link to another page keeps the days and the project. */
 export type View = {
   readonly period: Period;
   /** The name or identifier of a project, to show its usage alone. */
   readonly project: string | undefined;
-  /** The parameters that only the page itself has, as they were asked for. Links to other pages leave them out. */
+  /** The parameters that only the page itself has. Links to other pages leave them out. */
   readonly pageParameters: Readonly<Record<string, string | undefined>>;
 };
 
-/** Throws InvalidQuestion. */
 export function viewOf(page: AskedPage, query: URLSearchParams, today: Day): View {
   const asked: Asked = parseQuery(PARAMETERS[page], query);
   const own = [...query].filter(([name, value]) => value !== "" && !Object.hasOwn(VIEW_PARAMETERS, name));
   return { period: readPeriod(asked, today), project: asked.project, pageParameters: Object.fromEntries(own) };
 }
 
-/** What the page Usage & cost answers. Throws InvalidQuestion. */
+/** What the page Usage & cost answers. */
 export function usageQuestion(view: View, today: Day): Question {
   const { by: _, ...asked } = parseQuery(PARAMETERS.usage, new URLSearchParams(viewQuery(view)));
   return questionOf(asked, today);

@@ -19,7 +19,6 @@ export type MonitorDeps = {
   readonly access: () => Access | undefined;
   readonly readiness: () => Readiness;
   readonly metrics: () => Promise<{ readonly contentType: string; readonly text: string }>;
-  /** The pages of the dashboard, by path. */
   readonly pages: Readonly<Record<string, MakePage>>;
   /** The read API, at /api/v1/, which the first request to it loads. */
   readonly api: () => Promise<{ readonly fetch: (request: Request) => Response | Promise<Response> }>;
@@ -28,23 +27,23 @@ export type MonitorDeps = {
 /** How long visitors of a URL share a page that was made for one of them, so that hundreds at once cost little more than one. */
 const SHARED_MS = 1_000;
 
-/** A page of the dashboard replaces the policy by its own. */
-const HEADERS = {
-  "cache-control": "no-store",
-  "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
-};
-
 function respond({ status, contentType, body, headers }: Page): Response {
   const bytes = Buffer.from(body);
-  const ofBody = { "content-type": contentType, "content-length": String(bytes.length) };
-  return new Response(bytes, { status, headers: { ...HEADERS, ...ofBody, ...headers } });
+  const all = {
+    "cache-control": "no-store",
+    // A page of the dashboard replaces the policy by its own.
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+    "content-type": contentType,
+    "content-length": String(bytes.length),
+    ...headers,
+  };
+  return new Response(bytes, { status, headers: all });
 }
 
 /** The listener for the requests of a server. `isLoopback`: only this machine can reach the monitor. */
 export function openRoutes(deps: MonitorDeps, isLoopback: boolean) {
   const { pages, readiness, metrics, log, scrub } = deps;
   const app = new Hono<{ Bindings: HttpBindings }>();
-
   const scrubbed = (page: Page): Page => ({ ...page, body: scrub(page.body) });
   const send = (page: Page) => respond(scrubbed(page));
 

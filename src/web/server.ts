@@ -7,10 +7,8 @@ import { AppError, errorText, systemCode } from "../errors.ts";
 import { isLoopbackAddress, type MonitorAddress, monitorUrl } from "./access.ts";
 import type { MonitorDeps } from "./routes.ts";
 
-export type Monitor = AsyncDisposable & {
-  /** Without a slash at its end. */
-  readonly url: string;
-};
+/** The URL has no slash at its end. */
+export type Monitor = AsyncDisposable & { readonly url: string };
 
 /** Longer than a page takes on a slow machine: its connection is silent until then. */
 const SOCKET_IDLE_MS_MAX = 30_000;
@@ -48,11 +46,9 @@ export async function openMonitor(address: MonitorAddress, deps: MonitorDeps): P
 
 async function listen(server: Server, { host, port }: MonitorAddress): Promise<void> {
   server.listen({ host, port });
-  try {
-    await once(server, "listening");
-  } catch (cause) {
+  await once(server, "listening").catch((cause: unknown) => {
     throw new AppError("config", listenProblem(host, port, cause), { cause });
-  }
+  });
 }
 
 function listenProblem(host: string, port: number, cause: unknown): string {
