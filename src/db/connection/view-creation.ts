@@ -19,12 +19,9 @@ async function commentColumns(tx: Tx, views: readonly ViewText[]): Promise<void>
   const texts = new Map(views.map(({ name, text }) => [name, text]));
   const lacksComment = ({ view, column }: (typeof rows)[number]) =>
     texts.has(view) && !new RegExp(`^comment on column ${view}\\."?${column}"? is`, "m").test(texts.get(view) ?? "");
-  const statements = rows
-    .filter(lacksComment)
-    .map(
-      ({ view, column }) =>
-        sql`comment on column ${sql.id(...view.split("."), column)} is ${sql.lit(comments[column])}`,
-    );
+  const commentOn = ({ view, column }: (typeof rows)[number]) =>
+    sql`comment on column ${sql.id(...view.split("."), column)} is ${sql.lit(comments[column])}`;
+  const statements = rows.filter(lacksComment).map(commentOn);
   if (statements.length > 0) await sql`${sql.join(statements, sql`;\n`)}`.execute(tx);
 }
 
@@ -48,9 +45,8 @@ function namesIn(text: string): ReadonlySet<string> {
 }
 
 /**
- * Creates or replaces the views and functions, and returns their names, each after those that it uses. `stored` are the names that the
- * database has. If the columns of a view have changed, all stored ones are dropped and created anew, with the grants that they had. Fails if
- * somebody else's view depends on a dropped one: that view would be lost.
+ * Creates or replaces the views and functions, and returns their names, each after those that it uses. If columns have changed, all `stored`
+ * ones are dropped and created anew, with their grants. This fails if somebody else's view depends on one: that view would be lost.
  */
 export async function createViews(tx: Tx, unordered: readonly ViewText[], stored: readonly string[]) {
   const views = inDependencyOrder(unordered);
@@ -69,11 +65,8 @@ export async function createViews(tx: Tx, unordered: readonly ViewText[], stored
   return views.map(({ name }) => name);
 }
 
-type StoredView = {
-  readonly dropStatement: string;
-  /** The statements that repeat the grants that roles other than its owner had on it. */
-  readonly grants: readonly string[];
-};
+/** `grants` are the statements that repeat the grants of roles other than the owner. */
+type StoredView = { readonly dropStatement: string; readonly grants: readonly string[] };
 
 /** Reads the stored views that still exist, each before the ones that it uses. */
 async function readStored(tx: Tx, names: readonly string[]): Promise<readonly StoredView[]> {
@@ -109,7 +102,7 @@ export async function readerProblem(db: Database): Promise<string | undefined> {
   return "its rights are not those it should have, as after a restore; run migrate, which grants them";
 }
 
-/** Creates the role if it is missing and grants what it lacks. False if the role is missing and this user may not create it. */
+/** Creates the role if it is missing and grants what it lacks. False if this user may not create it. */
 export async function repairReader(tx: Tx): Promise<boolean> {
   if (!(await readerExists(tx))) {
     // Another session may create the role at the same moment.

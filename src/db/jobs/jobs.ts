@@ -25,7 +25,7 @@ export type StoredJob = JobId & {
   readonly createdAt: Date;
 };
 
-/** Locks the job's row until the transaction ends, so that no other process plans the job. The row is made if there is none. */
+/** Locks the job's row, which is made if there is none, so that no other process plans the job in this transaction. */
 export async function lockJob(tx: Tx, { kind, name }: JobId): Promise<StoredJob> {
   await sql`insert into usage_export.job (kind, name) values (${kind}, ${name}) on conflict do nothing`.execute(tx);
   const row = tx.selectFrom("usage_export.job").selectAll().where("kind", "=", kind).where("name", "=", name);
@@ -96,11 +96,10 @@ export type StoredWorker = Omit<NewWorker, "workerId"> & {
   readonly state: "live" | "silent" | "stopped";
   /** Whether it was seen in the last two minutes. It ticks every 10 s, and a tick may wait for a busy database. */
   readonly recent: boolean;
-  /** Undefined while the worker uses the newest version of its configuration. */
   readonly refusal: ConfigRefusal | undefined;
 };
 
-/** Registers a worker, or renews its heartbeat. A worker whose row is gone, for example after a restore, is registered again. */
+/** Registers a worker, or renews its heartbeat. Its row may be gone, for example after a restore. */
 export async function heartbeatWorker(db: Database, worker: NewWorker, refusal?: ConfigRefusal): Promise<void> {
   const reason = refusal ? storableText(refusal.reason) : null;
   const heartbeat = sql`

@@ -54,10 +54,8 @@ const QUEUE_OPTIONS = {
 export async function installQueue(db: Database): Promise<void> {
   const boss = await openBoss(onCatalogPath(db), { migrate: true, supervise: false });
   // pg-boss reports failures of its background work as events. Without a listener they would end the process.
-  let trouble: Error | undefined;
-  boss.on("error", (error) => {
-    trouble ??= error;
-  });
+  const troubles: Error[] = [];
+  boss.on("error", (error) => troubles.push(error));
   await boss.start();
   try {
     for (const name of JOB_KINDS) {
@@ -67,7 +65,7 @@ export async function installQueue(db: Database): Promise<void> {
   } finally {
     await boss.stop({ close: false, graceful: false });
   }
-  if (trouble) throw trouble;
+  if (troubles[0]) throw troubles[0];
 }
 
 /** Called without an error when the database answered the queue. */
@@ -118,9 +116,8 @@ function queueOn(boss: PgBoss, report: (error: Error) => void) {
 }
 
 /**
- * Claims jobs of a queue while there is room for them, and handles each on its own. pg-boss's own workers have statements of their own for each
- * job, which in a night of small projects are half of all statements. Here jobs that are claimed, renewed or completed at about the same time
- * share one.
+ * Claims jobs while there is room for them. The workers of pg-boss have statements for each job, half of all statements in a night of small
+ * projects. Here jobs that are claimed, renewed or completed at about the same time share one.
  */
 function startConsumer(boss: PgBoss, queue: JobId["kind"], settings: WorkSettings, report: (error: Error) => void) {
   /** Each controller is aborted if another process has claimed the job since. */
@@ -187,18 +184,15 @@ function startConsumer(boss: PgBoss, queue: JobId["kind"], settings: WorkSetting
     // Postgres may have given out jobs that this process has not received.
     await claiming?.catch(() => {});
     await completeHandled();
-    const jobs = [...inHand];
+    const controllers = [...inHand.values()];
     await giveUp([...inHand.keys()], new Error("the worker stopped"));
-    for (const [, lost] of jobs) lost.abort();
+    for (const lost of controllers) lost.abort();
     wake();
   };
   return { wake, drain, stop };
 }
 
-/**
- * Claims as many jobs as there is room for. All of them may be of one group, so a group that is nearly full would keep every claim small: it is
- * asked only if the others have no job.
- */
+/** All jobs may be of one group, so one that is nearly full would keep every claim small: it is asked only if the others have no job. */
 async function claim(
   boss: PgBoss,
   queue: JobId["kind"],
@@ -242,10 +236,7 @@ async function openBoss(db: Db, duties: { readonly migrate: boolean; readonly su
   });
 }
 
-/**
- * Lets pg-boss use our pool, so that a process has only one. pg-boss sends some transactions as one text, from BEGIN to COMMIT. If a
- * statement of such a text fails, the connection must be rolled back before it returns to the pool.
- */
+/** Lets pg-boss use our pool. It sends some transactions as one text, after whose failure the connection must be rolled back. */
 export function onPool(db: Database, reportDatabase: ReportDatabase = () => {}): Db {
   return {
     async executeSql(text, values) {
@@ -266,7 +257,7 @@ export function onPool(db: Database, reportDatabase: ReportDatabase = () => {}):
   };
 }
 
-/** Does what onPool does, but no statement finds anything that somebody else put into a schema of the search path. */
+/** Like onPool, but no statement finds anything that somebody else put into a schema of the search path. */
 function onCatalogPath(db: Database): Db {
   const pool = onPool(db);
   return {

@@ -22,11 +22,8 @@ export type NewRun = {
 /** `planned`: how many slices are to be read. */
 export type RunProject = { readonly projectId: string; readonly planned: number };
 
-export type RunOutcome = {
-  readonly status: "ok" | "failed";
-  /** The first error of the run. */
-  readonly error: string | undefined;
-};
+/** `error` is the first of the run. */
+export type RunOutcome = { readonly status: "ok" | "failed"; readonly error: string | undefined };
 
 /** A third of the time after which a run without a heartbeat counts as interrupted. */
 const HEARTBEAT_MS = 10_000;
@@ -105,10 +102,7 @@ export async function finishRun(db: Database, runId: string, status: FinalStatus
   await execute(db, finish);
 }
 
-/**
- * Deletes runs older than `keepDays`, the events of keys that were retired longer ago than that, and workers that were not seen for a week.
- * The newest run of each job, outcome and trigger stays, because the job's health is read from it. Returns how many were deleted.
- */
+/** The newest run of each job, outcome and trigger stays, because the job's health is read from it. Returns how many were deleted. */
 export async function deleteOldRuns(db: Database, keepDays: number) {
   const before = sql`now() - make_interval(days => ${keepDays})`;
   const deleteRuns = sql`
@@ -159,12 +153,12 @@ export async function readOpenProjects(db: Database, asked: readonly ProjectJob[
   return asked.map((one) => rows.find(({ runId, projectId }) => runId === one.runId && projectId === one.projectId));
 }
 
+/** `error` is the first of the run. */
 export type StoredRun = RunCounts &
   RunRef & {
     readonly status: string;
     readonly startedAt: Date;
     readonly finishedAt: Date | null;
-    /** The first error of the run. */
     readonly error: string | null;
   };
 
@@ -196,14 +190,10 @@ export type ProjectEnd = {
 };
 
 /**
- * Ends projects, each once, and each run with its last project. The result has, for each given end, the run that it ended. If several ends ended
- * a run together, only the last of them has it. One statement ends all projects: each end writes the row of its run, so single statements would
- * wait for each other.
+ * Ends projects, each once, and each run with its last project. Returns for each end the run that it ended; of several that ended a run
+ * together only the last has it. It is one statement, because single ones would wait for each other at the row of the run.
  */
-export async function endProjects(
-  db: Database,
-  ends: readonly ProjectEnd[],
-): Promise<readonly (StoredRun | undefined)[]> {
+export async function endProjects(db: Database, ends: readonly ProjectEnd[]) {
   const column = (name: keyof RunCounts) => sql`${ends.map(({ counts }) => counts[name])}::bigint[]`;
   const errors = ends.map(({ error }) => (error === undefined ? null : storableText(error)));
   const bad = ends.map(({ error, counts }) => error !== undefined || counts.suspect + counts.failed > 0);
@@ -242,16 +232,18 @@ export async function endProjects(
     from counted c where r.run_id = c.run_id and r.status = 'running'
     returning r.run_id as "runId", projects_open as open
   `;
-  const over = (await execute(db, end)).rows.flatMap(({ runId, open }) => (open === 0 ? [runId] : []));
-  const runs = await storedRuns(db, over);
+  const runs = await storedRuns(
+    db,
+    (await execute(db, end)).rows.filter(({ open }) => open === 0),
+  );
   const lastOf = new Map(ends.map(({ runId }, i) => [runId, i]));
   return ends.map(({ runId }, i) => (lastOf.get(runId) === i ? runs.find((run) => run.runId === runId) : undefined));
 }
 
-async function storedRuns(db: Database, runIds: readonly string[]): Promise<readonly StoredRun[]> {
-  if (runIds.length === 0) return [];
-  return (await sql<StoredRun>`select ${runColumns} from bi.runs where run_id = any(${runIds}::uuid[])`.execute(db))
-    .rows;
+async function storedRuns(db: Database, runs: readonly { readonly runId: string }[]): Promise<readonly StoredRun[]> {
+  if (runs.length === 0) return [];
+  const ids = runs.map(({ runId }) => runId);
+  return (await sql<StoredRun>`select ${runColumns} from bi.runs where run_id = any(${ids}::uuid[])`.execute(db)).rows;
 }
 
 /** A queued run that has not ended, or a run of a single process with a recent heartbeat. */
@@ -265,9 +257,8 @@ export async function runningRuns(tx: Tx, { kind, name }: JobId) {
 }
 
 /**
- * The projects that are not started again now: those of a run in progress, and those that a run of the last hour ended with an error and no
- * planned slice, as no worker that claimed them had them in its configuration. A failed rotation looks the same, as rotations have no
- * slices: callers ask only for rotations that were never begun.
+ * The projects that are not started again now: those of a run in progress, and those that no worker of the last hour had in its configuration,
+ * whose error stands beside no planned slice. A failed rotation has no slice, either: callers ask only for rotations that were never begun.
  */
 export async function projectsHeldBack(tx: Tx, { kind, name }: JobId): Promise<ReadonlySet<string>> {
   const { rows } = await sql<{ readonly projectId: string }>`
@@ -280,10 +271,7 @@ export async function projectsHeldBack(tx: Tx, { kind, name }: JobId): Promise<R
   return new Set(rows.map(({ projectId }) => projectId));
 }
 
-/**
- * Ends queued runs that have no job left in the queue, because a project was given up after its last attempt, or somebody emptied the
- * queue: otherwise they would block every later run. What they did not read is missing in coverage. Returns the ended runs.
- */
+/** Ends and returns the queued runs without a job in the queue, as after a project's last attempt: they would block every later run. */
 export async function endRunsWithoutJobs(db: Database): Promise<readonly StoredRun[]> {
   const end = sql<{ readonly runId: string }>`
     update usage_export.run r
@@ -299,17 +287,13 @@ export async function endRunsWithoutJobs(db: Database): Promise<readonly StoredR
     )
     returning run_id as "runId"
   `;
-  const { rows } = await execute(db, end);
-  return storedRuns(
-    db,
-    rows.map(({ runId }) => runId),
-  );
+  return storedRuns(db, (await execute(db, end)).rows);
 }
 
 /** The time of an attempt long ago, after which a failed day is due at once. */
 const LONG_AGO = sql`to_timestamp(0)`;
 
-/** Makes the days due at once for which a key was refused: whoever starts a worker may have given the project another key. */
+/** Makes the days due at once for which a key was refused: a worker that starts may have another key. */
 export async function retryRefusals(db: Database): Promise<void> {
   const retry = sql`
     update usage_export.slice set attempted_at = ${LONG_AGO} where status = 'failed' and error_code = 'unauthorized'
