@@ -15,7 +15,7 @@ export type App = {
   readonly log: Logger;
   /** The user and the host, recorded with paused jobs and in the key ledger. */
   readonly actor: string;
-  /** Writes the command's answer to standard output. */
+  /** Writes to standard output. */
   readonly write: (text: string) => void;
   /** Whether standard error is a terminal. */
   readonly terminal: boolean;

@@ -14,7 +14,7 @@ export async function sleep(ms: number, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** Works on `atOnce` items at a time. After an error, or once `isOver`, no further item is begun. Waits until every begun item has ended. */
+/** Works on `atOnce` items at a time. After an error, or once `isOver`, no further item is begun, and those begun are awaited. */
 export async function inParallel<In>(
   items: readonly In[],
   atOnce: number,
@@ -46,10 +46,7 @@ type Batching<In> = {
 
 type PendingItem<In, Out> = PromiseWithResolvers<Out> & { readonly item: In; readonly weight: number };
 
-/**
- * Joins items into batches: while one batch runs, the next one fills. `run` returns a result for each item, at the same index. An Error as a
- * result fails that item alone; an error that `run` throws fails the batch.
- */
+/** While one batch runs, the next one fills. `run` returns a result for each item, by its index: an Error there fails only that item. */
 export function batched<In, Out>(
   run: (items: readonly In[]) => Promise<readonly (Out | Error)[]>,
   { weightMax, weightOf = () => 1, beforeBatch, concurrency = 1 }: Batching<In>,
@@ -76,7 +73,7 @@ export function batched<In, Out>(
     running++;
     while (waiting.length > 0) {
       isFilling = true;
-      // Items that callers give synchronously, one right after the other, join the batch.
+      // Items that are given synchronously, one right after the other, join the batch.
       await Promise.resolve();
       if (weightWaiting < weightMax) await beforeBatch?.();
       isFilling = false;
@@ -138,10 +135,7 @@ export function serialTask(work: () => Promise<unknown>) {
   };
 }
 
-/**
- * Calls `ask` once for each key, and keeps the answer for `keepMs`, or always. Callers that come before the answer wait for it. If `ask` fails,
- * they get its error, and the next caller asks again.
- */
+/** Calls `ask` once for each key, and keeps the answer for `keepMs`. If it fails, all who wait get the error, and the next caller asks again. */
 export function memoizeAsync<T>(
   keepMs: (answer: T) => number = () => Number.POSITIVE_INFINITY,
   now: () => number = () => performance.now(),

@@ -17,7 +17,7 @@ type CommandOptions = {
 };
 
 const OUTPUT_LENGTH_MAX = 64 * 1024;
-/** How long to wait for the output after the exit: a process that the command left running may hold it open for ever. */
+/** How long to wait for the output after the exit: a process that was left running may hold it open for ever. */
 const OUTPUT_MS_MAX = 200;
 
 export async function isProgram(program: string): Promise<boolean> {

@@ -1,26 +1,15 @@
 // One error class with a closed list of codes. A code is added when something must react to it.
 
-/**
- * - `config`: the command line or the configuration is wrong; nothing was called (exit status 2)
- * - `unauthorized`: the service refused the key (401, 403): the key is not tried again in this run
- * - `rejected`: the service refused the call for another reason (other 4xx, a redirect); trying again would not help
- * - `rate_limited`: the service asked for a longer wait than this run may take
- * - `unavailable`: no usable answer after all attempts (connection, time limit, 408, 5xx)
- * - `bad_answer`: an answer came, but it does not fit the request
- * - `delivery`: a rotated key could not be delivered, or a file that was asked for could not be written
- * - `database`: Postgres could not be reached or its schema is not the expected one
- * - `stopped`: a signal ended the work
- */
 export type ErrorCode =
-  | "config"
-  | "unauthorized"
-  | "rejected"
-  | "rate_limited"
-  | "unavailable"
-  | "bad_answer"
-  | "delivery"
-  | "database"
-  | "stopped";
+  | "config" // the command line or the configuration is wrong; nothing was called (exit status 2)
+  | "unauthorized" // the service refused the key (401, 403): the key is not tried again in this run
+  | "rejected" // the service refused the call for another reason (other 4xx, a redirect); trying again would not help
+  | "rate_limited" // the service asked for a longer wait than this run may take
+  | "unavailable" // no usable answer after all attempts (connection, time limit, 408, 5xx)
+  | "bad_answer" // an answer came, but it does not fit the request
+  | "delivery" // a rotated key could not be delivered, or a file that was asked for could not be written
+  | "database" // Postgres could not be reached or its schema is not the expected one
+  | "stopped"; // a signal ended the work
 
 type Details = Readonly<Record<string, string | number>>;
 

@@ -11,8 +11,8 @@ const silentFolders = new Set<string>();
 const lastWork = new Map<string, Promise<unknown>>();
 
 /**
- * A network share whose server is gone never answers. Each call then holds one of the few threads that all files and name lookups share.
- * So files of one folder are worked on one after the other, and none while one of them does not answer.
+ * A call to a network share whose server is gone holds one of the few threads of this process for ever. So files of one folder are worked on
+ * one after the other, and none while one of them does not answer.
  */
 export async function withFileLimit<T>(file: string, msMax: number, work: () => Promise<T>): Promise<T> {
   const folder = path.dirname(path.resolve(file));
@@ -55,10 +55,7 @@ function fileError(code: string, message: string): Error {
 
 export type Pieces = Iterable<string> | AsyncIterable<string | Uint8Array>;
 
-/**
- * Writes the pieces to the file `temporary`, which must not exist yet, and renames it to `target` when they are on the disk. After a
- * failure or an abort `target` is as it was, and `temporary` is removed.
- */
+/** Writes the file `temporary`, which must not exist, and renames it to `target` once it is on the disk. If this fails, it is removed. */
 export async function replaceFile(
   target: string,
   pieces: Pieces,

@@ -1,5 +1,5 @@
 // Opens the service at the rate that all calls of this process share. While calls are made, the process renews its share of the caps in the
-// database. Without a database it uses the whole caps.
+// database; without one it uses the whole caps.
 
 import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";
@@ -20,9 +20,9 @@ export async function openServiceFor(
   deps: Pick<ServiceDeps, "onAttempt" | "waitMsMax"> = {},
 ): Promise<Service> {
   const { openService } = await import("./service/client.ts");
-  const rate = sharedRate(db, config.service, app.log);
-  const { log, scrubber } = app;
-  return openService(config.service, { ...deps, rate, proxy: proxyOf(app.env), log, scrub: scrubber.scrub });
+  const { env, log, scrubber } = app;
+  const rate = sharedRate(db, config.service, log);
+  return openService(config.service, { ...deps, rate, proxy: proxyOf(env), log, scrub: scrubber.scrub });
 }
 
 const RENEW_MS = 2_000;
@@ -38,7 +38,7 @@ const now = () => performance.now();
 const NO_DATABASE = {};
 const opened = new WeakMap<object, ProcessRate>();
 
-/** One rate for each database of this process, with the caps of the newest configuration. */
+/** One rate for each database, with the caps of the newest configuration. */
 export function sharedRate(db: Database | undefined, caps: RateCaps, log: Logger): Rate {
   const rate = opened.get(db ?? NO_DATABASE) ?? new ProcessRate(db, caps, log);
   rate.caps = caps;
@@ -112,8 +112,8 @@ class ProcessRate extends Limiter implements Rate {
   }
 
   /**
-   * A process announces slots before it uses them, and before it reads what other processes have announced. So if two want the same slot, at
-   * least one sees the other. Returns false while the process may use fewer slots than are fair, or than it has announced.
+   * Slots are announced before they are used, and before the announcements of others are read: if two want the same slot, one sees the other.
+   * Returns false while the process may use fewer slots than are fair, or than it has announced.
    */
   async #renew(db: Database): Promise<boolean> {
     const startedMs = now();

@@ -11,7 +11,7 @@ export const PACKAGE_FOLDER = nearestWithPackageJson(import.meta.dirname);
 
 export const MIGRATIONS_FOLDER = path.join(PACKAGE_FOLDER, IS_BUNDLE ? "dist/migrations" : "migrations");
 
-/** What the monitor serves to browsers; undefined in a checkout, where it is made when it is needed. */
+/** What the monitor serves to browsers; in a checkout it is made when it is needed. */
 export const ASSETS_FOLDER = IS_BUNDLE ? path.join(PACKAGE_FOLDER, "dist/assets") : undefined;
 
 /** The configuration's default path, in the working directory. The package contains an example of the same name. */

@@ -4,11 +4,8 @@
 import { AppError } from "./errors.ts";
 import { decoded, Secret } from "./secret.ts";
 
-export type HttpProxy = {
-  /** May hold a user name and password. */
-  readonly address: Secret;
-  readonly noProxy: string;
-};
+/** The address may hold a user name and password. */
+export type HttpProxy = { readonly address: Secret; readonly noProxy: string };
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 

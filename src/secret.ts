@@ -62,38 +62,27 @@ export function decoded(text: string): string | undefined {
 /** Shorter values are not replaced: replacing every "abc" would make a log unreadable and protect nothing. */
 const REDACTED_LENGTH_MIN = 8;
 
-/**
- * Replaces known secrets in text that leaves the process or is stored: an error of the service may contain the key it refuses, and a connection
- * error the URL that failed. Thousands of secrets take hardly longer than one.
- */
+/** Replaces known secrets in text that leaves the process or is stored: an error of the service may contain the key that it refuses. */
 export class Scrubber {
-  /** The forms in which a secret is found, by their first REDACTED_LENGTH_MIN letters. In lower case, so that letters of any case are found. */
+  /** The forms in which a secret is found, in lower case, by their first REDACTED_LENGTH_MIN letters. */
   readonly #forms = new Map<string, Set<string>>();
-  /** By its first two letters, whether a form may begin so. Reading a number is fast, and rules out nearly every position of a text. */
+  /** Whether a form may begin with two letters. It rules out nearly every position of a text, so thousands of secrets take as long as one. */
   readonly #beginnings = new Uint8Array(16_384);
   /** A key is added again with each request that it is read for. */
   readonly #added = new Set<string>();
 
-  /** Returns its argument, for use in an expression. */
+  /** Returns its argument. */
   add(secret: Secret): Secret {
     const value = secret.reveal();
     if (value.length < REDACTED_LENGTH_MIN || this.#added.has(value)) return secret;
     this.#added.add(value);
     const hex = Buffer.from(value).toString("hex");
     const base64 = [0, 1, 2].map((offset) => base64At(value, offset));
-    for (const form of [
-      value,
-      [...value].toReversed().join(""),
-      JSON.stringify(value).slice(1, -1),
-      encodeURIComponent(value),
-      escapeHtml(value),
-      hex,
-      hex.replaceAll(/../g, "%$&"),
-      ...base64,
-      ...base64.map((text) => text.replaceAll("+", "-").replaceAll("/", "_")),
-    ]) {
-      this.#addForm(toLowerCaseSameLength(form));
-    }
+    const base64Url = base64.map((text) => text.replaceAll("+", "-").replaceAll("/", "_"));
+    const reversed = [...value].toReversed().join("");
+    const escaped = [JSON.stringify(value).slice(1, -1), encodeURIComponent(value), escapeHtml(value)];
+    const forms = [value, reversed, ...escaped, hex, hex.replaceAll(/../g, "%$&"), ...base64, ...base64Url];
+    for (const form of forms) this.#addForm(toLowerCaseSameLength(form));
     return secret;
   }
 
