@@ -17,10 +17,7 @@ export type Notification = {
 /** `name` is that of the condition, or the first word of it if the condition is over. */
 type NamedNotification = Notification & { readonly name: string };
 
-/**
- * `lastSent` has the phase that was sent last for each name and subject. A condition is sent when it begins and when it ends: nothing is sent if
- * a job fails again, or if its gaps grow.
- */
+/** A condition is sent when it begins and when it ends, and not when it grows. `lastSent` has the phase that each subject was last sent with. */
 export function notificationsOf(
   conditions: readonly Condition[],
   lastSent: ReadonlyMap<string, Phase>,
@@ -43,7 +40,10 @@ export function notificationsOf(
     return [{ name, subject, state: "well", text: `Over: ${subject}.` }];
   });
   return [...Map.groupBy([...begun, ...ended], ({ name, state }) => `${state} ${name}`).values()]
-    .flatMap((changes) => (changes.length > SINGLE_MAX ? digestOf(changes) : changes))
+    .flatMap(([first, ...others]) => {
+      if (!first) return [];
+      return others.length < SINGLE_MAX ? [first, ...others] : digestOf(first, others);
+    })
     .map(({ name: _, ...one }) => ({ ...one, text: sanitizeText(one.text, scrub) }));
 }
 
@@ -55,33 +55,23 @@ function subjectOf({ name, subject }: Condition): string {
 /** If more conditions of one name change at once, as after an outage, one notification covers them all. */
 const SINGLE_MAX = 5;
 
-function digestOf(changes: readonly NamedNotification[]): readonly NamedNotification[] {
-  const [first] = changes;
-  if (!first) return [];
-  const covers = changes.map(({ subject }) => subject);
-  // The text of the first may be as long as an error.
-  const text = `${counted(changes.length, "change")} at once of "${first.name}"; beside the first, ${firstNames(covers.slice(1), 3)}: usage-export status lists what is wrong. The first: ${first.text}`;
-  return [{ ...first, subject: `many ${first.name}`, text, covers }];
+function digestOf(first: NamedNotification, others: readonly NamedNotification[]): NamedNotification {
+  const subjects = others.map(({ subject }) => subject);
+  // The text of the first comes last, as it may be as long as an error.
+  const text = `${counted(others.length + 1, "change")} at once of "${first.name}"; beside the first, ${firstNames(subjects, 3)}: usage-export status lists what is wrong. The first: ${first.text}`;
+  return { ...first, subject: `many ${first.name}`, text, covers: [first.subject, ...subjects] };
 }
 
 /** Appended to every text: who sent it, because several may write to one channel, and where to look. */
 export function senderSuffix(publicUrl: string | undefined, host: string): string {
-  if (publicUrl === undefined) return ` — usage-export on ${host}`;
-  return ` — usage-export at ${new URL(publicUrl).host}, ${publicUrl}`;
+  return ` — usage-export ${publicUrl === undefined ? `on ${host}` : `at ${new URL(publicUrl).host}, ${publicUrl}`}`;
 }
 
-const NOTIFICATION_LENGTH_MAX = 500;
-
 /**
- * The text as it is sent: on one line, without secrets, and not too long. The three characters that Slack interprets are escaped,
- * because an error may quote anything, and `<!channel>` would notify everybody. Secrets are removed first: once cut or escaped, they
- * would not be found.
+ * Slack interprets three characters, which are escaped: an error may quote anything, and `<!channel>` would notify everybody. Secrets are
+ * removed first: once cut or escaped, they would not be found.
  */
-export function sanitizeText(
-  text: string,
-  scrub: (text: string) => string,
-  lengthMax = NOTIFICATION_LENGTH_MAX,
-): string {
+export function sanitizeText(text: string, scrub: (text: string) => string, lengthMax = 500): string {
   const sentence = capitalized(truncate(scrub(text).replaceAll(/\s+/g, " "), lengthMax));
   // In some chats @channel would notify everybody too: an invisible character after the @ prevents that.
   return sentence.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll("@", "@\u200b");

@@ -6,21 +6,17 @@ import { worstProjects } from "../facts/coverage.ts";
 import type { HealthState } from "../facts/health.ts";
 import { type Day, startOfDay } from "../usage/days.ts";
 
-// The gauges of the health state.
-
-type Labels = Readonly<Record<string, string>>;
-type Value = number | null | undefined;
+type Sample = readonly [labels: Readonly<Record<string, string>>, value: number | null];
 
 type HealthGauge = {
   readonly help: string;
   readonly labels: string[];
   /** A number that is not known becomes no sample. */
-  readonly samples: (health: HealthState) => readonly (readonly [labels: Labels, value: Value])[];
+  readonly samples: (health: HealthState) => readonly Sample[];
 };
 
-const startOf = (day: Day | null): Value => (day === null ? null : startOfDay(day).getTime() / 1000);
+const startOf = (day: Day | null) => (day === null ? null : startOfDay(day).getTime() / 1000);
 const NOT_COMPLETE = ["missing", "failed", "suspect"] as const;
-
 const PROJECT = ["project", "source"];
 
 const GAUGES: Readonly<Record<string, HealthGauge>> = {
@@ -60,16 +56,13 @@ const GAUGES: Readonly<Record<string, HealthGauge>> = {
 const LABELS_MAX = 200;
 
 function limited(health: HealthState): HealthState {
-  const { conditions, projects } = health;
-  const critical = conditions.filter(({ severity }) => severity === "critical");
+  const rank = ({ severity }: HealthState["conditions"][number]) => (severity === "critical" ? 0 : 1);
   return {
     ...health,
-    conditions: [...critical, ...conditions.filter((one) => one.severity !== "critical")].slice(0, LABELS_MAX),
-    projects: worstProjects(projects.filter(({ series }) => series > 0)).slice(0, LABELS_MAX),
+    conditions: health.conditions.toSorted((a, b) => rank(a) - rank(b)).slice(0, LABELS_MAX),
+    projects: worstProjects(health.projects.filter(({ series }) => series > 0)).slice(0, LABELS_MAX),
   };
 }
-
-// This process.
 
 type ProcessFacts = {
   /** What runs here; `schema` is the newest migration. */
@@ -97,12 +90,9 @@ export function openMetrics({ build, ready }: ProcessFacts) {
   const gauge = (name: string, help: string, labelNames: string[] = []) =>
     new Gauge({ name: `usage_export_${name}`, help, labelNames, registers });
 
-  const { version, schema } = build;
-  gauge("build_info", "Always 1: the version that runs here, on which Node, and the newest migration it knows.", [
-    "version",
-    "node_version",
-    "schema",
-  ]).set({ version, node_version: process.version, schema }, 1);
+  const built = { version: build.version, node_version: process.version, schema: build.schema };
+  const help = "Always 1: the version that runs here, on which Node, and the newest migration it knows.";
+  gauge("build_info", help, Object.keys(built)).set(built, 1);
   const isReady = gauge("ready", "What /readyz says: 1 if this process can do its work, else 0.");
   const healthRead = gauge(
     "health_read",
@@ -127,15 +117,15 @@ export function openMetrics({ build, ready }: ProcessFacts) {
       healthRead.set(health ? 1 : 0);
       const shown = health && limited(health);
       for (const { metric, samples } of ofHealth) {
-        // What is gone since the scrape before has no sample any more.
+        // What is gone since the last scrape must have no sample.
         metric.reset();
         for (const [labels, value] of shown ? samples(shown) : [])
           if (typeof value === "number") metric.set(labels, value);
       }
       return { contentType: registry.contentType, text: await registry.metrics() };
     },
-    attemptEnded({ operation, result, seconds }: EndedAttempt) {
-      latency.observe({ operation, result }, seconds);
+    attemptEnded({ seconds, ...labels }: EndedAttempt) {
+      latency.observe(labels, seconds);
     },
   };
 }

@@ -1,5 +1,4 @@
-// Facts in plain words: what matters most, for the overview, the report file and a notification; why usage or cost rose or fell; and what amounts
-// lack. Pure.
+// Facts in plain words: what matters most, why usage or cost rose or fell, and what amounts lack. Pure.
 
 import { type Answer, askedPeriods } from "../facts/answer.ts";
 import type { Change, ChangePart, ChangeSplit } from "../facts/changes.ts";
@@ -59,26 +58,21 @@ export function reportText(data: Overview, budgets: readonly BudgetUse[]): strin
 /** The cost, if it is known, and each metric that was used. */
 export function usedFigures({ total, cost, figures }: Overview) {
   const sum = cost?.total;
-  const used = figures.filter(({ amount }) => !isZero(amount));
-  return [
-    ...(cost && sum?.amount != null
-      ? [{ ...sum, measure: cost.question, amount: sum.amount, isCompared: cost.compared }]
-      : []),
-    ...used.map((one) => ({ ...one, measure: { metric: one.metric, currency: null }, isCompared: total.compared })),
-  ];
-}
-
-/** Whether an incomplete day has any number. Otherwise none is too low. */
-function hasTooLowNumbers({ lacking, days, groups, otherByDay }: Answer): boolean {
-  const amounts = [...groups.map(({ byDay }) => byDay), otherByDay];
-  return days.some(({ day }, i) => lacking.incompleteDays.includes(day) && amounts.some((byDay) => byDay?.[i] != null));
+  const used = figures
+    .filter(({ amount }) => !isZero(amount))
+    .map((one) => ({ ...one, measure: { metric: one.metric, currency: null }, isCompared: total.compared }));
+  if (!cost || sum?.amount == null) return used;
+  return [{ ...sum, measure: cost.question, amount: sum.amount, isCompared: cost.compared }, ...used];
 }
 
 /** The first is about the incomplete days, if there are any. */
 export function lackingDaysSentences(answer: Answer): readonly string[] {
   const { incompleteDays, unreadDays } = answer.lacking;
   const incomplete = daysText(incompleteDays);
-  const text = hasTooLowNumbers(answer)
+  const amounts = [...answer.groups.map(({ byDay }) => byDay), answer.otherByDay];
+  const hasNumber = ({ day }: Answer["days"][number], i: number) =>
+    incompleteDays.includes(day) && amounts.some((byDay) => byDay?.[i] != null);
+  const text = answer.days.some(hasNumber)
     ? `The numbers of ${incomplete} are too low: not all of it could be read.`
     : `There are no numbers for ${incomplete}, which could not be read.`;
   return present([incompleteDays.length > 0 && text, unreadDays.length > 0 && unreadText(answer)]);
@@ -86,7 +80,7 @@ export function lackingDaysSentences(answer: Answer): readonly string[] {
 
 /** Numbers that begin later or end earlier than the period are right as they are, so nothing is said to be missing between them. */
 function unreadText({ days, lacking: { incompleteDays, unreadDays } }: Answer): string {
-  const read = days.flatMap(({ day }) => (unreadDays.includes(day) ? [] : day));
+  const read = days.map(({ day }) => day).filter((day) => !unreadDays.includes(day));
   const [first, last] = [read[0], read.at(-1)];
   if (first && last && incompleteDays.length === 0) {
     if (unreadDays.every((day) => day < first))
@@ -100,13 +94,12 @@ function unreadText({ days, lacking: { incompleteDays, unreadDays } }: Answer): 
 /** "November: $165,519 so far, heading for $239,000 ($232,000 to $246,000), 4.1 times the budget." */
 function monthSentence(monthSoFar: NonNullable<Overview["monthSoFar"]>, budgets: readonly BudgetUse[]) {
   const { question, total } = monthSoFar.answer;
-  const amount = total?.amount ?? null;
-  if (amount === null) return undefined;
+  if (total?.amount == null) return undefined;
   const estimated = question.metric === "estimated_cost" ? "an estimated " : "";
   const { budget, forecast } = monthForecast(monthSoFar, budgets);
   const heading = forecast ? `, heading for ${forecastText(forecast, question)}` : "";
   const share = budget ? `, ${budgetText(budget, question)}` : "";
-  return `${monthName(monthSoFar.period.start)}: ${estimated}${quantityText(amount, question)} so far${heading}${share}.`;
+  return `${monthName(monthSoFar.period.start)}: ${estimated}${quantityText(total.amount, question)} so far${heading}${share}.`;
 }
 
 /** "$239,000 ($232,000 to $246,000)"; an interval that rounds to one number is left out. */
@@ -115,7 +108,7 @@ export function forecastText({ forecast, low, high }: Forecast, measure: Measure
   return `${estimateText(forecast, measure)}${from === to ? "" : ` (${from} to ${to})`}`;
 }
 
-/** Finds the month's budget for the same usage as the amount. The budget's forecast, if there is one, replaces the other: a page shows only one. */
+/** Finds the month's budget for the same usage. Its forecast, if there is one, replaces the other, as a page shows only one. */
 function monthForecast({ answer, forecast }: NonNullable<Overview["monthSoFar"]>, budgets: readonly BudgetUse[]) {
   const { question, projectCount } = answer;
   const budget = budgets.find(
@@ -131,28 +124,25 @@ function monthForecast({ answer, forecast }: NonNullable<Overview["monthSoFar"]>
   return { budget, forecast: { forecast: amount, low: forecastLow ?? amount, high: forecastHigh ?? amount } };
 }
 
-/** From this share on, the sentence says how many times the budget is used up. */
-const TIMES_FROM_PERCENT = 200;
-
+/** "83% of the budget of $1,000"; from 200 % on "4.1 times the budget". */
 function budgetText({ amount, percent, forecastPercent }: BudgetUse, measure: Measure): string {
   const share = forecastPercent ?? percent ?? "0";
   const times = Number((Number(share) / 100).toPrecision(2));
-  return Number(share) >= TIMES_FROM_PERCENT
+  return Number(share) >= 200
     ? `${roundedText(String(times))} times the budget`
     : `${wholePercent(share)} of the budget of ${quantityText(amount, measure)}`;
 }
 
 function periodSentence(answer: Answer): string | undefined {
   const { question, total } = answer;
-  if (!total || total.amount === null) return undefined;
-  const amount = quantityText(total.amount, question);
-  return `${metricName(question.metric)} in ${periodText(askedPeriods(answer).period)}: ${amount}.`;
+  if (total?.amount == null) return undefined;
+  return `${metricName(question.metric)} in ${periodText(askedPeriods(answer).period)}: ${quantityText(total.amount, question)}.`;
 }
 
-/** A smaller change has no cause worth a sentence: groups that rose and fell by far more may add up to it. */
+/** A smaller share of change gets no cause: groups that rose and fell by far more may add up to it. */
 const STEADY_SHARE = 0.03;
 
-/** How much of a change one group caused, by the smallest share that has the words. A smaller part is not worth a sentence. */
+/** How much of a change one group caused, by the smallest share that has the words. A smaller share gets no sentence. */
 const SHARE_TEXTS = [
   [1.05, "more than all"],
   [0.995, "all"],
@@ -163,10 +153,7 @@ const SHARE_TEXTS = [
   [0.2, "a quarter"],
 ] as const;
 
-/**
- * "Call Centre US caused half of the rise, mostly one API key, batch." Names the group that caused the most of the change by the first split, such
- * as a project. Adds the API key that caused the most, if that is more than half as much.
- */
+/** "Call Centre US caused half of the rise, mostly one API key, batch." The key is named if it caused more than half as much. */
 function driversSentence({ question, total }: Answer, splits: Overview["splits"]): string | undefined {
   const change = Number(total?.change ?? "0");
   if (Math.abs(change) <= STEADY_SHARE * Math.abs(Number(total?.before ?? "0"))) return undefined;
@@ -187,8 +174,9 @@ function driversSentence({ question, total }: Answer, splits: Overview["splits"]
 
 /** The group with the largest share of the change; undefined if every group changed in the other direction. */
 function driverOf({ groups, question }: Answer, change: number) {
-  const ofChange = groups.map((group) => ({ group, share: Number(group.change ?? "0") / change }));
-  const [top] = ofChange.sort((a, b) => b.share - a.share);
+  const [top] = groups
+    .map((group) => ({ group, share: Number(group.change ?? "0") / change }))
+    .sort((a, b) => b.share - a.share);
   if (!top || top.share <= 0) return undefined;
   return { grouping: question.grouping, share: top.share, name: nameOf(question.grouping, top.group, groups) };
 }
@@ -203,32 +191,29 @@ export function changeSentences(change: Change): readonly string[] {
     headline(change.answer),
     ...reasonSentences(change),
     // A cost is billed for some projects and estimated for others, so it says which.
-    question.currency !== null && `Projects in it: ${namesText(projects.slice(0, PROJECTS_NAMED_MAX), projectCount)}.`,
+    question.currency !== null && `Projects in it: ${namesText(projects.slice(0, 5), projectCount)}.`,
     ...lackingSentences(lacking),
     settling.length > 0 &&
       `${counted(settling.length, "day is", "days are")} not final yet and may still change: ${daysText(settling)}.`,
   ]);
 }
 
-/** Which groups the change comes from. */
 export function reasonSentences({ answer, splits }: Change): readonly string[] {
   return present([...splits.map((split) => contributors(answer.question, split)), ...splits.map(notSplitSentence)]);
 }
 
 function notSplitSentence({ grouping, lacking }: ChangeSplit): string | undefined {
   const unread = [...lacking.unreadDays, ...lacking.unreadDaysBefore];
-  const incomplete = [...lacking.incompleteDays, ...lacking.incompleteDaysBefore];
-  if (unread.length + incomplete.length === 0) return undefined;
-  return `By ${groupingNoun(grouping)} it can't be split: ${lackTexts(unread, incomplete).join(" and ")} by it.`;
+  const lack = lackText(unread, [...lacking.incompleteDays, ...lacking.incompleteDaysBefore]);
+  return lack && `By ${groupingNoun(grouping)} it can't be split: ${lack} by it.`;
 }
 
 /** Says what the amounts leave out, except days. */
 export function lackingSentences(lacking: Answer["lacking"]): readonly string[] {
-  const { projectsLeftOut, projectsLeftOutCount, projectsEnded, projectsEndedCount } = lacking;
-  const { unpricedModels, unpricedMetrics, otherCurrencies } = lacking;
+  const { projectsLeftOut, projectsLeftOutCount, projectsEnded, projectsEndedCount, otherCurrencies } = lacking;
   return present([
-    unpricedModels > 0 &&
-      `Not in the cost, as it has no price: ${unpricedMetrics.map(metricUnit).join(", ")} (${counted(unpricedModels, "model")}).`,
+    lacking.unpricedModels > 0 &&
+      `Not in the cost, as it has no price: ${lacking.unpricedMetrics.map(metricUnit).join(", ")} (${counted(lacking.unpricedModels, "model")}).`,
     otherCurrencies.length > 0 && `Not in these amounts: usage that is priced in ${otherCurrencies.join(", ")}.`,
     projectsLeftOutCount > 0 &&
       `Not in these figures, because their usage is not read in this way: ${namesText(projectsLeftOut, projectsLeftOutCount)}.`,
@@ -237,11 +222,8 @@ export function lackingSentences(lacking: Answer["lacking"]): readonly string[] 
   ]);
 }
 
-const PROJECTS_NAMED_MAX = 5;
-const NAME_LENGTH_MAX = 40;
-
 /** The name for a sentence: on one line, short, and without characters that turn the text around. */
-export function nameText(name: string, lengthMax: number = NAME_LENGTH_MAX): string {
+export function nameText(name: string, lengthMax = 40): string {
   return truncatedName(name, lengthMax) || "(blank)";
 }
 
@@ -269,41 +251,34 @@ function headline(answer: Answer): string {
   return `${title} ${verb}${by}, from ${quantityText(total.before, question)} (${beforeText}) to ${quantityText(total.amount, question)} (${nowText}).`;
 }
 
-/**
- * Why there is no change; undefined if every day of both periods was read, or none was to be compared. The difference between a whole and a
- * partial period would look like a change of usage.
- */
+/** Undefined if nothing is lacking, or there is no period before. A whole and a partial period differ, although usage did not change. */
 export function whyNotCompared(answer: Pick<Answer, "lacking" | "question">): string | undefined {
   const { lacking } = answer;
   const { before } = askedPeriods(answer);
-  const { projectsEnded, projectsEndedCount } = lacking;
+  const named = (days: readonly Day[]) => ` (${daysText(days)})`;
+  const lack = lackText(lacking.unreadDays, lacking.incompleteDays, named);
+  const lackBefore = lackText(lacking.unreadDaysBefore, lacking.incompleteDaysBefore, named);
   const reasons = present([
-    lackText("this period", lacking.incompleteDays, lacking.unreadDays),
-    lackText("the period before", lacking.incompleteDaysBefore, lacking.unreadDaysBefore),
-    projectsEndedCount > 0 && `no longer read: ${namesText(projectsEnded, projectsEndedCount)}`,
+    lack && `in this period ${lack}`,
+    lackBefore && `in the period before ${lackBefore}`,
+    lacking.projectsEndedCount > 0 && `no longer read: ${namesText(lacking.projectsEnded, lacking.projectsEndedCount)}`,
   ]);
   if (before === undefined || reasons.length === 0) return undefined;
   return `Not compared with ${periodText(before)}: ${reasons.join("; ")}.`;
 }
 
-function lackText(period: string, incomplete: readonly Day[], unread: readonly Day[]): string | undefined {
-  const reasons = lackTexts(unread, incomplete, (days) => ` (${daysText(days)})`);
-  return reasons.length === 0 ? undefined : `in ${period} ${reasons.join(" and ")}`;
-}
-
 /** A day that was read may lack an amount: it is not complete, and must not be called unread. */
-function lackTexts(unread: readonly Day[], incomplete: readonly Day[], named = (_: readonly Day[]) => "") {
-  return present([
+function lackText(unread: readonly Day[], incomplete: readonly Day[], named = (_: readonly Day[]) => "") {
+  const texts = present([
     unread.length > 0 && `${counted(unread.length, "day was", "days were")} not read${named(unread)}`,
     incomplete.length > 0 && `${counted(incomplete.length, "day is", "days are")} not complete${named(incomplete)}`,
   ]);
+  return texts.length > 0 ? texts.join(" and ") : undefined;
 }
-
-const NAMED_MAX = 3;
 
 /** "By model: nova-3 +31,278 hours, aura-2 +120 hours (new)." */
 function contributors(measure: Measure, { grouping, parts }: ChangeSplit): string | undefined {
-  const largest = parts.filter((one) => one.part === "group" && !isZero(one.change)).slice(0, NAMED_MAX);
+  const largest = parts.filter((one) => one.part === "group" && !isZero(one.change)).slice(0, 3);
   if (largest.length === 0) return undefined;
   const named = largest.map((part) => {
     const { change, status } = part;

@@ -1,12 +1,11 @@
 // The one style sheet of a page, and its colours for light and dark. Pure.
 //
-// Text contrasts with its background by at least 4.5 to 1, bars and marks by 3 to 1, and any two series differ for people who see
-// no red, green or blue. This was calculated when the colours were chosen.
+// As calculated, text contrasts with its background by at least 4.5 to 1, bars and marks by 3 to 1, and any two series differ for
+// people who see no red, green or blue.
 
 /** Each colour on a light and on a dark page. */
 export const COLOURS = {
   paper: ["#fcfbf9", "#15181c"],
-  /** A background that differs a little from the paper. */
   wash: ["#f3f1ed", "#1d2126"],
   line: ["#dedad3", "#343a41"],
   ink: ["#1d2125", "#e9e7e3"],
@@ -15,7 +14,6 @@ export const COLOURS = {
   good: ["#1f6b45", "#7cc9a0"],
   warn: ["#8a5300", "#e5ae5e"],
   bad: ["#a3262a", "#f2938c"],
-  /** The background of a notice that something is wrong. */
   "bad-wash": ["#fbeeea", "#2c1c1b"],
   /** A complete day of the coverage map: there are many, so they are pale. */
   complete: ["#c9d8e6", "#2f4660"],
@@ -32,7 +30,7 @@ export const COLOURS = {
   "series-8": ["#462e76", "#1c7273"],
 } as const;
 
-/** The colours as custom properties of CSS: "--ink:#1d2125;". */
+/** "--ink:#1d2125;--soft:…" */
 function customProperties(scheme: 0 | 1): string {
   return Object.entries(COLOURS)
     .map(([name, shades]) => `--${name}:${shades[scheme]};`)
@@ -62,7 +60,7 @@ footer p,.lead p,.tip p,.as-of,.well{margin:0}
 .bar,.heading,.title{display:flex;flex-wrap:wrap;align-items:baseline;gap:.25rem 1.25rem}
 .bar{column-gap:2rem;margin:0 0 .5rem;padding:0 0 .5rem;border-bottom:1px solid var(--line)}
 .brand{font-weight:600;color:var(--ink);text-decoration:none}
-.as-of{font-size:.8rem}
+.as-of,.quarter thead th{font-size:.8rem}
 nav{flex:1}
 nav ul{display:flex;flex-wrap:wrap;gap:.25rem 1.5rem;margin:0;padding:0;list-style:none}
 nav a{padding-bottom:.5rem;text-decoration:none;color:var(--soft)}
@@ -72,7 +70,7 @@ nav a:hover{color:var(--accent);text-decoration:underline}
 .sentence{font-size:1.3rem;line-height:1.35;font-weight:600;letter-spacing:-.01em;text-wrap:pretty}
 .heading{margin:.4rem 0 .3rem}
 .subtitle{margin:.35rem 0 .75rem}
-.heading .subtitle{margin:0}
+.heading .subtitle,.title h2{margin:0}
 .links{margin:0 0 0 auto;font-size:.9rem}
 .notice{margin:0 0 .5rem;padding:.35rem .9rem;border-left:3px solid var(--line);background:var(--wash)}
 .notice>ul{margin:0;padding:0;list-style:none}
@@ -113,7 +111,6 @@ main>:first-child,:is(.third,.quarter,.two-thirds){padding-top:.5rem}
 .half{grid-column:span 6}
 .two-thirds{grid-column:span 8}
 .title{justify-content:space-between;margin:0 0 .35rem}
-.title h2{margin:0}
 .title a,.sentence+p{font-size:.9rem}
 .title .choices a{min-height:0;padding-block:0}
 :is(.third,.quarter,.two-thirds) :is(.title,details){margin-block:0}
@@ -127,7 +124,7 @@ summary{cursor:pointer;color:var(--accent);width:fit-content}
 .summary{display:grid;grid-template-columns:minmax(18.5rem,1fr) 4fr;gap:.5rem;margin-bottom:.4rem}
 .summary:not(:has(.money)){grid-template-columns:1fr}
 .figures{display:grid;grid-template-columns:repeat(auto-fill,minmax(8.5rem,1fr));gap:.75rem;margin:0 0 .5rem}
-.summary dl,.figures dd{margin:0}
+.summary :is(dl,dd),.figures dd{margin:0}
 .summary .figures{display:flex;flex-wrap:wrap;gap:.5rem}
 .summary :is(dt,.change){font-size:.85rem}
 .summary .figures>div{flex:1 1 6.25rem;min-width:max-content;padding-inline:.5rem}
@@ -139,7 +136,6 @@ summary{cursor:pointer;color:var(--accent);width:fit-content}
 .figure{display:block;overflow-wrap:normal;font-size:1.5rem;line-height:1.3;font-weight:600;letter-spacing:-.02em}
 .figures .change{display:block;font-size:.9rem}
 .money>div{height:100%;border-color:var(--accent)}
-.money dd{margin:0}
 .money .figure{font-size:2rem}
 .money .figure a{color:inherit;text-decoration:none}
 .budgets{margin:0;padding:0;list-style:none;font-size:.9rem}
@@ -172,14 +168,13 @@ th>small,td>small,td>details{display:block;margin:0;max-width:40rem}
 #causes thead th{overflow-wrap:normal}
 td summary{color:inherit;text-decoration:underline var(--soft);text-underline-offset:.2em}
 td>details>bdi{display:block;margin-top:.25rem}
-time{white-space:nowrap}
+time,:is(.ranks,.third,.quarter) .n{white-space:nowrap}
 .chips>span{display:inline-block;padding:0 .45em;background:var(--wash);border:1px solid var(--line);border-radius:3px}
 a:has(.chips){text-decoration:none}
 .share{display:block;width:100%;min-width:6rem;height:.4rem;margin-top:.3rem}
 .ranks table{width:100%;max-width:80rem}
 .ranks th[scope=row]{min-width:8rem}
 .ranks th[scope=row]>a{display:block;text-decoration:none}
-.ranks .n,:is(.third,.quarter) .n{white-space:nowrap}
 :is(.third,.quarter) table{width:100%}
 :is(.third,.quarter) tbody th{width:100%;max-width:0}
 :is(.third,.quarter) tbody a{display:block;color:inherit;text-decoration:none}
@@ -189,7 +184,6 @@ a:has(.chips){text-decoration:none}
 :is(.third,.quarter) .scroll+.note{margin:.3rem 0 0}
 :is(.third,.quarter) .share{position:absolute;inset:.1rem 0;height:calc(100% - .2rem);margin:0;z-index:-1}
 .third .n{padding-left:.75rem}
-.quarter thead th{font-size:.8rem}
 .quarter :is(th,td){padding-right:.4rem}
 .quarter .n{padding-left:.3rem}
 .strip{display:block;width:100%;min-width:14rem;height:1.1rem;border-radius:2px;background:var(--wash)}
@@ -241,17 +235,15 @@ caption{position:sticky;left:0;max-width:calc(100vw - 2rem)}
 .few .figure{font-size:1.25rem}
 .legend{display:flex;flex-wrap:wrap;gap:0 .75rem}
 .stacked :is(table,caption,tbody,th,td){display:block;width:auto}
-.stacked thead{display:none}
+.stacked :is(thead,td:empty),.stacked td:has(.strip)::before{display:none}
 #causes table{min-width:0}
 .stacked tr{display:flex;flex-wrap:wrap;gap:0 1rem;padding:.5rem 0;border-bottom:1px solid var(--line)}
 .stacked :is(th,td){min-width:0;max-width:100%;padding:0;border:0;text-align:left}
 .stacked th{font-weight:600}
 .stacked th>small{font-weight:400}
 .stacked :is(th,td:has(.strip)){flex-basis:100%}
-.stacked td:has(.strip)::before{display:none}
 .stacked td>details{display:inline-block}
 .stacked td::before{content:attr(data-title) " ";color:var(--soft)}
-.stacked td:empty{display:none}
 .stacked td>small{display:inline}
 .share{min-width:3.5rem}
 :is(th,td){padding-right:.9rem}
