@@ -13,9 +13,6 @@ import { poolWithTimeouts, statementTimeoutMs, transactionSettings } from "./tim
 
 export type Database = Kysely<Tables>;
 
-/** Called for every connection that breaks: after a restart of the server, once for each. */
-type OnConnectionLost = (error: Error) => void;
-
 /** The connections of one process: replicas × this must stay below the server's max_connections. */
 const CONNECTIONS_MAX = 4;
 const CONNECT_MS_MAX = 10_000;
@@ -25,30 +22,23 @@ const KEEP_ALIVE_MS = 10_000;
 const OID_DATE = 1082;
 const OID_INT8 = 20;
 
-const keepText = (value: string): string => value;
-
 /**
- * Connects when first used. With `reconnect`, waits for a server that was reached before. Uses nothing that a pooler in transaction mode
- * refuses: no session state, and only start-up parameters that it knows.
+ * Connects when first used, and calls `onLost` for each connection that breaks. With `reconnect`, waits for a server that was reached before. Uses
+ * nothing that a pooler in transaction mode refuses: no session state, and only start-up parameters that it knows.
  */
-export function openPostgres(url: string, onLost: OnConnectionLost = () => {}, reconnect?: ReconnectOptions): Database {
+export function openPostgres(url: string, onLost?: (error: Error) => void, reconnect?: ReconnectOptions): Database {
   const open = async () => {
     const pool = await openPool(url, onLost);
     if (!reconnect) return poolWithTimeouts(pool, statementTimeoutMs);
-    const giveUp = delayed(reconnect.signal, reconnect.stoppingMs);
-    return poolWithTimeouts(pool, statementTimeoutMs, giveUp, reconnecting(pool, reconnect));
+    const { signal, stoppingMs } = reconnect;
+    const giveUp = new AbortController();
+    signal.addEventListener("abort", () => setTimeout(() => giveUp.abort(), stoppingMs).unref(), { once: true });
+    return poolWithTimeouts(pool, statementTimeoutMs, giveUp.signal, reconnecting(pool, reconnect));
   };
   return new Kysely<Tables>({ dialect: new PostgresDialect({ pool: open }) });
 }
 
-/** A signal that comes `ms` after another one. */
-function delayed(signal: AbortSignal, ms: number): AbortSignal {
-  const later = new AbortController();
-  signal.addEventListener("abort", () => setTimeout(() => later.abort(), ms).unref(), { once: true });
-  return later.signal;
-}
-
-async function openPool(url: string, onLost: OnConnectionLost): Promise<PostgresPool> {
+async function openPool(url: string, onLost: (error: Error) => void = () => {}): Promise<PostgresPool> {
   const { default: pg } = await import("pg");
   const pool = new pg.Pool({
     Client: clientWithSettings(pg.Client),
@@ -61,11 +51,10 @@ async function openPool(url: string, onLost: OnConnectionLost): Promise<Postgres
     types: {
       // pg would turn a date into local midnight, which is the day before in UTC east of Greenwich.
       getTypeParser: ((oid: number) =>
-        oid === OID_DATE || oid === OID_INT8 ? keepText : pg.types.getTypeParser(oid)) as typeof pg.types.getTypeParser,
+        oid === OID_DATE || oid === OID_INT8 ? String : pg.types.getTypeParser(oid)) as typeof pg.types.getTypeParser,
     },
   });
-  // Without both handlers a connection that breaks would end the process. The pool repeats the error of an idle client, which the client's
-  // own handler has already reported.
+  // Without both handlers a connection that breaks would end the process. The pool repeats what the client's handler has reported.
   pool.on("error", () => {});
   pool.on("connect", (client) => client.on("error", onLost));
   return pool;
@@ -75,14 +64,12 @@ async function openPool(url: string, onLost: OnConnectionLost): Promise<Postgres
  * A role or a database may have set these otherwise: the driver misreads every other date style, and the program's literals may hold
  * backslashes. Poolers know these parameters, unlike most, and keep them for each client.
  */
-const STARTUP_SETTINGS = { DateStyle: "ISO", standard_conforming_strings: "on" };
-
 function clientWithSettings(Client: typeof PgClient): typeof PgClient {
   // The driver's types lack this method, which returns the start-up parameters.
   const startupOf: () => object = Reflect.get(Client.prototype, "getStartupConf");
   return class extends Client {
     getStartupConf(): object {
-      return { ...startupOf.call(this), ...STARTUP_SETTINGS };
+      return { ...startupOf.call(this), DateStyle: "ISO", standard_conforming_strings: "on" };
     }
   };
 }
@@ -96,7 +83,7 @@ const SQLITE_BUSY = 5;
  */
 export async function lockFolder(folder: string): Promise<() => void> {
   const file = path.join(folder, "lock");
-  // The text of this file is shown in the error, and decides nothing.
+  // The text is only shown in the error.
   const holderFile = `${file}.holder`;
   try {
     await mkdir(folder, { recursive: true, mode: 0o700 });
@@ -119,14 +106,14 @@ export async function lockFolder(folder: string): Promise<() => void> {
   }
 }
 
-/** Opens the embedded database in a folder, and locks the folder: a second process would silently lose rows. */
+/** Locks the folder, because a second process would silently lose rows. */
 export async function openEmbedded(folder: string): Promise<Database> {
   const unlock = await lockFolder(folder);
   try {
     const { PGlite } = await import("@electric-sql/pglite");
     const pglite = await PGlite.create({
       dataDir: `${folder}/pg`,
-      parsers: { [OID_DATE]: keepText, [OID_INT8]: keepText },
+      parsers: { [OID_DATE]: String, [OID_INT8]: String },
     });
     // A transaction has its own object for statements, which must accept several at once as well.
     const { transaction } = acceptSeveralStatements(pglite);

@@ -11,8 +11,6 @@ const CONNECTION_ERROR_CODE =
 const CONNECTION_ERROR_MESSAGE =
   /^(?:Connection terminated|Client has encountered a connection error|timeout expired|timeout exceeded)/;
 
-/** PgBouncer uses one code for all errors, so that only the message tells a denial from an outage. */
-const POOLER_CODE = "08P01";
 const POOLER_DENIED_MESSAGE =
   /authentication failed|^no such (?:user|database)|^(?:role|database) ".*" (?:does not exist|is disabled|is not permitted)|^no pg_hba\.conf entry|^not allowed$/;
 
@@ -28,18 +26,16 @@ export function isConnectionError(error: unknown): error is Error {
 /** The server's certificate is not trusted, or it speaks no allowed version of TLS. */
 const TLS_ERROR_CODE = /^(?:CERT_|ERR_TLS_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|EPROTO$)/;
 
-/**
- * Whether the server refused the connection: no such user or database, a certificate that is not trusted, or no resources left (class 53).
- * Too many connections (53300) are also a connection error, which a later attempt may not meet.
- */
+/** Whether the server refused the connection, or has no resources left (53). Too many connections (53300) are a connection error, too. */
 export function isAccessDenied(error: unknown): error is Error {
   if (!(error instanceof Error)) return false;
   const code = systemCode(error);
   return /^(?:28|3D|53)\w{3}$/.test(code) || TLS_ERROR_CODE.test(code) || isDeniedByPooler(error);
 }
 
+/** PgBouncer uses one code for all errors, so that only the message tells a denial from an outage. */
 function isDeniedByPooler(error: Error): boolean {
-  return systemCode(error) === POOLER_CODE && POOLER_DENIED_MESSAGE.test(error.message);
+  return systemCode(error) === "08P01" && POOLER_DENIED_MESSAGE.test(error.message);
 }
 
 /** SQLSTATE of a missing right. */
@@ -64,27 +60,23 @@ export async function explainMissingRight(db: Kysely<Tables>, error: unknown): P
   return new AppError("database", `${errorText(error)}: ${rows[0]?.advice}`, { cause: error });
 }
 
-/** A SQLSTATE, unless Postgres refused the data (classes 21, 22 and 23). */
-const UNUSABLE = /^(?!2[123])[\dA-Z]{5}$/;
-
-/** Whether the database can't be used: it was not reached, is busy or has another schema. Data that it refuses is no such error. */
+/** Whether the database can't be used: it was not reached, is busy or has another schema. Data that it refuses (21, 22, 23) is no such error. */
 export function isDatabaseFailure(error: unknown): boolean {
   if (error instanceof AppError) return error.code === "database";
-  if (isConnectionError(error) || isAccessDenied(error)) return true;
-  return UNUSABLE.test(systemCode(error));
+  return isConnectionError(error) || isAccessDenied(error) || /^(?!2[123])[\dA-Z]{5}$/.test(systemCode(error));
 }
 
 /** SQLSTATE of a serialisation failure, a deadlock and a lock timeout. */
-const CONFLICT = new Set(["40001", "40P01", "55P03"]);
+export const CONFLICT = ["40001", "40P01", "55P03"];
 /** SQLSTATE of a statement timeout, and of a write to a server that is read-only during a failover. */
-const SERVER_BUSY = new Set(["57014", "25006"]);
+const SERVER_BUSY = ["57014", "25006"];
 
 /** Whether the state of the server caused the error, not the statement: a later attempt may succeed. */
 export function isTransient(error: unknown): boolean {
-  return isConnectionError(error) || isConflict(error) || SERVER_BUSY.has(systemCode(error));
+  return isConnectionError(error) || isConflict(error) || SERVER_BUSY.includes(systemCode(error));
 }
 
 /** Whether the server was reached but ended the statement because of another session. That is not an outage. */
 export function isConflict(error: unknown): boolean {
-  return CONFLICT.has(systemCode(error));
+  return CONFLICT.includes(systemCode(error));
 }

@@ -9,7 +9,7 @@ import { AppError, systemCode } from "../../errors.ts";
 import { MIGRATIONS_FOLDER, programVersion } from "../../package-files.ts";
 import { installQueue } from "../jobs/queue.ts";
 import type { Database } from "./database.ts";
-import { explainMissingRight, NOT_ALLOWED } from "./errors.ts";
+import { CONFLICT, explainMissingRight, NOT_ALLOWED } from "./errors.ts";
 import { withStatementTimeout } from "./timeouts.ts";
 import { setUntilCommit, type Tx } from "./transaction.ts";
 import { createViews, repairReader } from "./view-creation.ts";
@@ -19,15 +19,12 @@ import { expandLists, readViews, type ViewText, viewsHash } from "./view-files.t
 const MIGRATION_LOCK = 7_205_521_846_402;
 /** An index on years of usage takes minutes, and so does the wait for another replica that creates it. */
 const STATEMENT_MS_MAX = 30 * 60_000;
-/** SQLSTATE of a lock timeout and of a deadlock. */
-const LOCK_CONFLICT = ["55P03", "40P01"];
 /** SQLSTATE of a change to an object that another object depends on. */
 const DEPENDED_ON = ["2BP01"];
 /** SQLSTATE of a table or a schema that does not exist. */
 const NOT_THERE = ["42P01", "3F000"];
 
 type MigrateOptions = {
-  /** Called with a text for a person. */
   readonly onWait?: (text: string) => void;
   readonly signal?: AbortSignal | undefined;
   /** The longest wait for a lock. It is short, as readers of the same view queue behind a waiting migration. */
@@ -37,20 +34,12 @@ type MigrateOptions = {
   readonly giveUpMs?: number;
 };
 
-type Migrated = {
-  readonly migrations: readonly string[];
-  /** How many views and functions were created or replaced: all of them, or none. */
-  readonly views: number;
-  /** Whether the role usage_reader exists and has its rights. */
-  readonly hasReader: boolean;
-};
-
 /**
- * Applies the missing migrations, then replaces the views if the text of one changed, all in one transaction that holds a lock. Replicas
- * that migrate at once wait for the first and find nothing left to do. A crash leaves the schema as it was. The lock ends with the
- * transaction, so that it can't stay behind on a pooler's connection.
+ * Applies the missing migrations, then replaces the views if the text of one changed, all in one transaction: a crash leaves the schema as it was.
+ * Replicas that migrate at once wait for the first and find nothing left to do. The lock ends with the transaction, so that
+ * it can't stay behind on a pooler's connection.
  */
-export async function migrateToLatest(db: Database, options: MigrateOptions = {}): Promise<Migrated> {
+export async function migrateToLatest(db: Database, options: MigrateOptions = {}) {
   const migrated = await withStatementTimeout(STATEMENT_MS_MAX, () => retryWhileLocked(db, options), {
     // A process that stalls or dies must not keep the lock: other replicas wait for it as long as a migration may take.
     idle_in_transaction_session_timeout: "60s",
@@ -71,7 +60,7 @@ const IN_USE =
 async function retryWhileLocked(
   db: Database,
   { onWait, signal, lockMs = 3000, pauseMs = 5000, giveUpMs = 5 * 60_000 }: MigrateOptions,
-): Promise<Migrated> {
+) {
   const startedMs = performance.now();
   for (;;) {
     try {
@@ -84,7 +73,7 @@ async function retryWhileLocked(
         const text = `nothing was migrated, as ${dependency.detail}: drop that, run migrate again, and create it anew`;
         throw new AppError("database", text, { cause: error });
       }
-      if (!findCause(error, LOCK_CONFLICT)) throw error;
+      if (!findCause(error, CONFLICT)) throw error;
       if (performance.now() - startedMs > giveUpMs) {
         throw new AppError("database", `nothing was migrated: ${IN_USE}; then run migrate again`, { cause: error });
       }
@@ -100,7 +89,8 @@ function findCause(error: unknown, codes: readonly string[]): Error | undefined 
   return codes.includes(systemCode(error)) ? error : findCause(error.cause, codes);
 }
 
-async function applyMigrations(tx: Tx, lockMs: number): Promise<Migrated> {
+/** `views`: how many were created or replaced, all or none. `hasReader`: whether the role usage_reader exists and has its rights. */
+async function applyMigrations(tx: Tx, lockMs: number) {
   await sql`select pg_advisory_xact_lock(${sql.lit(MIGRATION_LOCK)})`.execute(tx);
   await setUntilCommit(tx, { lock_timeout: `${lockMs}ms` });
   await createVersionTable(tx);

@@ -23,10 +23,7 @@ export function statementTimeoutMs(): number {
   return limitsOfCaller.getStore()?.statementMs ?? STATEMENT_MS_DEFAULT;
 }
 
-/**
- * The statement that gives a transaction its settings; empty without any. They end with the transaction, because a pooler would hand those of
- * a session to other clients. The statement is sent in one message with BEGIN, which saves a round trip.
- */
+/** The settings end with the transaction, because a pooler would hand those of a session to other clients. Empty without any. */
 export function transactionSettings(): string {
   const settings = Object.entries(limitsOfCaller.getStore()?.settings ?? {});
   const calls = settings.map(([name, value]) => `pg_catalog.set_config('${name}', '${value}', true)`);
@@ -51,7 +48,7 @@ export function poolWithTimeouts(
   };
 }
 
-/** How Kysely begins a transaction. */
+/** How Kysely begins a transaction. Its settings are sent in the same message, which saves a round trip. */
 const BEGIN = /^(?:begin$|start transaction )/;
 
 /**

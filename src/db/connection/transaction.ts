@@ -16,7 +16,7 @@ const DELAY_MS_FIRST = 100;
 /** It doubles with each attempt, so that a server that does not answer is noticed soon, and a slow one has enough time in the end. */
 const STATEMENT_SECONDS_FIRST = 25;
 
-/** Runs `work` in a transaction, which is repeated as by `withRetries`. */
+/** Repeated as by `withRetries`. */
 export async function inTransaction<T>(db: Database, work: (tx: Tx, attempt: number) => Promise<T>): Promise<T> {
   return withRetries((attempt) => {
     const seconds = STATEMENT_SECONDS_FIRST * 2 ** (attempt - 1);
