@@ -12,10 +12,7 @@ import {
   uuidFrom,
 } from "./usage.ts";
 
-/**
- * One row for each group of the day. In `grouping`, dimensions that were not asked for are null. Sets that differ only in order are one group.
- * The parameters have the names of the dialect. An unknown grouping is left out. Usage has one grouping, billing several.
- */
+/** One row for each group of the day. In `grouping`, dimensions that were not asked for are null. An unknown grouping is left out. */
 export function breakdownRows(
   records: readonly UsageRecord[],
   day: string,
@@ -23,14 +20,13 @@ export function breakdownRows(
   source: Source,
   dialect: Dialect,
 ): readonly object[] {
+  // Usage has one grouping, billing several.
   const asked = parameters.getAll("grouping").slice(0, source === "usage" ? 1 : undefined);
   const groupings = DIMENSIONS_OF[source].filter((name) => asked.includes(groupingIn(dialect, name)));
   const all = source === "billing" ? records.map(billed) : records;
   const matching = all.filter(matcherOf(parameters, source, dialect));
-  const groups = Map.groupBy(matching, (record) =>
-    JSON.stringify(groupings.map((name) => sortedIfSet(record[name] ?? null))),
-  );
-  return [...groups.values()].map((group) => {
+  const keyOf = (record: UsageRecord) => JSON.stringify(groupings.map((name) => sortedIfSet(record[name] ?? null)));
+  return [...Map.groupBy(matching, keyOf).values()].map((group) => {
     const values = DIMENSIONS_OF[source].map((name) => {
       const value = groupings.includes(name) ? (group[0]?.[name] ?? null) : null;
       // `model` of dialect "interface" is a text if a request used one model; `models` of dialect "2026" is always a list.
@@ -43,10 +39,7 @@ export function breakdownRows(
   });
 }
 
-/**
- * A record matches if it has one of the features that are "true", none that are "false", and one of the values of each dimension. Nothing is
- * refused: an unknown feature narrows nothing.
- */
+/** Features that are "true" are joined with OR, all other conditions with AND. An unknown feature narrows nothing. */
 function matcherOf(parameters: URLSearchParams, source: Source, dialect: Dialect): (record: UsageRecord) => boolean {
   const featuresThatAre = (value: string) =>
     source === "usage" ? FEATURES.filter((name) => parameters.getAll(name).includes(value)) : [];
@@ -60,7 +53,7 @@ function matcherOf(parameters: URLSearchParams, source: Source, dialect: Dialect
       if (wanted.length === 0) return true;
       // In dialect "2026" a model matches by its id only.
       const sent = (value: string) => (name === "model" && dialect === "2026" ? modelId(value) : value);
-      return valuesOf(record[name] ?? null).some((value) => wanted.includes(sent(value)));
+      return valuesOf(record[name]).some((value) => wanted.includes(sent(value)));
     });
   };
 }
@@ -95,11 +88,11 @@ function labelOf(lineItem: string): string {
 }
 
 function valuesIn(records: readonly UsageRecord[], name: Dimension): string[] {
-  return [...new Set(records.flatMap((record) => valuesOf(record[name] ?? null)))].sort();
+  return [...new Set(records.flatMap((record) => valuesOf(record[name])))].sort();
 }
 
-function valuesOf(value: GroupValue): readonly string[] {
-  return value === null ? [] : typeof value === "string" ? [value] : value;
+function valuesOf(value: GroupValue | undefined): readonly string[] {
+  return [value ?? []].flat();
 }
 
 // Cost. A line item reads `method::model`, and some only `model`. All voices of a generation are one model.
@@ -121,10 +114,9 @@ function dollarsOf(records: readonly UsageRecord[]): bigint {
   return records.reduce((sum, { dollars = "0" }) => sum + smallestUnits(dollars), 0n);
 }
 
-/** Adds the line item and the dollars. */
 function billed(record: UsageRecord): UsageRecord {
-  const lineItem = record.line_item === undefined ? lineItemOf(record) : record.line_item;
-  return { ...record, line_item: lineItem, dollars: record.dollars ?? priceOf(record, lineItem) };
+  const { line_item = lineItemOf(record), dollars = priceOf(record, line_item) } = record;
+  return { ...record, line_item, dollars };
 }
 
 /** Null if the record does not say what was used. Several models together are those of a voice agent. */

@@ -43,9 +43,8 @@ export class KeyStore {
   constructor(consoleKeys: readonly ConsoleKey[], now: Date) {
     for (const { secret, projectId, scopes, isAccountKey = false, comment = "made in the console" } of consoleKeys) {
       const id = apiKeyId(projectId, this.keysOf(projectId, now).length);
-      const identity = { apiKeyId: id, projectId, isAccountKey, origin: "console" } as const;
-      const requested = { comment, tags: undefined, expiresAt: undefined };
-      this.#add(secret, { ...identity, ...requested, scopes: grantedScopes(scopes) }, now);
+      const requested = { comment, scopes: grantedScopes(scopes), tags: undefined, expiresAt: undefined };
+      this.#add(secret, { apiKeyId: id, projectId, isAccountKey, origin: "console", ...requested }, now);
     }
   }
 
@@ -88,15 +87,6 @@ export class KeyStore {
   }
 }
 
-// The body of a create-key request.
-
-type RequestedKey = {
-  readonly comment: string;
-  readonly scopes: readonly string[];
-  readonly tags: readonly string[] | undefined;
-  readonly expiresAt: Date | undefined;
-};
-
 /** The service may accept unknown fields. The emulator refuses them to show misspelt ones. */
 const Body = z.strictObject({
   comment: z.string(),
@@ -106,13 +96,15 @@ const Body = z.strictObject({
 });
 
 /** Returns the requested key, or a text that says what is wrong with the request. */
-export function parseKeyRequest(text: string, now: Date): RequestedKey | string {
+export function parseKeyRequest(text: string, now: Date) {
   const { data, error } = Body.safeParse(parseJson(text));
   if (error) return z.prettifyError(error);
   const { comment, tags, time_to_live_in_seconds: seconds } = data;
   const expiresAt = seconds === undefined ? undefined : new Date(now.getTime() + seconds * 1000);
   return { comment, scopes: grantedScopes(data.scopes), tags, expiresAt };
 }
+
+type RequestedKey = Exclude<ReturnType<typeof parseKeyRequest>, string>;
 
 function parseJson(text: string): unknown {
   try {
@@ -121,8 +113,6 @@ function parseJson(text: string): unknown {
     return undefined;
   }
 }
-
-// Scopes: what a key may do, and which scopes a new key gets.
 
 const MEMBER_SCOPES = ["project:read", "project:write", "keys:read", "keys:write", "usage:read", "usage:write"];
 

@@ -41,9 +41,7 @@ type Call = IncomingRequest & {
 
 export type Json = Readonly<Record<string, unknown>>;
 /** The body of an error gets the request's id. */
-export type EmulatorAnswer =
-  | { readonly status: number; readonly json: Json }
-  | { readonly status: number; readonly text: string };
+export type EmulatorAnswer = { readonly status: number } & ({ readonly json: Json } | { readonly text: string });
 
 type Handler = (call: Call, service: Emulated) => EmulatorAnswer;
 

@@ -11,7 +11,7 @@ import { type ConsoleKey, KeyStore } from "./keys.ts";
 import { answerTo, type Emulated, type EmulatorAnswer, type IncomingRequest } from "./routes.ts";
 import { madeUpUsage } from "./usage.ts";
 
-/** By default usage is made up, and the balance pays for it from 30 days before the emulator starts (`countsFrom`). */
+/** By default usage is made up. */
 export type EmulatorSettings = Partial<Omit<Emulated, "keys">> & {
   /** 0, the default, takes any free port. */
   readonly port?: number;
