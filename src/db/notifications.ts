@@ -9,10 +9,7 @@ import { WATCHED_DAYS_MAX } from "./prices-and-budgets.ts";
 
 /** Longer than it takes to send a notification. */
 const CLAIM_SECONDS = 60;
-/**
- * The record of a notification about a budget is kept until its period is no longer watched. The notification is sent at most 31 days before
- * the period ends. Records about reports are kept as long.
- */
+/** A notification about a budget is sent at most 31 days before its period ends, and its record is kept until the period is no longer watched. */
 const RECORD_KEPT_DAYS = WATCHED_DAYS_MAX + 35;
 
 export type LastSent = {
@@ -47,10 +44,7 @@ export async function claimNotification(db: Database, subject: string, lastSent:
 
 type Sent = Pick<LastSent, "state"> & { readonly subject: string; readonly covers?: readonly string[] };
 
-/**
- * Marks nothing if another replica has claimed the subject since. The claim is replaced, so that a replica that read it before can't
- * send the notification again. The same holds for everything that the notification covers.
- */
+/** If the subject is still claimed, replaces the claims of it and of all that it covers: a replica that read them before can't send again. */
 export async function markSent(db: Database, { subject, state, covers = [] }: Sent, claim: string): Promise<void> {
   await inTransaction(db, async (tx) => {
     const { rows } = await sql`

@@ -7,7 +7,7 @@ import type { BudgetUse } from "../usage/money.ts";
 import type { Database } from "./connection/database.ts";
 import { storeConfigured, type Tx } from "./connection/transaction.ts";
 
-/** Replaces the stored prices by those of the configuration. Returns whether any has changed. */
+/** Returns whether any price has changed. */
 export async function storePrices(db: Database, prices: readonly Price[]): Promise<boolean> {
   // A price of null only ends the one before it.
   const book = withEnds(prices).filter(({ price }) => price !== null);
@@ -71,16 +71,13 @@ export const WATCHED_DAYS_MAX = 365;
 
 const lastRead = new WeakMap<Database, { readonly version: string; readonly budgets: readonly BudgetUse[] }>();
 
-/**
- * The budgets in the periods that somebody should watch. `tx` is a snapshot of `db`. Every scrape, tick and page asks for them, and reading
- * them may take a second, so they are read only if what they are computed from has changed.
- */
+/** Read anew only if what they are computed from has changed: it may take a second, and every scrape, tick and page asks. `tx` is of `db`. */
 export async function watchedBudgets(db: Database, tx: Tx): Promise<readonly BudgetUse[]> {
   const version = await budgetsVersion(tx);
   if (version === null) return [];
   const known = lastRead.get(db);
   if (known?.version === version) return known.budgets;
-  const budgets = await readWatched(tx);
+  const budgets = await readPeriods(tx, isWatched);
   lastRead.set(db, { version, budgets });
   return budgets;
 }
@@ -102,53 +99,48 @@ async function budgetsVersion(tx: Tx): Promise<string | null> {
   return rows[0]?.version ?? null;
 }
 
-/** The current periods, earlier ones whose days are still read again, and those with a day that was read lately. */
-async function readWatched(tx: Tx): Promise<readonly BudgetUse[]> {
-  const watchedFrom = sql`(now() - make_interval(days => ${WATCHED_DAYS}))`;
-  // Only the conditions from `is_settled` on need the use, which is slow to compute. Those before are cheap, and leave most periods out.
-  const { rows } = await sql<BudgetUse>`
-    select ${budgetUseColumns}
-    from usage_export.budget_period p
-    where p.period_end >= (now() at time zone 'UTC')::date - ${WATCHED_DAYS_MAX}::integer and (
-      p.period_end >= (${watchedFrom} at time zone 'UTC')::date - (select coalesce(max(window_days), 0) from usage_export.series)
-      or exists (
-        select from usage_export.series s join usage_export.slice sl using (series_id)
-        where s.project_id = any(p.project_ids) and sl.usage_date between p.period_start and p.period_end
-          and sl.fetched_at > ${watchedFrom}
-      )
-    ) and (
-      not p.is_settled or p.last_read_at > ${watchedFrom}
-      or (p.period_end + 1)::timestamp at time zone 'UTC' > ${watchedFrom}
+const watchedFrom = sql`(now() - make_interval(days => ${WATCHED_DAYS}))`;
+/**
+ * The current periods, earlier ones whose days are still read again, and those with a day that was read lately. Only the conditions from
+ * `is_settled` on need the use, which is slow to compute. Those before are cheap, and leave most periods out.
+ */
+const isWatched = sql`
+  p.period_end >= (now() at time zone 'UTC')::date - ${WATCHED_DAYS_MAX}::integer and (
+    p.period_end >= (${watchedFrom} at time zone 'UTC')::date - (select coalesce(max(window_days), 0) from usage_export.series)
+    or exists (
+      select from usage_export.series s join usage_export.slice sl using (series_id)
+      where s.project_id = any(p.project_ids) and sl.usage_date between p.period_start and p.period_end and sl.fetched_at > ${watchedFrom}
     )
-    order by p.name collate "C", p.period_start
-  `.execute(tx);
-  return rows;
-}
+  ) and (
+    not p.is_settled or p.last_read_at > ${watchedFrom} or (p.period_end + 1)::timestamp at time zone 'UTC' > ${watchedFrom}
+  )
+`;
 
 /** The budgets in the periods with a day of the window. */
 export async function budgetsIn(tx: Tx, { start, end }: Window): Promise<readonly BudgetUse[]> {
+  return readPeriods(tx, sql`p.period_start <= ${end}::date and p.period_end >= ${start}::date`);
+}
+
+async function readPeriods(tx: Tx, isWanted: RawBuilder<unknown>): Promise<readonly BudgetUse[]> {
   const { rows } = await sql<BudgetUse>`
-    select ${budgetUseColumns} from usage_export.budget_period p where p.period_start <= ${end}::date and p.period_end >= ${start}::date
-    order by p.name collate "C", p.period_start
+    select ${budgetUseColumns} from usage_export.budget_period p where ${isWanted} order by p.name collate "C", p.period_start
   `.execute(tx);
   return rows;
 }
 
+const groupsOfScope = sql`
+  select from usage_export.group_value g
+  where g."grouping" = case p.scope when 'key' then 'accessor' when 'tag' then 'tags' when 'model' then 'model' end
+`;
 /** Whether usage was read by the dimension, but none with the value. Sets of tags are JSON arrays. A key may be named by its rotation. */
-function isNeverSeen(scope: RawBuilder<string>, value: RawBuilder<string | null>) {
-  const groupsOfScope = sql`
-    select from usage_export.group_value g
-    where g."grouping" = case ${scope} when 'key' then 'accessor' when 'tag' then 'tags' when 'model' then 'model' end
-  `;
-  return sql<boolean>`(
-    exists (${groupsOfScope}) and not exists (
-      ${groupsOfScope} and (
-        g.display = ${value} or strpos(g.display, to_json(${value}::text)::text) > 0
-        or exists (select from usage_export.api_key k where ${scope} = 'key' and k.rotation = ${value} and k.api_key_id = g.display)
-      )
+const isNeverSeen = sql`(
+  exists (${groupsOfScope}) and not exists (
+    ${groupsOfScope} and (
+      g.display = p.scope_value or strpos(g.display, to_json(p.scope_value)::text) > 0
+      or exists (select from usage_export.api_key k where p.scope = 'key' and k.rotation = p.scope_value and k.api_key_id = g.display)
     )
-  )`;
-}
+  )
+)`;
 
 const budgetUseColumns = sql`
   p.name, p.project_ids as "projectIds", p.scope, p.scope_value as "scopeValue", p.metric, p.currency, p.cost_source as "costSource", p.period, p.period_start as start, p.period_end as "end",
@@ -157,7 +149,7 @@ const budgetUseColumns = sql`
   trim_scale(trunc(p.forecast * 100 / p.amount, 2))::text as "forecastPercent",
   p.thresholds::text[] as thresholds, p.reached::text[] as reached,
   p.days_missing as "daysMissing", p.days_not_final as "daysNotFinal", p.has_unpriced as "hasUnpriced", p.is_final as "isFinal",
-  coalesce(p.used, 0) = 0 and ${isNeverSeen(sql.ref("p.scope"), sql.ref("p.scope_value"))} as "isNeverSeen",
+  coalesce(p.used, 0) = 0 and ${isNeverSeen} as "isNeverSeen",
   p.period_end < (now() at time zone 'UTC')::date as "isOver",
   exists (
     select from usage_export.budget b where b.name = p.name and p.period_end < (b.recorded_at at time zone 'UTC')::date

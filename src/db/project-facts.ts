@@ -34,9 +34,10 @@ export type ListedKey = {
 export async function storeListedKeys(db: Database, projectId: string, listed: readonly ListedKey[]): Promise<void> {
   const byId = new Map(listed.map((key) => [key.apiKeyId, key]));
   if (byId.size === 0) return;
+  // Tags and scopes are sorted, because their order means nothing and may differ in each answer.
   const keys = [...byId.values()].map(({ apiKeyId, comment, tags, scopes, created }) => ({
     ...{ api_key_id: apiKeyId, comment: storableText(comment), created_at: instantOf(created) },
-    ...{ tags: tags && sortedTexts(tags), scopes: sortedTexts(scopes) },
+    ...{ tags: tags?.map(storableText).sort(), scopes: scopes.map(storableText).sort() },
   }));
   await inTransaction(db, async (tx) => {
     await sql`
@@ -55,11 +56,6 @@ export async function storeListedKeys(db: Database, projectId: string, listed: r
   });
 }
 
-/** Sorted, because their order means nothing and may differ in each answer. */
-function sortedTexts(texts: readonly string[]): readonly string[] {
-  return texts.map((text) => storableText(text)).sort();
-}
-
 function instantOf(text: string | undefined): string | null {
   const ms = Date.parse(text ?? "");
   return Number.isNaN(ms) ? null : new Date(ms).toISOString();
@@ -68,11 +64,10 @@ function instantOf(text: string | undefined): string | null {
 /** Stores the display names of line items. A newer one replaces an earlier one. */
 export async function storeLineItems(db: Database, labels: readonly (readonly [name: string, label: string])[]) {
   if (labels.length === 0) return;
-  const names = labels.map(([name]) => storableText(name));
-  const texts = labels.map(([, label]) => storableText(label));
+  const listed = Object.fromEntries(labels.map(([name, label]) => [storableText(name), storableText(label)]));
   const store = sql`
     insert into usage_export.line_item as known (line_item, label)
-    select distinct on (line_item) * from unnest(${names}::text[], ${texts}::text[]) as listed (line_item, label) order by line_item
+    select * from json_each_text(${JSON.stringify(listed)}::json) order by key
     on conflict (line_item) do update set label = excluded.label where known.label <> excluded.label
   `;
   await execute(db, store);

@@ -31,10 +31,8 @@ export type ListChange = Readonly<Record<"added" | "vanished" | "waiting", reado
 const CONFIRMED_MS = 60 * 60_000;
 
 /**
- * Stores what the list changes. Undefined if a list that was read later is stored already.
- *
- * A list without more than half of the projects that were listed before is in doubt: it may be cut, or be that of another key. Then
- * nothing vanishes and nothing is added until a list an hour or more later lacks the same projects, or a person confirms it.
+ * Undefined if a list that was read later is stored already. A list without more than half of the projects that were listed before is in doubt:
+ * it may be cut, or be that of another key. Then nothing vanishes and nothing is added until a later list or a person confirms it.
  */
 export async function storeReading(db: Database, reading: ListReading): Promise<ListChange | undefined> {
   const { list, listed, readAt, isConfirmed } = reading;
@@ -49,9 +47,9 @@ export async function storeReading(db: Database, reading: ListReading): Promise<
     const listedIds = new Set(listed.map(({ id }) => id));
     const current = known.filter(({ vanishedAt }) => vanishedAt === null);
     const missing = current.filter(({ id }) => !listedIds.has(id));
-    const isGone = ({ missingSince }: { readonly missingSince: Date | null }) =>
-      isConfirmed === true || (missingSince !== null && readAt.getTime() - missingSince.getTime() >= CONFIRMED_MS);
-    const waiting = missing.length * 2 > current.length ? missing.filter((one) => !isGone(one)) : [];
+    const isInDoubt = !isConfirmed && missing.length * 2 > current.length;
+    const isGone = (since: Date | null) => since !== null && readAt.getTime() - since.getTime() >= CONFIRMED_MS;
+    const waiting = missing.filter(({ missingSince }) => isInDoubt && !isGone(missingSince));
     const vanished = missing.filter((one) => !waiting.includes(one));
     const currentIds = new Set(current.map(({ id }) => id));
     const believed = waiting.length > 0 ? listed.filter(({ id }) => currentIds.has(id)) : listed;
@@ -91,8 +89,7 @@ async function writeListed(tx: Tx, list: string, listed: readonly Project[], rea
   const { rows } = await sql`
     insert into usage_export.discovered_project as stored (list, project_id, name, named_at, first_seen_at)
     select ${list}, id, name, ${readAt}::timestamptz, ${readAt}::timestamptz
-    from unnest(${idsOf(listed)}, ${listed.map(({ name }) => storableText(name))}::text[])
-      as listed (id, name)
+    from unnest(${idsOf(listed)}, ${listed.map(({ name }) => storableText(name))}::text[]) as listed (id, name)
     on conflict (list, project_id) do update
     set name = excluded.name, missing_since = null, vanished_at = null, last_seen_at = null,
       named_at = case when stored.name = excluded.name then stored.named_at else excluded.named_at end
