@@ -7,18 +7,18 @@ import { type AnomalySettings, GUARDED_FROM, METRIC_TABLE, TOLERANCES } from "..
 import type { Database } from "./connection/database.ts";
 import { inTransaction, type Tx } from "./connection/transaction.ts";
 
-/** Days this far beyond their window are still judged, for example after an outage. If none was judged before, judging begins with the newest final day. */
+/** Days this far beyond their window are still judged, for example after an outage. */
 const CATCH_UP_DAYS = 14;
 
 /** The names of filters that `each` makes, such as "accessor=VALUE". */
 const NAMES_OF_EACH = `^(${EACH_DIMENSIONS.join("|")})=`;
 
-/** How much wider the band is for a day that late usage may still change. */
+/** A day that late usage may still change has a wider band. */
 const SETTLING_TOLERANCE = 1.25;
 
 /**
  * The days to judge: those that have become final, and the newest of the others. Three are left out:
- * - days before the first judged one: nothing was judged yet when they became final
+ * - days before the first judged one, or if none was judged, before the newest final one
  * - filters made by `each`, because hundreds of keys would make false alarms every day
  * - final days that were last read in the first half of their window, for example before an outage: their late usage was
  *   never read, so they would look like a drop. An export that runs at least once in half a window reads each day in the second half.
@@ -116,7 +116,6 @@ export async function judgePendingDays(db: Database, { sensitivity }: AnomalySet
 /** A verdict on a usual day is kept this long beyond its window. It ends the alert about an earlier day, which is open for at most 14 days. */
 const KEPT_DAYS = 60;
 
-/** Removes verdicts on usual days that nothing is computed from any more. */
 async function removeOldVerdicts(tx: Tx): Promise<void> {
   await sql`
     delete from usage_export.judged_day j using usage_export.series s
@@ -130,9 +129,8 @@ export type OpenAnomaly = {
   readonly project: string;
   readonly filter: string;
   readonly unfiltered: boolean;
-  /** The newest unusual day. */
+  /** The newest unusual day, and the number of those before it. */
   readonly day: Day;
-  /** How many unusual days there are before it. */
   readonly daysBefore: number;
   readonly metric: string;
   /** Exact decimal text, as `low` and `high`. */

@@ -1,5 +1,5 @@
-// The processes that call the service now, with the slots that each may use, and the pauses that the service asked for. Each
-// statement is a transaction of its own, so that a process that stops between two of them blocks no other.
+// The processes that call the service now, with the slots that each may use, and the pauses that the service asked for. Each statement is a
+// transaction of its own, so that a process that stops between two blocks no other.
 
 import { sql } from "kysely";
 import type { Database } from "./connection/database.ts";
@@ -40,8 +40,7 @@ export async function announce(db: Database, id: string, slots: number): Promise
         ) as pauses
     `.execute(db),
   );
-  if (!rows[0]) throw new Error("the statement returns one row");
-  return rows[0];
+  return rows[0] as Callers;
 }
 
 export async function signOff(db: Database, id: string): Promise<void> {

@@ -4,7 +4,7 @@ import { type RawBuilder, sql } from "kysely";
 import type { Day } from "../usage/days.ts";
 import { setUntilCommit, type Tx } from "./connection/transaction.ts";
 
-/** The days from `from` to `to`; with `changedSince`, a timestamp of Postgres, only those that have changed since. */
+/** With `changedSince`, a timestamp of Postgres, only days that have changed since. */
 export type DayChoice = {
   readonly from?: Day | undefined;
   readonly to?: Day | undefined;
@@ -34,11 +34,9 @@ export async function listViews(tx: Tx): Promise<readonly DumpedView[]> {
   });
 }
 
-/** Views whose rows each belong to a stored day: bi.changed_days tells which of these days have changed. */
-const HAS_STORED_DAYS = /^(usage|cost)_(total|filtered|by_\w+)$/;
-
+/** Whether each row belongs to a stored day: bi.changed_days tells which of these days have changed. */
 export function hasStoredDays({ name }: DumpedView): boolean {
-  return HAS_STORED_DAYS.test(name);
+  return /^(usage|cost)_(total|filtered|by_\w+)$/.test(name);
 }
 
 /** Describes the list of the changed days like a view. Its last column, the same in each row, is the `changedSince` of the next dump. */
@@ -76,12 +74,7 @@ export function readViewRows(tx: Tx, view: DumpedView, { from, to, changedSince 
   return readRows(tx, view, sql.id("bi", view.name), isChosen);
 }
 
-async function* readRows(
-  tx: Tx,
-  { columns }: DumpedView,
-  relation: RawBuilder<unknown>,
-  isChosen: RawBuilder<unknown>,
-) {
+async function* readRows(tx: Tx, { columns }: DumpedView, table: RawBuilder<unknown>, isChosen: RawBuilder<unknown>) {
   // By default a cursor is planned for its first rows, and here all are read. The transaction ends if nobody reads on: while it is open,
   // the database keeps every row that is replaced.
   const reading = { cursor_tuple_fraction: "1", idle_in_transaction_session_timeout: "10min" };
@@ -91,7 +84,7 @@ async function* readRows(
   await sql`
     declare dumped no scroll cursor for
     select ${sql.join(columns.map((one) => sql`to_json(${value(one.name)})::text as ${sql.id(one.name)}`))}
-    from ${relation} v where ${isChosen}
+    from ${table} v where ${isChosen}
     order by ${sql.join(order)}
   `.execute(tx);
   const next = sql<Readonly<Record<string, string | null>>>`fetch ${sql.lit(BATCH_ROWS)} from dumped`;

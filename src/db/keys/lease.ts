@@ -1,6 +1,5 @@
-// The lease of a rotation lets one process at a time rotate a key. It is stored in the rotation's row, with a fencing number that only
-// grows: a process that slept through its lease holds an old number and can't write with it. A session lock would not do, because a pooler
-// hands the session to other clients.
+// The lease of a rotation lets one process at a time rotate a key. Its fencing number only grows, so a process that slept through its lease
+// can't write. A session lock would not do, because a pooler hands the session to other clients.
 
 import { sql } from "kysely";
 import type { RotationConfig } from "../../config/rotations.ts";
@@ -53,10 +52,7 @@ export async function releaseLease(db: Database, lease: Lease): Promise<void> {
   await execute(db, sql`update usage_export.rotation set lease_until = null, lease_owner = null where ${holds(lease)}`);
 }
 
-/**
- * Locks the rotation's row, so that no other process takes the lease during the transaction. Throws `stopped` if another process
- * has taken it already.
- */
+/** Keeps other processes from taking the lease during the transaction. Throws `stopped` if one has taken it already. */
 export async function requireLease(tx: Tx, lease: Lease): Promise<void> {
   const { rows } = await sql`select from usage_export.rotation where ${holds(lease)} for update`.execute(tx);
   if (rows.length === 0) throw leaseLost(lease);

@@ -27,16 +27,12 @@ export type NewKey = {
 };
 
 /**
- * One change: one transaction, with its event.
  * - `not-created`: the service certainly made no key for the intent
  * - `orphan`: the service made a key for the intent, or may have, and its secret is lost
  * - `found`: the service lists the orphan
- * - `active`: the key becomes active, and the one that was active drains
  * - `discarded`: the pending key will never be used
- * - `rollback`: a person asked for this key to be active again
  * - `in-use`: the key was due for removal, but it is still in use
  * - `kept`: the key is not deleted yet, for a reason that was not recorded before
- * - `recovered`: resets the count of failed attempts
  */
 export type LedgerChange =
   | { readonly kind: "intent"; readonly intentId: string; readonly comment: string }
@@ -61,7 +57,7 @@ type LedgerOptions = {
   readonly newChangeId?: () => string;
 };
 
-/** How long storing a new key is retried while the database fails. Its secret is only in memory until then, and lost afterwards. */
+/** How long storing a new key is retried while the database fails. The service shows its secret once, so this process has the only copy. */
 const STORE_RETRY_MS_MAX = 60_000;
 const STORE_RETRY_WAIT_MS = 1_000;
 
@@ -86,15 +82,11 @@ export function openKeyLedger(db: Database, options: LedgerOptions) {
       const key = await openSealedKey(stored, masterKeys, scrubber);
       return { apiKeyId: stored.apiKeyId, key, scopesGranted };
     },
-    /** Throws `stopped` if this process no longer has the rotation's lease. */
     confirmLease: () => renewLease(db, lease),
   };
 }
 
-/**
- * Returns the ledger of a rotation, and the time by the database's clock. Throws `config` if a key belongs to another project: it could not be
- * used or removed with the keys of the rotation's project.
- */
+/** `now` is by the database's clock. Throws `config` if a key is of another project, because the rotation's keys could not remove it. */
 export async function readLedger(db: Database, { name, project }: Pick<RotationConfig, "name" | "project">) {
   const { state, keys } = await inTransaction(db, async (tx) => ({
     state: await selectState(tx, name),
@@ -135,10 +127,8 @@ async function selectKeys(tx: Tx, rotation: string) {
     .execute();
 }
 
-/** Throws `stopped`, and writes nothing, if another process has taken over the rotation. */
 async function writeChange(db: Database, options: LedgerOptions, change: LedgerChange, reason: string): Promise<void> {
   const { job, lease, actor, masterKeys, log, newChangeId = randomUUID } = options;
-  // One id for all attempts: an attempt that was committed, although its acknowledgement was lost, is not repeated.
   const changeId = newChangeId();
   const event = { rotation: job.name, intentId: intentIdOf(change), event: change.kind, actor, reason };
   const created = change.kind === "stored" ? change.created : undefined;
@@ -155,10 +145,8 @@ async function writeChange(db: Database, options: LedgerOptions, change: LedgerC
         if (await insertEvent(tx, event, changeId)) await applyChange(tx, job, change, storableText(reason), sealed);
       });
     } catch (error) {
-      // The service shows a secret only once, so this process has the only copy: a short outage of the database must not lose it.
       if (!created || error instanceof AppError || performance.now() > until) throw error;
-      const facts = { rotation: job.name, apiKeyId: created.apiKeyId, reason: errorText(error) };
-      log.error(facts, "new key not stored yet");
+      log.error({ rotation: job.name, apiKeyId: created.apiKeyId, reason: errorText(error) }, "new key not stored yet");
       await sleep(STORE_RETRY_WAIT_MS);
     }
   }
@@ -178,7 +166,7 @@ export async function recordEvent(db: Database, event: KeyEvent): Promise<void> 
   await inTransaction(db, (tx) => insertEvent(tx, event));
 }
 
-/** False if an event with this change id exists: an earlier attempt was committed, although its acknowledgement was lost. */
+/** False if an earlier attempt with this change id was committed, although its acknowledgement was lost. */
 async function insertEvent(tx: Tx, { rotation, intentId, event, actor, reason }: KeyEvent, changeId?: string) {
   const { rows } = await sql`
     insert into usage_export.key_event (change_id, rotation, intent_id, event, actor, reason)
@@ -208,15 +196,16 @@ const KEY_PATCHES: Readonly<Record<KeyChange, (note: string) => KeyPatch>> = {
 /** `sealed`: the columns of the sealed secret, for a `stored` change. */
 async function applyChange(tx: Tx, job: RotationConfig, change: LedgerChange, note: string, sealed?: KeyPatch) {
   switch (change.kind) {
-    case "intent":
-      await sql`
-        insert into usage_export.api_key (intent_id, rotation, project_id, project, scopes_asked, comment, state, step, requested_at)
-        values (
-          ${change.intentId}, ${job.name}, ${job.project.id}, ${job.project.name}, ${job.scopes}, ${change.comment}, 'pending', 'intent',
-          clock_timestamp()
-        )
-      `.execute(tx);
+    case "intent": {
+      const { intentId: intent_id, comment } = change;
+      const key = { intent_id, rotation: job.name, project_id: job.project.id, project: job.project.name, comment };
+      const asked = { scopes_asked: [...job.scopes], state: "pending", step: "intent", requested_at: NOW } as const;
+      await tx
+        .insertInto("usage_export.api_key")
+        .values({ ...key, ...asked })
+        .execute();
       return;
+    }
     case "not-created": {
       const removed = tx.deleteFrom("usage_export.api_key").where("intent_id", "=", change.intentId);
       const { numDeletedRows } = await removed.where("step", "=", "intent").executeTakeFirst();

@@ -53,10 +53,8 @@ export async function openMasterKeys({ env }: { readonly env: Environment }, db:
   const used = sql<{ readonly id: string }>`
     select distinct master_key as id from usage_export.api_key where sealed is not null and master_key is not null
   `;
-  requireMasterKeys(
-    masterKeys,
-    (await execute(db, used)).rows.map(({ id }) => id),
-  );
+  const ids = (await execute(db, used)).rows.map(({ id }) => id);
+  requireMasterKeys(masterKeys, ids);
   return masterKeys;
 }
 
