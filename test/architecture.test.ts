@@ -9,10 +9,7 @@ const SRC = path.join(import.meta.dirname, "../src");
 /** Files of src/ that open and connect nothing. Every folder may import them, except for those that may import few. */
 const COMMON = ["async", "command", "decimal", "errors", "files", "heap", "package-files", "proxy", "secret", "text"];
 
-/**
- * What the files of a folder may import besides their own folder, COMMON and packages: folders, or files of src/. The name of a folder does
- * not include its subfolders. Folders that connect the parts of the product may import "all".
- */
+/** What the files of a folder, without its subfolders, may import besides COMMON and packages: folders, files of src/, or "all". */
 const MAY_IMPORT: Readonly<Record<string, readonly string[] | "all">> = {
   ...{ ".": "all", cli: "all", worker: "all" },
   jobs: [

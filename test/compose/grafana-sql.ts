@@ -12,10 +12,7 @@ const VARIABLE = /\$\{([^}]*)\}/g;
 /** The pattern of Grafana's server: an argument contains no bracket. */
 const MACRO = /\$([_a-zA-Z0-9]+)\(([^)]*)\)/g;
 
-/**
- * The SQL that Postgres gets. Throws if Grafana would leave a variable or macro in the text, or quote a value in another way than
- * `sqlstring`.
- */
+/** The SQL that Postgres gets. Throws if Grafana would leave a variable or macro in it, or quote a value otherwise than `sqlstring`. */
 export function asSent(rawSql: string, range: TimeRange, values: Values): string {
   const left = rawSql.replaceAll(VARIABLE, "").replaceAll(MACRO, "");
   if (/\$|\[\[/.test(left)) throw new Error(`expected variables as \${name:sqlstring} and macros with (), got ${left}`);

@@ -63,10 +63,7 @@ export async function storeSample(db: Database): Promise<StoredSample> {
   return { projects, silent, series, from: new Date(`${back(6)}T00:00:00Z`) };
 }
 
-/**
- * Adds billing by the groupings and filter of usage, so that only the source tells their series apart, on days of its own: two are
- * missing, one failed, and one was restated.
- */
+/** Adds billing by the groupings and filter of usage, on days of its own: two are missing, one failed, and one was restated. */
 export async function storeBilling(db: Database, { projects, series }: StoredSample): Promise<void> {
   const billing = projects.map((project) => configured(project, "none", { source: "billing" }));
   const ids: readonly number[] = await register(db, ...series, ...billing);

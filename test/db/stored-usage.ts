@@ -84,10 +84,7 @@ export function total(day: Day, numbers: Numbers): NormalisedSlice {
   return rowsOn(day, [{ group: UNGROUPED, metrics: metricsOf(numbers) }]);
 }
 
-/**
- * The usage of each day: the numbers of the total, or those of each value of the dimension. A text is a number of requests, and the value
- * "null" in a record is the group without a value.
- */
+/** The numbers of each day: of the total, or of each value of the dimension ("null" for none). A text is a number of requests. */
 export type Usage = Readonly<Record<Day, Rows>>;
 type Rows = Readonly<Record<string, Numbers | string>> | readonly (readonly [value: unknown, Numbers | string])[];
 

@@ -175,10 +175,7 @@ function newestAnswer(answers: readonly Answer[], exempt: ReadonlySet<string>): 
   return answers.findLast(({ exchange }) => exchange.answeredAt !== undefined && !exempt.has(exchange.who));
 }
 
-/**
- * How long before its arrival a fetch may have got its number, by which it is older or newer. The number is at most 50 ms old when it
- * is used.
- */
+/** How long before its arrival a fetch may have got its number, by which it is older or newer: it is used within 50 ms. */
 const NUMBER_MS = 300;
 
 /** Whether the shown answer may stay: it is the newest, or its fetch overlaps the newest one's. Then either may be stored last. */

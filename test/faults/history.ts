@@ -70,10 +70,7 @@ type Breakdown = z.infer<typeof Breakdown>;
 const GROUPS_KEPT_MIN = 3;
 const STAMP = 1_000;
 
-/**
- * The same answer with its version in every row, and without one of its groups. So the rows of a stored slice tell which answer they
- * are from, and rows of two answers are noticed.
- */
+/** The same answer with its version in every row and without one of its groups, so that a row tells which answer it is from. */
 function stamped(breakdown: Breakdown, version: number): Breakdown {
   const days = Map.groupBy(breakdown.results, (row) => row.grouping.start);
   const results = [...days.values()].flatMap((rows) =>

@@ -4,10 +4,7 @@ import type { Page } from "playwright-core";
 import { expect } from "vitest";
 import { savePicture } from "./browser.ts";
 
-/**
- * The lines of text and the form fields that overlap another one, or that reach out of the window. A text,
- * because it is evaluated in the browser. The texts of drawings are the chart library's.
- */
+/** Lines of text and form fields that overlap another one or reach out of the window. A text, as it is evaluated in the browser. */
 const MISPLACED = `(() => {
   const boxes = [];
   const add = (name, element, range) => {

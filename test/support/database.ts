@@ -36,10 +36,7 @@ export async function testDatabase() {
   return { db, url, directUrl, read, waiting };
 }
 
-/**
- * Whether the server logs the statements of connections that are opened from now on, which takes as long as many a statement. Behind a pooler,
- * which keeps its connections, all are logged.
- */
+/** Whether the server logs the statements of new connections, which takes as long as many a statement. Behind a pooler all are logged. */
 export async function logStatements(url: string, whether: boolean): Promise<void> {
   const { url: serverUrl, logFile, pooledUrl } = inject("postgres");
   if (logFile === undefined || pooledUrl !== undefined) return;

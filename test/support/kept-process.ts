@@ -5,10 +5,7 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
 
-/**
- * The server runs while the keeper's standard input is open, so it ends with this process, however that ends. It has a process group
- * of its own, so that Ctrl-C does not reach the server before the tests have ended.
- */
+/** The server runs while the keeper's standard input is open, so it ends with this process. In its own group it gets no Ctrl-C. */
 export async function startKept(
   what: string,
   keeperScript: string,

@@ -89,10 +89,7 @@ function fromHex(_: string, digits: string): string {
   return String.fromCharCode(Number.parseInt(digits, 16));
 }
 
-/**
- * Whether the text has `runLength` consecutive characters of the form. The form is cut into blocks of half that length: every such run
- * contains a whole block, so it is enough to search for the blocks and to measure how far each match extends.
- */
+/** Whether the text has `runLength` consecutive characters of the form. Each such run contains a whole block of half that length. */
 function holdsRun(text: string, { text: form, runLength }: Form): boolean {
   const blockLength = Math.floor((runLength + 1) / 2);
   for (let start = 0; start + blockLength <= form.length; start += blockLength) {

@@ -21,10 +21,7 @@ export function forgetServerLog(): void {
   beginning = lengthNow();
 }
 
-/**
- * Undefined if the server's log can't be read. The log may arrive late through a pipe. When it contains a statement that is made here,
- * it is complete up to that statement.
- */
+/** Undefined if the log can't be read. It may arrive late: with a statement that is made here, it is complete up to that one. */
 export async function readServerLog(client: pg.Client): Promise<string | undefined> {
   const { logFile } = inject("postgres");
   if (logFile === undefined) return undefined;

@@ -137,10 +137,7 @@ function rotationConfig(baseUrl: string, rotation: Fields, rest: Fields): Fields
   });
 }
 
-/**
- * A proxy between the program and the service. It records the bodies of the creates, whether they reached the service or not, and adds the
- * secrets of the keys that the service makes to `secrets`.
- */
+/** A proxy before the service. It records the bodies of creates, also of those that do not arrive, and adds the new secrets to `secrets`. */
 async function startHttpProxy(targetUrl: string, decideFault: DecideFault, secrets: string[]) {
   const proxy = {
     creates: [] as { readonly comment: string }[],

@@ -95,10 +95,7 @@ async function waitsOfMigrations(url: string): Promise<readonly unknown[]> {
   return rows.map((row) => row.wait_event_type);
 }
 
-/**
- * Opens a database with older views and a session that has read a view and left its transaction open, as a person at a tool does. The
- * migration waits for that session.
- */
+/** Opens a database with older views, and a session that has read one and left its transaction open: the migration waits for it. */
 async function blockedDatabase() {
   const stack = new AsyncDisposableStack();
   const empty = stack.use(await emptyDatabase());

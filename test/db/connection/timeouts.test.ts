@@ -31,10 +31,7 @@ async function open(decideFault: DecideFault, statementMs = () => 300, giveUp?: 
   return db;
 }
 
-/**
- * Drops the first statement that contains `text` ("out") or its answer ("back"), and everything on that connection afterwards. The
- * connection stays open.
- */
+/** Drops the first statement with `text` ("out") or its answer ("back"), and all that follows. The connection stays open. */
 function dropAt(text: string, side: FaultEvent["side"]): DecideFault {
   let isDropped = false;
   return (event) => {
