@@ -116,7 +116,7 @@ test("while the command fails the days fail, with a reason and without its outpu
   expect(stderr + stdout).toContain("the key command");
   expect(stderr + stdout).not.toContain("No such file");
   expect(emulator.requests).toEqual([]);
-  expect((await context.run(["status"])).stdout).toMatch(/readings fail; .*the key command ".*vault" ended with 1/);
+  expect((await context.run(["status"])).stdout).toMatch(/readings fail, .*the key command ".*vault" ended with 1/);
 });
 
 test("a command that does not exist is named before anything is called", async ({ context }) => {
