@@ -8,7 +8,7 @@ import { setImmediate as nextRead, setTimeout as sleep } from "node:timers/promi
 import { systemCode } from "./errors.ts";
 
 type CommandOptions = {
-  /** The standard input. It is no failure if the command does not read it. */
+  /** A command that does not read it has not failed. */
   readonly input: string;
   /** The command gets these, PATH and HOME. The other variables of this process may hold secrets. */
   readonly variables: Readonly<Record<string, string | undefined>>;

@@ -88,7 +88,7 @@ export async function requireStaticKeys({ env }: { readonly env: Environment }, 
   await requireReadable(neededKeys(config, new Set(config.rotations.map(({ name }) => name))), env);
 }
 
-/** Throws `config` with each secret that can't be read. A cause that many projects share, such as a missing variable, is one line. */
+/** Throws `config` with each secret that can't be read. A cause that many projects share is one line. */
 export async function requireReadable(needed: readonly NeededSecret[], env: Environment): Promise<void> {
   const problems = (await Promise.all(needed.map((secret) => problemsIn(secret, env)))).flat();
   if (problems.length === 0) return;

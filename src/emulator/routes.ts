@@ -19,12 +19,12 @@ export type Emulated = {
 
 type AccountProject = { readonly id: string; readonly name: string };
 
-/** A request as it came, with the key that its secret belongs to. */
 export type IncomingRequest = {
   readonly method: string;
   /** The path as it came, with the query. */
   readonly path: string;
   readonly url: URL;
+  /** The key that the request's secret belongs to. */
   readonly caller: ApiKey | undefined;
   readonly contentType: string;
   readonly body: string;
@@ -95,8 +95,8 @@ function onDays(answer: DaysHandler): Handler {
   return (call, service) => {
     const { searchParams } = call.url;
     const [start, end] = ["start", "end"].map((name) => searchParams.get(name) ?? undefined);
-    const isWrong = [start, end].some((day) => day !== undefined && !isDay(day));
-    if (isWrong) return badRequest("start and end must be days, YYYY-MM-DD");
+    if ([start, end].some((day) => day !== undefined && !isDay(day)))
+      return badRequest("start and end must be days, YYYY-MM-DD");
     return ok(answer(rangeOf(start, end, call.now), call, service));
   };
 }
@@ -104,26 +104,25 @@ function onDays(answer: DaysHandler): Handler {
 function breakdown(source: Source): DaysHandler {
   return (range, call, service) => {
     const results = daysOf(range).flatMap((day) =>
-      breakdownRows(usageOn(day, call, service), day, call.url.searchParams, source, service.dialect),
+      breakdownRows(usageOn([day], call, service), day, call.url.searchParams, source, service.dialect),
     );
     return { ...range, resolution: { units: "day", amount: 1 }, results };
   };
 }
 
 function fields(fieldsOf: (records: readonly UsageRecord[]) => Json): DaysHandler {
-  return (range, call, service) => fieldsOf(daysOf(range).flatMap((day) => usageOn(day, call, service)));
+  return (range, call, service) => fieldsOf(usageOn(daysOf(range), call, service));
 }
 
 /** The balance pays for all usage since `countsFrom`. */
 function answerBalances(call: Call, service: Emulated): EmulatorAnswer {
   const days = daysOf({ start: service.countsFrom, end: dayOf(call.now) });
-  const records = days.flatMap((day) => usageOn(day, call, service));
-  return ok(balances(call.caller.projectId, records));
+  return ok(balances(call.caller.projectId, usageOn(days, call, service)));
 }
 
-function usageOn(day: string, { caller, now }: Call, { usage }: Emulated): readonly UsageRecord[] {
-  const age = ageDays(day, now);
-  return age < 0 ? [] : usage(caller.projectId, day, age);
+function usageOn(days: readonly string[], { caller, now }: Call, { usage }: Emulated): readonly UsageRecord[] {
+  const begun = days.filter((day) => ageDays(day, now) >= 0);
+  return begun.flatMap((day) => usage(caller.projectId, day, ageDays(day, now)));
 }
 
 // API keys. A secret is in the answer of a create and nowhere else.

@@ -9,7 +9,7 @@ import { isCost, type Question, type Split } from "./question.ts";
 import { type Query, readBasis, readUnpriced } from "./scope.ts";
 import { literal, type Scope, sourceOf, within } from "./sql.ts";
 
-/** The grouping of a total: "none", or if that is not exported, one whose groups add up to the total. `available`: every exported split. */
+/** `totalSplit`: "none", or if that is not exported, a grouping whose groups add up to the total. `available`: every exported split. */
 export async function readTotalSplit(query: Query, question: Question, since?: Day) {
   const basis = await readBasis(query, question, since);
   const available = basis.scope.available.groupings;

@@ -22,7 +22,6 @@ import { DAY_SECONDS } from "../usage/days.ts";
 import type { RotationContext } from "./context.ts";
 import { lastUse, refusalReason, verifyKey } from "./key-checks.ts";
 
-/** A rotation in progress. */
 export type RotationRun = {
   readonly context: RotationContext;
   readonly job: RotationConfig;
@@ -178,7 +177,6 @@ async function deleteUnused(rotation: RotationRun, key: LedgerKey, reason: strin
   const { seen, text } = await lastUse(context, job, key);
   if (seen === "yes") {
     const why = `not deleted: ${text}`;
-    // The key is then no longer due for removal.
     if (key.dueForRemovalAt) await ledger.write({ kind: "in-use", intentId }, why);
     return reportKept(rotation, key, why);
   }
@@ -201,7 +199,6 @@ async function deleteUnused(rotation: RotationRun, key: LedgerKey, reason: strin
   return true;
 }
 
-/** Returns false, as the step was not done. */
 function reportKept({ context, kept }: RotationRun, key: LedgerKey, reason: string): false {
   context.app.log.warn({ apiKeyId: key.apiKeyId, reason }, "replaced key kept");
   kept.push(`${keyNameOf(key)}: ${reason}`);

@@ -18,7 +18,7 @@ const UNANSWERED_CALLS_MAX = 3;
 
 type CallerDeps = ServiceDeps & Required<Pick<ServiceDeps, "waitMsMax" | "now" | "random" | "sleep">>;
 
-/** Makes an attempt. Throws if aborted. Undefined: nothing was sent, as `mayBegin` was false when the connection was there. */
+/** Throws if aborted. Undefined: nothing was sent, as `mayBegin` was false once the connection was made. */
 type Send = (mayBegin: () => boolean) => Promise<Outcome | undefined>;
 
 export class Caller {
@@ -33,7 +33,7 @@ export class Caller {
   /** Makes attempts until one is answered or another would not help; of a POST only one. */
   async call(call: ServiceCall, key: Secret, signal: AbortSignal, send: Send): Promise<ServiceAnswer> {
     const { waitMsMax, random, sleep, log } = this.#deps;
-    // Checked here too, so that a refused key does not wait for a permit.
+    // Also checked here, so that a refused key does not wait for a permit.
     this.#requireNotRefused(call, key);
     const attemptsMax = call.method !== "POST" && this.#unanswered < UNANSWERED_CALLS_MAX ? ATTEMPTS_MAX : 1;
     const codes: ErrorCode[] = [];
@@ -119,7 +119,7 @@ export class Caller {
   }
 }
 
-/** Undefined: give up. `failures` ends with the newest. `random` is in [0, 1), so that callers that failed together do not retry together. */
+/** Undefined: give up. `failures` ends with the newest. `random` in [0, 1) spreads the retries of callers that failed together. */
 export function retryDelayMs(
   failures: readonly ErrorCode[],
   attemptsMax: number,

@@ -104,7 +104,6 @@ function withoutNul(text: string): string {
 const REMEMBERED_MAX = 10_000;
 const REMEMBERED_LENGTH_MAX = 100;
 
-/** Keeps the results of a function that is called with the same texts again and again. */
 export function remembered<T>(compute: (text: string) => T): (text: string) => T {
   const results = new Map<string, T>();
   return (text) => {
@@ -176,7 +175,6 @@ function finiteText(value: number | ExactNumber, rowNo: number, metric: string):
   throw badAnswer(`results[${rowNo}].${metric}: expected a finite number, got ${source.slice(0, 40)}`);
 }
 
-/** Adds up two rows exactly. */
 export function addMetrics(a: RowMetrics, b: RowMetrics): RowMetrics {
   const [one, other] = [extraNumbers(a), extraNumbers(b)];
   const names = Object.keys({ ...one, ...other });
@@ -196,7 +194,7 @@ function addAmounts(a: string | null | undefined, b: string | null | undefined):
 
 // Slices: the rows of a day.
 
-/** The rows of a slice in the order of their group keys, column by column. Every array has an element for each row. */
+/** The rows of a slice, sorted by group key, column by column: the arrays have an element for each row. */
 type Columns = {
   readonly groups: readonly Group[];
   readonly metricNames: readonly StoredMetric[];
@@ -206,16 +204,6 @@ type Columns = {
 };
 
 export type AnswerRow = { readonly group: Group; readonly metrics: RowMetrics };
-
-function columnsOf(rows: readonly AnswerRow[], metricNames: readonly StoredMetric[]): Columns {
-  const sorted = [...rows].sort((a, b) => (a.group.key < b.group.key ? -1 : 1));
-  return {
-    groups: sorted.map(({ group }) => group),
-    metricNames,
-    metrics: metricNames.map((_, i) => sorted.map(({ metrics }) => metrics.values[i] ?? null)),
-    extras: sorted.map(({ metrics }) => metrics.extra),
-  };
-}
 
 export type NormalisedSlice = {
   readonly day: Day;
@@ -233,7 +221,14 @@ export function sliceOf(
   rows: readonly AnswerRow[],
   { source = "usage", undated = false }: { readonly source?: Source; readonly undated?: boolean } = {},
 ): NormalisedSlice {
-  const columns = columnsOf(rows, METRICS_OF[source]);
+  const sorted = rows.toSorted((a, b) => (a.group.key < b.group.key ? -1 : 1));
+  const metricNames = METRICS_OF[source];
+  const columns: Columns = {
+    groups: sorted.map(({ group }) => group),
+    metricNames,
+    metrics: metricNames.map((_, i) => sorted.map(({ metrics }) => metrics.values[i] ?? null)),
+    extras: sorted.map(({ metrics }) => metrics.extra),
+  };
   return { day, undated, columns, rowCount: rows.length, contentHash: contentHash(columns) };
 }
 

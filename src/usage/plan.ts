@@ -129,7 +129,6 @@ export function dueDays(job: ExportJob, today: Day, selection: Selection = {}): 
 
 export type ExportPlan = {
   readonly requests: readonly UsageRequest[];
-  /** When the run was planned. */
   readonly runDay: Day;
   /** Undefined if the run makes no day due. */
   readonly due: DueDays | undefined;
@@ -158,9 +157,7 @@ export function planRun(
 ): ExportPlan {
   const windowDays = windowsOf(job, today, selection)?.flatMap(daysOf);
   const requests = seriesOf(job, selection).flatMap((series): UsageRequest[] => {
-    if (!windowDays) {
-      return readsWindow && !isSettled?.(series, undefined) ? [{ series, window: undefined }] : [];
-    }
+    if (!windowDays) return readsWindow && !isSettled?.(series, undefined) ? [{ series, window: undefined }] : [];
     const unsettled = readsWindow ? windowDays.filter((day) => !isSettled?.(series, day)) : [];
     const again = selection.days ? [] : (toReread.get(seriesKey(series)) ?? []).map(({ day }) => day);
     const before = again.filter((day) => !readsWindow || day < (windowDays[0] ?? today));
@@ -199,7 +196,7 @@ function consecutiveDays(days: readonly Day[], lengthMax = Number.POSITIVE_INFIN
   return windows;
 }
 
-/** The requests of a project. A single project has two for each slot, so that none is idle; one of several leaves a slot free if all hang. */
+/** For each project. A single one has two requests for each slot, so that none is idle; if those of one of several hang, a slot is left for others. */
 export function requestsAtOnce(maxConcurrent: number, projects: number): number {
   return projects === 1 ? 2 * maxConcurrent : Math.max(1, maxConcurrent - 1);
 }

@@ -21,8 +21,6 @@ export type ApiDeps = {
   readonly version: string;
 };
 
-const RETRY_SECONDS = 5;
-
 const CsvParameters = z.strictObject({
   ...QuestionParameters.shape,
   rows: z.enum(CSV_ROWS).default("groups").describe("Groups with their amounts, or amounts by day"),
@@ -83,7 +81,7 @@ export function openApi({ log, readByStatements, version }: ApiDeps, readMsMax: 
     const reason = errorText(error);
     log.warn({ ...c.req.query(), reason }, "read API: reading the usage failed");
     const text = `the usage could not be read: ${reason}; try again, or ask for fewer days or one project`;
-    return c.json({ error: text }, 503, { "retry-after": String(RETRY_SECONDS) });
+    return c.json({ error: text }, 503, { "retry-after": "5" });
   });
   return api;
 }

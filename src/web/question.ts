@@ -97,12 +97,11 @@ export function parseQuery<Schema extends z.ZodType>(schema: Schema, query: URLS
   throw new InvalidQuestion(problemOf(parsed.error));
 }
 
-/** A sentence about the first parameter that is wrong. */
 export function problemOf({ issues: [issue] }: Pick<z.ZodError, "issues">): string {
   return [...(issue?.path ?? []), issue?.message].join(": ");
 }
 
-/** Throws InvalidQuestion, whose message names the parameter and what it expects. */
+/** Throws InvalidQuestion. */
 export function questionOf(asked: z.output<typeof QuestionParameters>, today: Day): Question {
   const { metric, currency, filter, group, limit, sort, project, compare, "no-value": noValue } = asked;
   const grouping = asked.grouping ?? (metric === "billed_cost" ? "none" : "model");
@@ -150,7 +149,6 @@ export function viewOf(page: AskedPage, query: URLSearchParams, today: Day): Vie
   return { period: readPeriod(asked, today), project: asked.project, pageParameters: Object.fromEntries(own) };
 }
 
-/** What the page Usage & cost answers. */
 export function usageQuestion(view: View, today: Day): Question {
   const { by: _, ...asked } = parseQuery(PARAMETERS.usage, new URLSearchParams(viewQuery(view)));
   return questionOf(asked, today);

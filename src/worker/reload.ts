@@ -29,12 +29,10 @@ export type ReloaderDeps = {
   readonly onRefusalChange: (refusal: ConfigRefusal | undefined) => void;
 };
 
-const READ_EVERY_MS = 5_000;
-
 export function openReloader(
   first: Loaded,
   { log, load, requireStartable, onRefusalChange }: ReloaderDeps,
-  readEveryMs: number = READ_EVERY_MS,
+  readEveryMs = 5_000,
 ) {
   let inForce = first;
   let superseded = new AbortController();
@@ -77,7 +75,6 @@ export function openReloader(
   return {
     /** The configuration in force. `superseded` is aborted when another one is taken up. */
     current: () => ({ ...inForce, superseded: superseded.signal }),
-    /** Why the newest configuration is not in force; undefined if it is. */
     refusal: () => refusal,
     /** Reads the configuration now, as the file or its projects may have changed. */
     request: checks.request,

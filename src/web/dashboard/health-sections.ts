@@ -95,7 +95,7 @@ function undatedHtml(undated: Coverage["undated"]): Html | undefined {
   return html`<p class="note">The service does not say which days its numbers are of for ${names}. No figure contains them; the view <code>bi.usage_snapshot</code> has them.</p>\n`;
 }
 
-/** Draws the days of a project as one bar, a rectangle for each stretch of the same state. */
+/** A bar of the project's days: a rectangle for each stretch of the same state. */
 function strip(period: Window, { days, project }: ProjectCoverage): Html {
   const all = daysOf(period);
   const percent = (count: number) => `${((count * 100) / all.length).toFixed(3)}%`;

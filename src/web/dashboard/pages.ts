@@ -41,10 +41,7 @@ export type PageData = {
   readonly run: RunDetails | undefined;
 };
 
-export type ReportData = {
-  readonly overview: Overview;
-  readonly budgets: readonly BudgetUse[];
-};
+export type ReportData = { readonly overview: Overview; readonly budgets: readonly BudgetUse[] };
 
 export type DashboardDeps = {
   readonly log: Logger;
