@@ -56,13 +56,11 @@ export function shellQuoted(word: string): string {
   return /^[\w./:@%+=-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
 
-const STORED_LENGTH_MAX = 1_000;
-
 /** Cuts a text that may quote the service, and removes what Postgres refuses: NUL, and half of a surrogate pair. */
 export function storableText(text: string): string {
   return text
     .toWellFormed()
     .replaceAll("\0", "")
-    .slice(0, STORED_LENGTH_MAX)
+    .slice(0, 1_000)
     .replace(/[\ud800-\udbff]$/, "");
 }

@@ -77,7 +77,7 @@ async function readPlanned(
       }
     });
   } catch (error) {
-    // The error to report is that of the stop, even if the result can't be written.
+    // The stop is reported, even if writing the result fails.
     if (app.signal.aborted) await writeResult().catch(() => {});
     throw error;
   }
@@ -121,7 +121,7 @@ function requestText(request: UsageRequest): string {
   return `${days} (${counted(sliceCount(request), "slice")}): ${seriesText(series)}`;
 }
 
-/** A service that answers slowly takes longer. */
+/** By the rate limit alone: a slow service takes longer. */
 function secondsNeeded(requests: readonly UsageRequest[], rate: number): number {
   return Math.ceil(requests.length / rate);
 }

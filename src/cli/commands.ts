@@ -57,7 +57,7 @@ Environment:
 /** Returns the exit status. */
 type CommandRun = (app: App) => Promise<number>;
 
-/** Makes commander's action from what loads the command's function, which gets commander's arguments and options. */
+/** Returns an action for commander. `load` loads the command's function, which gets the arguments and options. */
 type Run = (load: () => Promise<(app: App, ...args: never[]) => Promise<number>>) => (...given: unknown[]) => void;
 
 /** Parsing a command line calls `choose` with the command that it names. */
@@ -74,7 +74,7 @@ export function defineCommands(version: string, choose: (configPath: string, run
   const run: Run =
     (load) =>
     (...given) => {
-      // The last is the command itself, the one before has the options.
+      // Commander gives the arguments, the options, and last the command itself.
       const args = given.slice(0, -1) as never[];
       const { config } = given.at(-2) as { readonly config: string };
       choose(config, async (app) => (await load())(app, ...args));

@@ -157,13 +157,13 @@ function includes({ include, exclude }: Discovery, { id, name }: KnownProject): 
   return include.some(fits) && !exclude.some(fits);
 }
 
-/** The service bills in this currency. */
+/** The currency of the service's bills. */
 const BILLED = "USD";
 
 /** A budget whose usage no export reads would never be used up. */
 function unreadBudgetIssues({ budgets, exports, prices, discovery }: Config): ConfigIssue[] {
   return budgets.flatMap(({ project, scope, metric, currency, projects }, i) => {
-    // Which projects a budget without `project` counts is not known before they are discovered.
+    // A budget without `project` counts projects that may not be discovered yet.
     if (project === undefined && discovery.length > 0) return [];
     const grouping = SCOPE_GROUPINGS[scope];
     const isPriced = prices.length > 0 && (scope === "all" || scope === "model");

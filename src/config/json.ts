@@ -25,7 +25,7 @@ export function parseJson(text: string, source: string) {
   const contentOf = (node: Node, path: Path): unknown => {
     if (node.type === "array") return node.children?.map((child, index) => contentOf(child, [...path, index])) ?? [];
     if (node.type === "number") {
-      // Fields for exact numbers take text, too.
+      // A number that a double can't hold becomes text, which fields for exact numbers take, too.
       const digits = body.slice(node.offset, node.offset + node.length);
       return decimalText(new ExactNumber(digits)) === decimalText(node.value) ? node.value : digits;
     }

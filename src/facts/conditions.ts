@@ -36,7 +36,7 @@ export type HealthFacts = {
   readonly slices: SliceCounts;
   /** Why slices are failed; the cause with the most slices comes first. */
   readonly causes: readonly FailureCause[];
-  /** Has one for each project of a rotation for many projects. */
+  /** A rotation for many projects has one for each of them. */
   readonly rotations: readonly RotationHealth[];
   /** The lists that projects are discovered by. */
   readonly lists: readonly StoredList[];
@@ -102,7 +102,7 @@ function condition(name: ConditionName, subject: string, text: string, more: Par
   return { name, subject, severity, isWrong: !isReminder, text, since: null, section, isQuiet, ...more };
 }
 
-/** Quotes a name with a space or a quote: a subject has several names, and two lists of names could otherwise make the same subject. */
+/** Quotes a name with a space or a quote: otherwise two different lists of names could make the same subject. */
 function nameWord(name: string): string {
   return /^[^\s"]+$/.test(name) ? name : JSON.stringify(name);
 }
@@ -195,7 +195,7 @@ function runCondition({ kind, job, failedRun }: JobHealth): Found | undefined {
 }
 
 const CAUSES_SHOWN_MAX = 5;
-const NEW_MS_MAX = 15 * 60_000;
+const SHORT_OUTAGE_MS_MAX = 15 * 60_000;
 
 /** While an export runs, missing days are not notified: it may read them. */
 function coverageConditions({ slices, causes, jobs, projects, readAt }: HealthFacts): readonly Found[] {
@@ -210,9 +210,10 @@ function coverageConditions({ slices, causes, jobs, projects, readAt }: HealthFa
     slices.missing > 0 && condition("missing", "", missing, { isQuiet }),
     ...shown.map((cause) => {
       const { since, code, isRetried } = cause;
-      // A short outage of the service is tried again within minutes.
-      const isShort = isRetried && RETRIED_CODES.includes(code ?? "") && Number(readAt) - Number(since) < NEW_MS_MAX;
-      return condition("failed", code ?? "other", causeText(cause), { since, isQuiet: isShort });
+      const isShort = Number(readAt) - Number(since) < SHORT_OUTAGE_MS_MAX;
+      // What fails in a short outage is read again within minutes.
+      const endsSoon = isShort && isRetried && RETRIED_CODES.includes(code ?? "");
+      return condition("failed", code ?? "other", causeText(cause), { since, isQuiet: endsSoon });
     }),
     others > 0 && condition("failed", "other", `${counted(others, "reading")} failed for other reasons`),
     slices.suspect > 0 && condition("suspect", "", suspect, { isQuiet }),
@@ -258,7 +259,7 @@ const LATE_DAYS_MAX = 2;
 
 function rotationConditions(row: RotationHealth): readonly Found[] {
   const { rotation, project, configured, ageDays, failedAttempts, keys, fallback, fallbackAt } = row;
-  // Nobody could end them.
+  // Nobody could end the conditions of a rotation that is gone from the configuration.
   if (!configured) return [];
   const { maxAgeDays, retire } = configured;
   const ofRotation = (name: ConditionName, text: string, since: Date | null = null) =>

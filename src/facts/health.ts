@@ -22,7 +22,7 @@ export type HealthState = Omit<HealthFacts, "rotations"> & {
   readonly conditions: readonly Condition[];
 };
 
-/** How many slices are complete is read anew only if `kept` does not know it. */
+/** Completeness is read from the database only if `kept` lacks it. */
 export async function health(
   db: Database,
   config: Config,
@@ -37,7 +37,6 @@ export function healthOf(facts: HealthFacts): HealthState {
   return { ...facts, rotations: mergeRotations(facts.rotations), conditions: conditionsOf(facts) };
 }
 
-/** `tx` is a snapshot of `db`. */
 async function healthFacts(db: Database, tx: Tx, config: Config, projects: readonly ProjectHealth[]) {
   const now = await databaseNow(tx);
   const slices = countSlices(projects);
@@ -59,7 +58,7 @@ async function healthFacts(db: Database, tx: Tx, config: Config, projects: reado
   };
 }
 
-/** Budgets and anomalies take the longer to read the more usage is stored. After the time limit the other facts are still known. */
+/** Budgets and anomalies take longer the more usage is stored. If they exceed the time limit, all other facts are still known. */
 async function usageFacts(db: Database, tx: Tx, config: Config) {
   const read = await tryWithin(tx, async () => ({
     budgets: await watchedBudgets(db, tx),

@@ -68,9 +68,8 @@ export async function openExportContext(app: App, configured: Config, db: Databa
   await makeFirstDaysDue(db, config, ids);
   const { prices, budgets } = config;
   // The first start stores an empty list, too, which is no news.
-  if (await storePrices(db, prices))
-    app.log[prices.length > 0 ? "info" : "debug"]({ prices: prices.length }, "prices changed");
-  if (await storeBudgets(db, budgets))
-    app.log[budgets.length > 0 ? "info" : "debug"]({ budgets: budgets.length }, "budgets changed");
+  const level = (list: readonly unknown[]) => (list.length > 0 ? "info" : "debug");
+  if (await storePrices(db, prices)) app.log[level(prices)]({ prices: prices.length }, "prices changed");
+  if (await storeBudgets(db, budgets)) app.log[level(budgets)]({ budgets: budgets.length }, "budgets changed");
   return { ...context, ids, fetchNumbers: openFetchNumbers(db), reader: openReader(db), writer: openWriter(db) };
 }

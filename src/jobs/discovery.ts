@@ -53,30 +53,25 @@ export async function makeFirstDaysDue(db: Database, { projects, exports, discov
   });
 }
 
-/** A list as it was read and what it changes, or why it was not read. */
+/** A list and what it changes, or why it could not be read. */
 export type ReadList = { readonly list: string } & (
   | (Pick<ProjectList, "listed" | "leftOut"> & { readonly change: ListChange | undefined })
   | { readonly error: AppError }
 );
 
-const LEFT_OUT_SHOWN_MAX = 3;
-
-/**
- * Reads the list of each key once, and stores what has changed. A list that can't be read leaves the projects as they are. `isConfirmed`: a
- * person confirmed that the lists are right, however short.
- */
+/** Stores what has changed. `isConfirmed`: a person confirmed that the lists are right, however short. */
 export async function readLists(app: App, config: Config, db: Database | undefined, isConfirmed = false) {
   const entries = new Map(config.discovery.map((entry) => [keyName(entry.key), entry]));
   if (entries.size === 0) return [];
   const readAt = db ? await databaseNow(db) : new Date();
   await using service = await openServiceFor(app, config, db);
-  // A list that does not come delays no other list.
+  // A list that takes long delays no other list.
   return await Promise.all(
     [...entries].map(async ([list, { key }]): Promise<ReadList> => {
       try {
         const { listed, leftOut } = await fetchList(app, service, key);
         if (leftOut.length > 0) {
-          const facts = { list, leftOut: leftOut.length, reasons: leftOut.slice(0, LEFT_OUT_SHOWN_MAX) };
+          const facts = { list, leftOut: leftOut.length, reasons: leftOut.slice(0, 3) };
           app.log.warn(facts, "entries of the list of projects can't be used, and are left out");
         }
         const change = db && (await storeReading(db, { list, listed, readAt, isConfirmed }));
@@ -84,9 +79,9 @@ export async function readLists(app: App, config: Config, db: Database | undefin
         return { list, listed, leftOut, change };
       } catch (error) {
         if (!(error instanceof AppError) || error.code === "stopped") throw error;
-        if (db) await recordListFailure(db, list, errorText(error));
-        const facts = { list, reason: errorText(error) };
-        app.log.warn(facts, "the list of projects could not be read: those of the last list are exported");
+        const reason = errorText(error);
+        if (db) await recordListFailure(db, list, reason);
+        app.log.warn({ list, reason }, "the list of projects could not be read: those of the last list are exported");
         return { list, error };
       }
     }),

@@ -1,4 +1,4 @@
-// How the other folders call the service: the types of what client.ts opens.
+// The types of the service that client.ts opens.
 
 import type { Logger } from "pino";
 import type { Sleep } from "../async.ts";
@@ -57,7 +57,7 @@ export type ServiceAnswer = { readonly status: number; readonly value: unknown }
 export type Service = Pick<ServiceSettings, "baseUrl" | "dialect"> & {
   /** Throws an AppError for anything but a 2xx, with `sent: "no"` if certainly nothing was sent. Throws the reason of an aborted signal as it is. */
   readonly call: (call: ServiceCall, key: Secret, signal: AbortSignal) => Promise<ServiceAnswer>;
-  /** Forgets the refusals of one key, or of all, so that it is sent again: it may have got the scope, or more servers may know a new key. */
+  /** Makes calls with a refused key, or with all of them, again: the key may have got the scope, or more servers may know a new key. */
   readonly forgetRefusals: (key?: Secret) => void;
   /** The Date of the newest answer plus the time since then. Never ahead of the service's clock, but behind it after this machine slept. */
   readonly serviceTime: () => Date | undefined;
@@ -65,9 +65,9 @@ export type Service = Pick<ServiceSettings, "baseUrl" | "dialect"> & {
   readonly [Symbol.asyncDispose]: () => Promise<void>;
 };
 
-/** For the metrics, so it never has the path, which holds ids. */
+/** Goes into the metrics, so it has no path: a path holds ids. */
 export type AttemptReport = {
-  /** The name of the call's kind, such as "breakdown". */
+  /** Such as "breakdown". */
   readonly operation: string;
   /** "ok" if a readable answer came, whose content is checked later; otherwise the code of the error. */
   readonly result: "ok" | ErrorCode | "internal";

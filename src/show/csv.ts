@@ -18,7 +18,7 @@ const BYTE_ORDER_MARK = "\uFEFF";
 const SIGN = /[=+\-@＝＋－＠]/;
 /** Spaces, quotes and invisible characters before the sign do not prevent a formula. */
 const BEGINS_FORMULA = new RegExp(`^(?:[\\t\\r\\n]|[\\s"\\p{Cc}\\p{Cf}]*${SIGN.source})`, "u");
-/** What may stand before the sign of a formula, and ";", which begins a new cell in a spreadsheet that separates cells by it. */
+/** What may stand before the sign of a formula, and ";": some spreadsheets begin a new cell there. */
 const GAPS = /[\s;"\p{Cc}\p{Cf}]+/gu;
 const NEW_CELL = /[;\t\r\n]/;
 
@@ -26,7 +26,7 @@ export function csvHeader(columns: readonly CsvColumn[]): string {
   return `${BYTE_ORDER_MARK}${columns.map(({ name }) => quoted(name)).join(",")}\r\n`;
 }
 
-/** An empty text is written as "", which tells it from null. */
+/** Null is an empty cell, and an empty text is "". */
 export function csvLine(columns: readonly CsvColumn[], row: readonly (string | null)[]): string {
   const cells = columns.map(({ isText }, at) => {
     const text = row[at] ?? null;

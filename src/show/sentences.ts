@@ -65,7 +65,7 @@ export function usedFigures({ total, cost, figures }: Overview) {
   return [{ ...sum, measure: cost.question, amount: sum.amount, isCompared: cost.compared }, ...used];
 }
 
-/** The first is about the incomplete days, if there are any. */
+/** The sentence about incomplete days comes first. */
 export function lackingDaysSentences(answer: Answer): readonly string[] {
   const { incompleteDays, unreadDays } = answer.lacking;
   const incomplete = daysText(incompleteDays);
@@ -208,7 +208,7 @@ function notSplitSentence({ grouping, lacking }: ChangeSplit): string | undefine
   return lack && `By ${groupingNoun(grouping)} it can't be split: ${lack} by it.`;
 }
 
-/** Says what the amounts leave out, except days. */
+/** What the amounts leave out, besides days. */
 export function lackingSentences(lacking: Answer["lacking"]): readonly string[] {
   const { projectsLeftOut, projectsLeftOutCount, projectsEnded, projectsEndedCount, otherCurrencies } = lacking;
   return present([

@@ -153,7 +153,7 @@ export function addsUp(grouping: string): boolean {
   return !ENTRIES.get(grouping)?.overlaps;
 }
 
-/** What one value is called; undefined if a group of the grouping is no set. */
+/** What one value of a set is called; undefined if the groups are no sets. */
 export function memberOf(grouping: string): string | undefined {
   return ENTRIES.get(grouping)?.member;
 }

@@ -23,8 +23,8 @@ import type { UsageRequest } from "./plan.ts";
 import { dimensionsOf } from "./series.ts";
 
 /**
- * Returns a slice for each day of the window; without a window for each day that the answer names, or for `runDay` if it names none. Also
- * returns the period that the answer names. The request was sent in `dialect`. Throws `bad_answer` with the reason.
+ * Makes a slice for each day of the window; without a window for each day that the answer names, or for `runDay` if it names none. `period`
+ * is what the answer says it covers. Throws `bad_answer` with the reason.
  */
 export function normalise(request: UsageRequest, answer: unknown, runDay: Day, dialect: Dialect = "interface") {
   if (!isObject(answer)) throw badAnswer(`expected an object, got ${describeJson(answer)}`);
@@ -80,8 +80,8 @@ function requireDollars(answer: JsonObject, results: readonly JsonObject[]): voi
 }
 
 /**
- * Returns one row for each group, including a group that is sent twice with the same numbers. Rows with different shapes of "no value" are added
- * up: to the service they are different groups, and it counts no request in two of them.
+ * A group may be sent twice with the same numbers. Rows with different shapes of "no value" are added up: to the service they are different
+ * groups, and it counts no request in two of them.
  */
 function rowsByGroup(sent: readonly AnswerRow[], day: Day, dimensions: readonly Dimension[]): AnswerRow[] {
   const ofService = new Map<string, AnswerRow>();
@@ -218,7 +218,7 @@ function namedDays(period: Window | undefined, rowDays: readonly Day[], runDay: 
   return { start, end: periodEnd !== undefined && periodEnd > last && periodEnd <= runDay ? periodEnd : last };
 }
 
-/** The stored days that an answer without a window has no longer: from the oldest in its period to the day before its first. */
+/** The stored days that an answer without a window no longer has: from the oldest stored one to the day before its first. */
 export function emptiedDays(firstCovered: Day | undefined, oldestStored: Day | null | undefined): Day[] {
   return firstCovered && oldestStored ? daysOf({ start: oldestStored, end: addDays(firstCovered, -1) }) : [];
 }

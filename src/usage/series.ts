@@ -46,13 +46,13 @@ export type Project = { readonly id: string; readonly name: string };
 export type KnownProject = Project & {
   /** The name of the key that lists it (`keyName` in config/projects.ts). */
   readonly list: string;
-  /** Since when it has this name. */
+  /** When it got this name. */
   readonly namedAt: Date;
-  /** When a list without it was accepted as right; null while it is listed, or such a list is in doubt. */
+  /** When a list without it was accepted; null while it is listed, or while lists without it are in doubt. */
   readonly vanishedAt: Date | null;
 };
 
-/** Without conditions it is all usage, whatever its name. */
+/** A filter without conditions is all usage, whatever its name. */
 export type Filter = {
   readonly name: string;
   /** The value that is sent for each feature, as text such as "true". */
@@ -84,7 +84,7 @@ export function seriesText({ project, source = "usage", grouping, filter }: Seri
   return `${project} / ${source === "usage" ? "" : `${source} `}${grouping} / ${filter}`;
 }
 
-/** A plan of thousands of projects asks for the key of the same filter very often. */
+/** Kept, as a plan of thousands of projects asks for the key of each filter very often. */
 const FILTER_KEYS = new WeakMap<Filter, string>();
 
 /** The filter's conditions as canonical JSON: a filter with other conditions makes another series. */
