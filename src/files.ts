@@ -6,7 +6,7 @@ import path from "node:path";
 
 const READ_MS_MAX = 5_000;
 
-/** Folders with work that has exceeded its limit and has not ended yet. */
+/** Folders with work that has exceeded its limit and still runs. */
 const silentFolders = new Set<string>();
 const lastWork = new Map<string, Promise<unknown>>();
 
@@ -37,7 +37,7 @@ async function withinLimit<T>(folder: string, msMax: number, work: () => Promise
   return Promise.race([done, late]);
 }
 
-/** An error has a code, such as ENOENT, or ETIMEDOUT if the file system does not answer. */
+/** Every error has a code, such as ENOENT, or ETIMEDOUT if the file system does not answer. */
 export async function readRegularFile(file: string): Promise<Buffer> {
   return withFileLimit(file, READ_MS_MAX, async () => {
     // O_NONBLOCK: opening a pipe does not wait for its other end.
@@ -55,7 +55,7 @@ function fileError(code: string, message: string): Error {
 
 export type Pieces = Iterable<string> | AsyncIterable<string | Uint8Array>;
 
-/** Writes the file `temporary`, which must not exist, and renames it to `target` once it is on the disk. If this fails, it is removed. */
+/** Writes the pieces to `temporary`, which must not exist, and renames it to `target` once they are on the disk. A failure changes nothing. */
 export async function replaceFile(
   target: string,
   pieces: Pieces,

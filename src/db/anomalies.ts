@@ -59,7 +59,7 @@ export type JudgedDay = {
   readonly isFinal: boolean;
 };
 
-/** Returns the days that this call judged. If two processes judge a day at the same time, only one of them returns it. */
+/** Returns the days that this call judged. A day that two processes judge at the same time is returned by one of them. */
 export async function judgePendingDays(db: Database, { sensitivity }: AnomalySettings): Promise<readonly JudgedDay[]> {
   if (sensitivity === "off") return [];
   const pending = await pendingDays(db);
@@ -113,7 +113,7 @@ export async function judgePendingDays(db: Database, { sensitivity }: AnomalySet
   return rows;
 }
 
-/** A verdict on a usual day is kept this long beyond its window. It ends the alert about an earlier day, which is open for at most 14 days. */
+/** Counted from the end of a day's window. A verdict on a usual day ends the alert about an earlier day, open for at most 14 days. */
 const KEPT_DAYS = 60;
 
 async function removeOldVerdicts(tx: Tx): Promise<void> {

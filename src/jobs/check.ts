@@ -38,7 +38,7 @@ const ok = (text: string): CheckResult => ({ state: "ok", text });
 const warn = (text: string): CheckResult => ({ state: "warn", text });
 const fail = (text: string): CheckResult => ({ state: "fail", text });
 
-/** Adds what `find` returns to the findings of the project, under the name `what`. */
+/** Runs `find`, and adds its result to the findings. */
 type Check = (what: string, find: () => Promise<CheckResult>) => Promise<CheckResult>;
 
 /** If the key does not work, nothing else is checked: the service would refuse it for the same reason. */
@@ -65,19 +65,17 @@ export async function checkProject(context: ServiceContext, project: Project): P
   for (const rotation of config.rotations.filter((one) => one.project.id === project.id)) {
     await check(`rotation ${rotation.name}`, () => checkRotation(probe, rotation));
   }
-  for (const source of sources) {
-    const jobsOfSource = jobs.filter((job) => job.source === source);
-    await checkSource(probe, check, source, jobsOfSource);
-  }
+  for (const source of sources) await checkSource(probe, check, source, jobs);
   return findings;
 }
 
 type CheckedSeries = { readonly series: Series; readonly windowed: boolean; readonly filterCheck: FilterCheck };
 
-/** `jobs` are the exports of the source. Each grouping and each filter is checked once, even if several exports have it. Fan-outs are left out. */
+/** Each grouping and each filter is checked once, even if several exports have it. Fan-outs are left out. */
 async function checkSource(probe: Probe, check: Check, source: Source, jobs: readonly ExportJob[]): Promise<void> {
   const prefix = source === "billing" ? "billing " : "";
-  const all = jobs.flatMap((job) => {
+  const jobsOfSource = jobs.filter((job) => job.source === source);
+  const all = jobsOfSource.flatMap((job) => {
     // With "off", `check` warns all the same.
     const filterCheck = probe.filterChecks[job.checkFeatures === "error" ? "error" : "warn"];
     return seriesOf({ ...job, seen: new Map() }, { projects: [probe.project.name] }).map(

@@ -47,17 +47,16 @@ import { FilterCheck } from "./filter-check.ts";
 /** While some projects wait because of their keys, others go on. */
 export const PROJECTS_AT_ONCE = 32;
 
-/** One project of a run. */
 type ProjectRun = {
   readonly runId: string;
   readonly job: ExportJob;
-  /** The day on which the run was planned. The failure of a request without a window is recorded under this day. */
+  /** When the run was planned. The failure of a request without a window is recorded under this day. */
   readonly runDay: Day;
   readonly log: Logger;
   readonly requests: readonly UsageRequest[];
   /** Whether the run tries a request again that fails with this code. The caller then logs the failure. */
   readonly isRetried?: (code: FailedRequest["code"]) => boolean;
-  /** Aborted when no further request is to be started. Requests that were started are completed. */
+  /** When aborted, no further request is started; those under way are completed. */
   readonly stopStarting?: AbortSignal;
   /** Called with what each request adds to the counts. */
   readonly onCounted?: ((added: RunCounts) => void) | undefined;
@@ -270,7 +269,7 @@ function emptiedSlices(
   return emptiedDays(covered[0]?.day, oldest).map((day) => sliceOf(day, []));
 }
 
-/** Long enough for an answer. If the service asks for a longer wait (Retry-After), the reading is skipped. */
+/** A reading for which the service asks for a longer wait (Retry-After) is skipped. */
 const READING_MS_MAX = 10_000;
 
 type Fetch<T> = (service: Service, projectId: string, key: Secret, signal: AbortSignal) => Promise<T>;
@@ -312,7 +311,7 @@ export async function daysToReread(
   return Map.groupBy(due.filter(isWanted), ({ seriesId }) => keys.get(seriesId) ?? "");
 }
 
-/** Logs which of the days that were read first or became final are unusual. Throws only if the database can't be reached. */
+/** Throws only if the database can't be reached. */
 export async function judgeDays({ app, db, config }: Pick<ExportContext, "app" | "db" | "config">): Promise<void> {
   try {
     for (const { verdict, ...day } of await judgePendingDays(db, config.anomalies)) {

@@ -47,7 +47,7 @@ type UnknownName = {
   readonly text: string;
 };
 
-/** How the answer was asked for, and what earlier answers of its series brought. */
+/** The dialect of the request, and what earlier answers of its series brought. */
 type Judged = { readonly dialect: Dialect; readonly stored: () => Promise<StoredDays> };
 
 /** Checks the answers of one run of a project. Names and totals are requested once; if that fails, the next request asks again. */
@@ -186,7 +186,7 @@ export class FilterCheck {
     if (isNewestEmpty && isConfirmable) return undefined;
     const what = source === "billing" ? "amount" : "usage";
     const empty = `no ${what} with the filter on any of ${days} days on which there is some`;
-    return filterDoubt(isConfirmable ? "filter-empty" : "filter-ignored", empty, unproved, isConfirmable);
+    return filterDoubt(isConfirmable ? "filter-empty" : "filter-ignored", empty, isConfirmable, unproved);
   }
 
   /** The doubt about an answer whose numbers may include usage that does not meet the filter. */
@@ -198,7 +198,7 @@ export class FilterCheck {
     const ignored = `the service seems to ignore the ${suspected.text}${unknown ? "" : SAME_NUMBERS}`;
     const mayBeConfirmed = unknown ? !unknown.isKindListed : source === "billing";
     const isConfirmable = this.#checkFeatures === "warn" || mayBeConfirmed;
-    return filterDoubt("filter-ignored", ignored, unknown, isConfirmable);
+    return filterDoubt("filter-ignored", ignored, isConfirmable, unknown);
   }
 
   #isCompared(filter: Filter): boolean {
@@ -226,12 +226,7 @@ function totalKey({ series: { project, source }, window }: UsageRequest): string
   return JSON.stringify([project.id, source, window]);
 }
 
-function filterDoubt(
-  kind: FilterDoubt["kind"],
-  what: string,
-  unknown: UnknownName | undefined,
-  isConfirmable: boolean,
-) {
+function filterDoubt(kind: FilterDoubt["kind"], what: string, isConfirmable: boolean, unknown?: UnknownName) {
   const cause = unknown ? `: ${unknown.text}` : "";
   const hint = isConfirmable ? "; it counts when a run at least an hour later gets the same" : "";
   return { kind, reason: what + cause + hint, isConfirmable };

@@ -25,7 +25,7 @@ type KeyRingDeps = {
   /** Undefined without a database, and if no key is rotated. */
   readonly masterKeys: MasterKeys | undefined;
   readonly staticKeys: ReturnType<typeof openStaticKeys>;
-  /** Reports a fallback, by its reason, once a day: an alert that is not renewed counts as resolved. */
+  /** Reports each reason once a day: an alert that is not renewed counts as resolved. */
   readonly reportDaily: (reason: string, report: () => Promise<void>) => Promise<void>;
 };
 
@@ -127,7 +127,6 @@ const CONCURRENT_MAX = 4;
 
 type KeyCommandRun = {
   readonly key: Promise<Secret>;
-  /** Set when the command has ended and printed a key. */
   printed?: Secret;
   /** The command failed, or the service refused its key. */
   isStale: boolean;

@@ -139,7 +139,7 @@ export async function openEmbedded(folder: string): Promise<Database> {
   }
 }
 
-/** Changes `target.query`, so that it accepts several statements in a text without parameters, as pg does, for the queue and the views. */
+/** Changes `target.query` to accept several statements in a text without parameters, as pg does: the queue and the views send such texts. */
 function acceptSeveralStatements<T extends Pick<PGlite | Transaction, "query" | "exec">>(target: T): T {
   const { query } = target;
   target.query = async <Row>(text: string, parameters?: unknown[], options?: QueryOptions): Promise<Results<Row>> => {
@@ -157,7 +157,7 @@ export async function databaseNow(db: Database): Promise<Date> {
   return (await db.selectNoFrom(now).executeTakeFirstOrThrow()).now;
 }
 
-/** `waitMs`: how long to wait for the server, or until `signal`. The database may be used for `stoppingMs` after the signal. */
+/** The wait for the server ends after `waitMs` or with `signal`. Statements may still run for `stoppingMs` after the signal. */
 type ReconnectOptions = { readonly waitMs: number; readonly signal: AbortSignal; readonly stoppingMs: number };
 
 const RECONNECT_PAUSE_MS = 500;

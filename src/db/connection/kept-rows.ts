@@ -22,7 +22,7 @@ export function keepRows(): KeptRows {
       if (!state) throw new Error("expected one row with the state of the data");
       if (before && !state.is_changed && state.circumstances === before.circumstances) return before.known(tx);
       if (kept === before) kept = { ...state, known: knownRows() };
-      // Others that began anew at the same time usually have the same snapshot, and then share their rows.
+      // Concurrent reads that found the rows outdated usually have the same snapshot, and share the new rows.
       const newest = kept;
       const isSame = newest?.snapshot === state.snapshot && newest.circumstances === state.circumstances;
       return (isSame ? newest.known : knownRows())(tx);

@@ -13,7 +13,7 @@ export type Settings = Readonly<Record<string, string>>;
 
 const limitsOfCaller = new AsyncLocalStorage<{ readonly statementMs: number; readonly settings: Settings }>();
 
-/** Lets the server take `serverMs` for each statement of `work`; a longer limit of the caller stays. Transactions of `work` have the settings. */
+/** Each statement of `work` may take the server `serverMs`, or the caller's longer limit. Transactions of `work` get the settings. */
 export function withStatementTimeout<T>(serverMs: number, work: () => Promise<T>, settings: Settings = {}): Promise<T> {
   const statementMs = Math.max(serverMs + SERVER_MARGIN_MS, statementTimeoutMs());
   return limitsOfCaller.run({ statementMs, settings }, work);

@@ -30,18 +30,14 @@ function inDependencyOrder(views: readonly ViewText[]): readonly ViewText[] {
   const ordered = new Set<ViewText>();
   const visit = (view: ViewText) => {
     if (ordered.has(view)) return;
-    const named = namesIn(view.text);
+    // A name in a comment or a text literal is no dependency.
+    const code = view.text.replaceAll(/--.*$|'(?:[^']|'')*'/gm, "");
+    const named = new Set([...code.matchAll(/\b(?:bi|usage_export)\.\w+/g)].map(([name]) => name));
     for (const other of views) if (other !== view && named.has(other.name)) visit(other);
     ordered.add(view);
   };
   for (const view of views) visit(view);
   return [...ordered];
-}
-
-function namesIn(text: string): ReadonlySet<string> {
-  // A name in a comment or a text literal is no dependency.
-  const code = text.replaceAll(/--.*$|'(?:[^']|'')*'/gm, "");
-  return new Set([...code.matchAll(/\b(?:bi|usage_export)\.\w+/g)].map(([name]) => name));
 }
 
 /**

@@ -21,7 +21,7 @@ export type WorkSettings = {
   readonly atOnce: number;
   /** How many of these may have the same `group` of pg-boss. */
   readonly atOnceOfGroup?: number;
-  /** A job whose handler throws is tried again later. With `handBack` the handler leaves a new job without the attempts of this one. */
+  /** A job whose handler throws is tried again later. `handBack` adds the job anew, with all its attempts. */
   readonly handle: (job: ClaimedJob, handBack: () => Promise<void>) => Promise<void>;
 };
 
@@ -34,13 +34,13 @@ const HEARTBEAT_REFRESH_MS = 4_000;
 const SUPERVISE_SECONDS = 5;
 /** How often an idle process looks for jobs. */
 const POLL_MS = 2_000;
-/** How long a process that has claimed jobs waits before it looks again, unless these jobs have ended. */
+/** A process that has claimed jobs looks for more after this time, or when these jobs have ended. */
 const PAUSE_MS = 100;
 
-/** How long the queue keeps finished jobs. Their results are in our tables. */
+/** For finished jobs. Their results are in our tables. */
 const KEEP_SECONDS = 7 * 24 * 60 * 60;
 
-/** Retries after 2, 4, 8 … 128 seconds: no slice fails in an outage of the service of up to four minutes. */
+/** Retries after 2, 4, 8 … 128 seconds or by chance up to twice as long: no slice fails in an outage of up to four minutes. */
 const QUEUE_OPTIONS = {
   heartbeatSeconds: HEARTBEAT_SECONDS,
   deleteAfterSeconds: KEEP_SECONDS,
@@ -192,7 +192,10 @@ function startConsumer(boss: PgBoss, queue: JobId["kind"], settings: WorkSetting
   return { wake, drain, stop };
 }
 
-/** All jobs may be of one group, so one that is nearly full would keep every claim small: it is asked only if the others have no job. */
+/**
+ * Claims as many jobs as there is room for. All of them may be of one group, so a claim is no larger than the least room of the groups that it
+ * asks. Groups with little room are asked only if the others have no job.
+ */
 async function claim(
   boss: PgBoss,
   queue: JobId["kind"],
