@@ -141,7 +141,7 @@ export type DayWithState = Answer["days"][number];
 export type Basis = {
   readonly scope: Scope & Pick<Answer, "projects" | "projectCount" | "available">;
   readonly days: DayWithState[];
-  /** Of the compared period; undefined if there is none. */
+  /** The days of the compared period; undefined if there is none. */
   readonly daysBefore: DayWithState[] | undefined;
   readonly lacking: Omit<Lacking, keyof Unpriced | "otherCurrencies">;
   /** Whether every day of both periods was read, so that the difference between them is a change. */

@@ -60,7 +60,7 @@ export type RotationRow = {
   readonly project: string | null;
   /** The id of the key in use; null while there is none, and if there are many. */
   readonly apiKeyId: string | null;
-  /** Of the key in use, since it was requested, or since a rollback made it active again. */
+  /** How long ago the key in use was requested, or a rollback made it active again. */
   readonly ageDays: number | null;
   readonly ageSeconds: number | null;
   readonly failedAttempts: number;
@@ -169,7 +169,7 @@ type Configured = {
   readonly file: { readonly rotations: readonly Pick<RotationConfig, "name" | "maxAgeDays">[] };
 };
 
-/** Of the rotations that have keys, and those that are configured and have none. */
+/** Reads the rotations that have keys, and those that are configured and have none. */
 export async function readKeys(db: Database, config: Configured): Promise<KeysData> {
   const read = async (tx: Database) => [await keyStatuses(tx, KEYS_PER_PAGE + 1), await newestEvents(tx)] as const;
   const [keys, events] = await readSnapshot(db, read, BRIEF_SNAPSHOT_SECONDS);

@@ -7,7 +7,6 @@ import { type AskedMetric, isCost, type Question } from "./question.ts";
 import { type Query, readBasis, readCurrencies } from "./scope.ts";
 import { coverageConditions, literal } from "./sql.ts";
 
-/** As far as they are exported. */
 const OVERVIEW_SPLITS = ["project", "line_item", "model", "accessor", "tags"] as const;
 /** Enough to find among them what rose the most. */
 const LISTED_MAX = 100;

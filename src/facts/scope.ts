@@ -39,7 +39,7 @@ type StoredFacts = Pick<Answer, "projects" | "projectCount"> & {
   readonly retired: readonly FoundProject[];
   /** Exported under the filter. */
   readonly groupings: readonly Split[];
-  /** Those with conditions that are exported by the grouping. */
+  /** The filters with conditions that are exported by the grouping. */
   readonly filters: string[];
 };
 
@@ -114,7 +114,7 @@ where is_unpriced`);
   return unpriced ?? { unpricedModels: 0, unpricedMetrics: [] };
 }
 
-/** Of the question's days, projects that `ended` have some and lack others; those that are `unused` have none, but are exported by other series. */
+/** A project that `ended` has some of the question's days and lacks others; an `unused` one has none, but is exported by other series. */
 async function sortRetired(query: Query, question: Question, scope: Scope, retired: readonly FoundProject[]) {
   if (retired.length === 0) return { ended: [], unused: [] };
   const windows = question.before ? [question.period, question.before] : [question.period];

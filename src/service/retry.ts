@@ -33,7 +33,7 @@ export class Caller {
   /** Makes attempts until one is answered or another would not help; of a POST only one. */
   async call(call: ServiceCall, key: Secret, signal: AbortSignal, send: Send): Promise<ServiceAnswer> {
     const { waitMsMax, random, sleep, log } = this.#deps;
-    // Also checked here, so that a refused key does not wait for a permit.
+    // Checked here too, so that a refused key does not wait for a permit.
     this.#requireNotRefused(call, key);
     const attemptsMax = call.method !== "POST" && this.#unanswered < UNANSWERED_CALLS_MAX ? ATTEMPTS_MAX : 1;
     const codes: ErrorCode[] = [];

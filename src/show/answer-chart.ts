@@ -23,7 +23,7 @@ export type ChartDescription = {
   readonly kind: "bars" | "lines";
   /** "hours", "requests" */
   readonly unit: string;
-  /** Of a cost. */
+  /** The currency of a cost. */
   readonly currency: string | null;
   /** For the axis, one for each bar: "Nov 3". */
   readonly labels: readonly string[];

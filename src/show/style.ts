@@ -1,6 +1,6 @@
 // The one style sheet of a page, and its colours for light and dark. Pure.
 //
-// As calculated, text contrasts with its background by at least 4.5 to 1, bars and marks by 3 to 1, and any two series differ for
+// Text contrasts with its background by at least 4.5 to 1, bars and marks by 3 to 1, and any two series differ for
 // people who see no red, green or blue.
 
 /** Each colour on a light and on a dark page. */
