@@ -31,7 +31,7 @@ type InitOptions = {
   readonly yes?: boolean;
 };
 
-/** What the file is made of: the answers so far, the options, and placeholders for what was not asked yet. */
+/** The answers so far, the options, and placeholders for what was not asked yet. */
 type Draft = Omit<InitOptions, "project" | "yes"> & { project: Project };
 
 /** Throws, and writes nothing, if the file exists, if an answer given by --yes does not work, or if there is no terminal and no --yes. */

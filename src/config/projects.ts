@@ -9,7 +9,7 @@ import { isKeyLike } from "./messages.ts";
 /** Stands for a project's id, in the path of a file or in an argument. */
 const ID = "{id}";
 
-/** Where a key is found, or where one is delivered. */
+/** Where a key is found or delivered. */
 type Place =
   | { readonly file: string }
   | { readonly command: readonly string[] }
@@ -75,16 +75,15 @@ const ListKey = StaticKey.refine(
   'expected no placeholder: this key lists the projects, before any is known; "projectKey" may have "{id}"',
 );
 
-/** The project id in the packaged example: the service would answer it with 404 or with the usage of somebody else. */
-const PLACEHOLDER_ID = "PROJECT_ID";
-const NO_ID = `expected your project's id at the service, which its console shows; "${PLACEHOLDER_ID}" is only a placeholder`;
+/** The id in the packaged example, "PROJECT_ID", would be answered with 404, or with the usage of somebody else. */
+const NO_ID = `expected your project's id at the service, which its console shows; "PROJECT_ID" is only a placeholder`;
 
 const ProjectOfFile = object({
   // An id with a dot or a slash, even an escaped one, could make the URL lead outside the project's path.
   id: z
     .string()
     .regex(/^[A-Za-z0-9_-]{1,128}$/, 'a project id: 1 to 128 letters, digits, "-" and "_"')
-    .refine((id) => id !== PLACEHOLDER_ID, NO_ID)
+    .refine((id) => id !== "PROJECT_ID", NO_ID)
     .describe("The project's id at the service."),
   name: Name.describe("The project's name here, in exports, rotations and views."),
   key: KeySource,

@@ -101,13 +101,9 @@ const GRANTED = "25000";
 
 /** One prepaid balance: what was granted, less what the records cost. */
 export function balances(projectId: string, records: readonly UsageRecord[]) {
-  const balance = {
-    balance_id: uuidFrom("balance", projectId),
-    amount: jsonNumber(smallestUnits(GRANTED) - dollarsOf(records.map(billed))),
-    units: "usd",
-    purchase_order_id: uuidFrom("purchase order", projectId),
-  };
-  return { balances: [balance] };
+  const amount = jsonNumber(smallestUnits(GRANTED) - dollarsOf(records.map(billed)));
+  const ids = { balance_id: uuidFrom("balance", projectId), purchase_order_id: uuidFrom("purchase order", projectId) };
+  return { balances: [{ ...ids, amount, units: "usd" }] };
 }
 
 function dollarsOf(records: readonly UsageRecord[]): bigint {
@@ -167,7 +163,6 @@ declare global {
   }
 }
 
-/** The number with all its digits, which a double may not hold. */
 function jsonNumber(amount: bigint): object {
   return JSON.rawJSON(decimal(amount));
 }

@@ -18,10 +18,8 @@ const WORKLOAD_COMMENTS = ["call centre", "mobile app", "voice agent", "batch ar
 
 /** Keys of a project for a trial: pages show its made-up usage by their comments. */
 export function workloadKeys(projectId: string): ConsoleKey[] {
-  return WORKLOAD_COMMENTS.map((comment) => ({
-    ...{ projectId, comment, scopes: ["usage:read"] },
-    secret: randomBytes(20).toString("hex"),
-  }));
+  const secret = () => randomBytes(20).toString("hex");
+  return WORKLOAD_COMMENTS.map((comment) => ({ projectId, comment, scopes: ["usage:read"], secret: secret() }));
 }
 
 export type ApiKey = RequestedKey & {
@@ -54,7 +52,6 @@ export class KeyStore {
     return added;
   }
 
-  /** The working key that has this secret. */
   find(secret: string, at: Date): ApiKey | undefined {
     const key = this.#bySecret.get(secret);
     return key && this.#stateOf(key, at) === "active" ? key : undefined;

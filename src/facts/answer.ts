@@ -118,10 +118,7 @@ export function comparedWindow(answer: Answer): Window | undefined {
   return answer.compared ? askedPeriods(answer).before : undefined;
 }
 
-/**
- * A row of usageSql: the sums of a group, of a group on a day, of a day, or of all. A row without a rank has the sums of all other groups.
- * Groups whose amounts are all 0 or not known are left out.
- */
+/** A row of usageSql. Without a rank it has the sums of all other groups. Groups whose amounts are all 0 or not known are left out. */
 export type UsageRow = {
   readonly part: "group" | "group of day" | "day" | "total";
   readonly rank: string | null;
@@ -137,7 +134,7 @@ type Lacking = Answer["lacking"];
 export type Unpriced = Pick<Lacking, "unpricedModels" | "unpricedMetrics">;
 export type DayWithState = Answer["days"][number];
 
-/** What is known of the series of a question before their amounts are read. It is the same for every metric of usage. */
+/** What is known of a question's series before their amounts are read: the same for every metric of usage. */
 export type Basis = {
   readonly scope: Scope & Pick<Answer, "projects" | "projectCount" | "available">;
   readonly days: DayWithState[];

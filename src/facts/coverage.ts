@@ -100,10 +100,10 @@ const QUALITY = `case when status in ('complete', 'suspect') then status when fe
 
 type ProjectRow = { readonly projectId: string; readonly project: string; readonly count: number };
 
-/** With more of them it takes as long to look at the days of all. */
+/** If more projects lack days, looking at the days of all takes as long. */
 const LACKING_MAX = 1_000;
 
-/** The condition that a project may lack a day. Most nights no project does: then no days are looked at one by one. */
+/** The condition that selects the projects that may lack a day. Most nights there is none, and then no day is looked at. */
 async function lackingProjects(query: Query, ofProjects: readonly string[]): Promise<readonly string[]> {
   const found = await query<Pick<ProjectRow, "projectId">>(`
 select distinct project_id as "projectId" from usage_export.series_days
@@ -167,12 +167,11 @@ type Gap = {
   readonly status: "missing" | "failed";
   readonly from: Day;
   readonly to: Day;
-  /** Why the newest of its days failed. Of missing days: that they were read before they were over and not since; null if they were never read. */
+  /** Why the newest day failed, or that missing days were read before they were over; null if they were never read. */
   readonly error: string | null;
   readonly series: readonly SeriesName[];
 };
 
-/** The newest first; and how many older ones are not listed. */
 export type Gaps = { readonly gaps: readonly Gap[]; readonly gapsLeftOut: number };
 
 /** `projects` are names; undefined for all. */
@@ -192,7 +191,7 @@ limit ${GAPS_MAX}`);
   return { gaps: rows.map(({ all: _, ...gap }) => gap), gapsLeftOut: (rows[0]?.all ?? 0) - rows.length };
 }
 
-/** Finds windows that are probably too short: at least 7 of the last 70 days still changed when the window read them for the last time. */
+/** Windows that are probably too short: at least 7 of the last 70 days still changed when the window read them for the last time. */
 export function shortWindows(query: Query) {
   return query<{ readonly windowDays: number; readonly days: number }>(`
 select s.window_days as "windowDays", count(distinct r.usage_date)::integer as days

@@ -10,7 +10,7 @@ import { lockSlices } from "./stored-slices.ts";
 export type SliceFailure = {
   readonly seriesId: number;
   readonly days: readonly Day[];
-  /** The number of the failed fetch. A slice that a later fetch has answered is not changed. */
+  /** A slice that a later fetch has answered is not changed. */
   readonly fetchNo: number;
   readonly reason: string;
   /** Left out if unknown, as after a process ended: the slice then keeps the code it has. */
@@ -33,10 +33,7 @@ export async function recordFailure(db: Database, { seriesId, days, fetchNo, rea
   });
 }
 
-/**
- * Called when series without a window have an answer. Their requests ask for no day, so a failure is recorded under the day of its run. Deletes
- * the failures on days that no answer has covered (`fetch_no` 0); with `after`, only on later days.
- */
+/** Without a window a failure stands under the day of its run, and an answer ends it. Deletes those on days that no answer has covered. */
 export async function deleteUndatedFailures(tx: Tx, seriesIds: readonly number[], after?: Day): Promise<void> {
   await sql`
     delete from usage_export.slice
@@ -65,7 +62,7 @@ export type FailureCause = {
   readonly error: string;
 };
 
-/** The cause of the most slices comes first. Failures have the same cause if their text is the same, or their code if each request has another text. */
+/** The cause of the most slices comes first. An outage or a refused key is one cause, whatever the texts; other failures are one cause a text. */
 export async function failureCauses(tx: Tx): Promise<readonly FailureCause[]> {
   const { rows } = await sql<FailureCause>`
     select code, project, "isBillingRefused", min(coalesce(failing_since, attempted_at)) as since, count(*)::integer as slices,

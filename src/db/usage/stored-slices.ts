@@ -8,13 +8,7 @@ import type { Group, NormalisedSlice } from "../../usage/answer-rows.ts";
 import { addDays, type Day, startOfDay } from "../../usage/days.ts";
 import { STORED_METRICS, type StoredMetric } from "../../usage/metrics.ts";
 import type { Grouping } from "../../usage/series.ts";
-import {
-  type DoubtKind,
-  type decideSlice,
-  newestFetchNo,
-  type StoredSlice,
-  type Totals,
-} from "../../usage/slice-decision.ts";
+import { type decideSlice, newestFetchNo, type StoredSlice, type Totals } from "../../usage/slice-decision.ts";
 import type { Tx } from "../connection/transaction.ts";
 
 export type SliceRef = { readonly seriesId: number; readonly day: Day };
@@ -23,7 +17,7 @@ export function sliceKey({ seriesId, day }: SliceRef): string {
   return `${seriesId} ${day}`;
 }
 
-/** Inserts the slices that are not stored. Every transaction does so before it updates any, and in the same order, so that no two deadlock. */
+/** Inserts the slices that are not stored. Every transaction does so first, and in the same order, so that no two deadlock. */
 export async function insertMissing(tx: Tx, slices: readonly SliceRef[]): Promise<void> {
   if (slices.length === 0) return;
   await sql`
@@ -46,7 +40,7 @@ type SliceRow = SliceRef &
   Pick<StoredSlice, "fetchNo" | "rows"> & {
     readonly contentHash: string | null;
     /** Null if no answer is in doubt. */
-    readonly kind: DoubtKind | null;
+    readonly kind: NonNullable<StoredSlice["doubt"]>["kind"] | null;
     readonly runId: string;
     readonly since: Date;
     readonly doubtFetchNo: number;
@@ -106,10 +100,7 @@ export type DecidedSlice = SliceRef &
     readonly askedAt: Date;
   } & ReturnType<typeof decideSlice>;
 
-/**
- * Throws if a slice has been written since it was read. The updates have no fixed order, so two transactions may deadlock: Postgres ends one
- * of them. In both cases the transaction is repeated, and locks first.
- */
+/** Throws if a slice has been written since it was read. After that, and after a deadlock, the transaction is repeated, and locks first. */
 export async function writeSlices(tx: Tx, decided: readonly DecidedSlice[], seenAt: Date): Promise<void> {
   const good = decided.filter(({ decision }) => decision === "replace" || decision === "unchanged");
   const suspect = decided.filter((slice) => slice.doubt !== undefined);
@@ -145,9 +136,8 @@ function writeComplete(good: readonly DecidedSlice[], seenAt: Date) {
 }
 
 /**
- * Assignments that record, for bi.changed_days, whether the views show the slice `sl` differently from now on. pg_current_xact_id(), which is
- * never null, is called first: the transaction gets its number between `changed_after` and `changed_at`, so every transaction with a higher
- * number has a later `changed_at` than this `changed_after`.
+ * Assignments that record, for bi.changed_days, that the views show the slice `sl` differently from now on. pg_current_xact_id() is called first:
+ * every transaction with a higher number has a later `changed_at` than this `changed_after`.
  */
 export function changedNow(isChanged: RawBuilder<unknown>): RawBuilder<unknown> {
   return sql`
@@ -190,9 +180,8 @@ const METRIC_COLUMNS = metricColumns("");
 type GroupedRows = Pick<NormalisedSlice, "columns"> & { readonly grouping: Grouping };
 
 /**
- * Returns by `sliceKey` how many rows appeared, changed or disappeared. The rows of the answers are joined with the stored ones first, so
- * that a row with the same numbers is never written: an UPDATE that changes nothing costs as much as one that does. The row of a group that
- * is gone is kept and marked as gone, so that its revisions continue if the group comes back. Replaced rows go to superseded_row.
+ * Returns by `sliceKey` how many rows appeared, changed or disappeared. A row with the same numbers is never written: an UPDATE that changes
+ * nothing costs as much as one that does. A group that is gone keeps its row, so that its revisions continue if it comes back.
  */
 export async function mergeRows(
   tx: Tx,
@@ -258,8 +247,7 @@ export function selectIncoming(slices: readonly GroupedRows[], groupIds: GroupId
     (metric) => sql`unnest(${numbersArray(amountsOf(slices, metric))}::numeric[]) as ${sql.ref(metric)}`,
   );
   const extras = slices.flatMap(({ columns }) => columns.extras);
-  // unnest in the select list reads the arrays side by side; in the from clause Postgres would first store each array as rows. An
-  // array that is shorter than the others is filled up with nulls.
+  // In the from clause Postgres would first store each array as rows. Nulls fill up a shorter array.
   return sql`
       select unnest(${numbersArray(sliceNos)}::integer[]) as slice_no, unnest(${numbersArray(ids)}::integer[]) as group_id,
         ${sql.join(numbers)}, unnest(${extras.some((extra) => extra !== null) ? extras : []}::text[])::jsonb as extra_metrics

@@ -1,5 +1,5 @@
-// Stores the answers of runs, and records that a run has finished with a project. What arrives while one batch is written makes the next
-// batch. A batch is one transaction: slices are replaced whole, and only rows that differ are written.
+// Stores the answers of runs, and ends their projects. What arrives while one batch is written makes the next batch. A batch is one
+// transaction: slices are replaced whole, and only rows that differ are written.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { batched } from "../../async.ts";
@@ -62,7 +62,7 @@ export type StoredAnswer = {
 
 export type Writer = ReturnType<typeof openWriter>;
 
-/** Rows in a transaction: several answers of the usual size, and little memory. A single answer may be larger. */
+/** Rows in a transaction: several answers of the usual size. A single answer may be larger. */
 const BATCH_ROWS_MAX = 5_000;
 const BATCH_PROJECTS_MAX = 500;
 /** How long a batch waits for more answers: a transaction costs as much as some hundred rows. */
@@ -83,7 +83,7 @@ export function openWriter(db: Database) {
       beforeBatch,
       concurrency: BATCHES_AT_ONCE,
     }),
-    /** Returns the run if this project ended it. Of several projects that ended it together, only one gets it. */
+    /** Returns the run to the project that ended it; to one only, if several ended it together. */
     endProject: batched<ProjectEnd, StoredRun | undefined>((batch) => endProjects(db, batch), {
       weightMax: BATCH_PROJECTS_MAX,
       beforeBatch,
@@ -102,10 +102,7 @@ export function openWriter(db: Database) {
   };
 }
 
-/**
- * Stores the answers together, but one by one if two of them have a slice in common, or if one can't be stored: then only that one fails,
- * unless the database can't be used. Answers without a date may also become one snapshot of their series, whatever the day of their run.
- */
+/** Stores the answers together, but one by one if two have a slice or an undated snapshot in common, or if one can't be stored. */
 async function writeBatch(db: Database, answers: readonly AnswerToStore[]): Promise<readonly (StoredAnswer | Error)[]> {
   const oneByOne = async () => (await Array.fromAsync(answers, (answer) => writeBatch(db, [answer]))).flat();
   const keys = answers.flatMap(({ seriesId, slices }) =>
@@ -126,10 +123,7 @@ type SliceToStore = NormalisedSlice &
     readonly filterDoubt: FilterDoubt | undefined;
   };
 
-/**
- * Stores all of the answers or none, and returns the results in their order. Safe to repeat: an answer that is stored already is found
- * unchanged. No two answers may have a slice in common.
- */
+/** Stores all of the answers or none. Safe to repeat: a stored answer is found unchanged. No two answers may have a slice in common. */
 export async function mergeAnswers(db: Database, answers: readonly AnswerToStore[]): Promise<readonly StoredAnswer[]> {
   const all = answers
     .flatMap((answer) => {
@@ -150,7 +144,7 @@ export async function mergeAnswers(db: Database, answers: readonly AnswerToStore
   });
 }
 
-/** The slices to store as undated snapshots. An answer without rows names no day either: if the series has dated answers, it is no snapshot. */
+/** The slices to store as undated snapshots. An answer without rows names no day, either, so it is none if the series has dated answers. */
 async function undatedSnapshots(db: Database, all: readonly SliceToStore[]): Promise<ReadonlySet<SliceToStore>> {
   const undated = all.filter((slice) => slice.undated && slice.answer.rules.undated === "snapshot");
   const empty = undated.filter(({ rowCount }) => rowCount === 0);
