@@ -56,7 +56,7 @@ export type Sink = z.output<typeof WrittenSink>;
 
 /** A rotation for one project. `name` is its name in the ledger. */
 export type RotationConfig = Readonly<Omit<WrittenRotation, "project" | "projects" | "createWith">> & {
-  /** The name in the file; left out if the file's rotation has one `project`, as it is `name`. */
+  /** The name in the file; left out if that is `name`. */
   readonly jobName?: string;
   readonly project: Project;
   readonly createWith?: KeyReference;
@@ -71,7 +71,7 @@ function ledgerName(jobName: string, { id }: Project): string {
   return `${jobName}/${id}`;
 }
 
-/** Puts the project's id into the reference. In place of a rotation of many projects it names this project's own one. */
+/** Puts the project's id into the reference. A rotation of many projects is replaced by this project's own one. */
 export function keyOfProject(reference: KeyReference, written: readonly WrittenRotation[], project: Project) {
   const key = withId(reference, project.id);
   if (!("rotation" in key)) return key;
@@ -98,10 +98,7 @@ export function rotationsOf(written: readonly WrittenRotation[], projects: reado
   });
 }
 
-/**
- * Reports deliveries that replace a file with another use. Paths are compared for each known project, and as they are written, because
- * other projects may be discovered later.
- */
+/** Reports deliveries that replace a file with another use. Paths are also compared as written: projects may be discovered later. */
 export function deliveryIssues(written: readonly WrittenRotation[], projects: readonly Project[]): ConfigIssue[] {
   const filesOf = (place: { readonly file: string }, chosen: readonly Project[]) =>
     [place, ...chosen.map(({ id }) => withId(place, id))].map(({ file }) => file);

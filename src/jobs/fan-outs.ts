@@ -29,7 +29,7 @@ export function warnOfLeftOut(log: Logger, { name: job, leftOut = [] }: ExportJo
   for (const { dimension: each, ...counts } of leftOut) log.warn({ job, each, ...counts }, text);
 }
 
-/** `names` are those of the configured filters, by their filterKey. */
+/** `names` has the name of each configured filter by its `filterKey`. */
 async function readSeen(
   db: Database,
   job: ExportJob,

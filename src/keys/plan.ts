@@ -6,16 +6,14 @@ import { DAY_MS, HOUR_MS } from "../usage/days.ts";
 export type LedgerKey = {
   /** Recorded before the create, and in the key's comment. */
   readonly intentId: string;
-  /** Null if it is not known. */
   readonly apiKeyId: string | null;
   readonly state: "pending" | "active" | "draining" | "retired" | "orphan";
-  /**
-   * How far a pending key is; null for other keys:
-   * - `intent`: the create may have been sent; nothing is known about the key
-   * - `stored`: the key exists, and its secret is sealed in the ledger
-   * - `verified`: a call with the key succeeded
-   */
-  readonly step: "intent" | "stored" | "verified" | null;
+  /** How far a pending key is. */
+  readonly step:
+    | "intent" // the create may have been sent; nothing is known about the key
+    | "stored" // the key exists, and its secret is sealed in the ledger
+    | "verified" // a call with the key succeeded
+    | null; // the key is not pending
   readonly requestedAt: Date;
   readonly expiresAt: Date | null;
   readonly activeSince: Date | null;
@@ -28,7 +26,6 @@ export type LedgerKey = {
   readonly scopesGranted: readonly string[];
   /** The sinks that hold it, by sinkId. A sink holds one key at a time. */
   readonly heldBy: readonly string[];
-  /** Why the key is in this state. */
   readonly note: string | null;
 };
 
@@ -46,7 +43,6 @@ export function activeKey({ keys }: Ledger): LedgerKey | undefined {
   return keys.find(({ state }) => state === "active");
 }
 
-/** A name for a sink that changes only if the file or the command changes. */
 export function sinkId(sink: Sink): string {
   return "file" in sink ? `file ${sink.file}` : `command ${JSON.stringify(sink.command)}`;
 }
@@ -73,7 +69,7 @@ export type RotationStep = { readonly reason: string } & (
 /** What a person asked for. A key that becomes active after `at` fulfils the request. */
 export type RotationRequest = { readonly wants: "fresh" | "previous"; readonly at: Date };
 
-/** What calls to the service and the delivered files show of the active key before the first step. */
+/** What the service and the delivered files show of the active key. */
 export type Inspection = {
   /** Why the key no longer works. */
   readonly refusal?: string | undefined;

@@ -20,7 +20,7 @@ import type { WorkerContext } from "./worker-context.ts";
 export type ProjectDeps = {
   /** Aborted when the worker stops: requests that were started are completed, and the job goes back to the queue. */
   readonly stopping: AbortSignal;
-  /** Called for a project that is not in the configuration: the worker that planned the run may have a newer configuration. */
+  /** The worker that planned the run may have a newer configuration. */
   readonly onUnknownProject: () => void;
   /** The runs that this process has worked on lately. */
   readonly knownRuns: Set<string>;
@@ -72,10 +72,7 @@ async function leaveToOthers(
   await endProject(context, { runId, projectId, counts: NO_COUNTS, error: isGone ? undefined : reason });
 }
 
-/**
- * A rotation that fails is not repeated before its next scheduled time, because each repeated create could make another key. An attempt that
- * could not be finished throws, and the worker that claims the queue job next continues from the ledger.
- */
+/** A rotation is not repeated after a failure, as each create could make another key. An attempt that could not be finished throws, and is continued. */
 async function rotateProject(context: WorkerContext, rotation: RotationConfig, run: OpenProject): Promise<void> {
   const { app } = context;
   const { runId, projectId, kind, trigger } = run;
@@ -127,10 +124,7 @@ async function readProject(
   if (project && allowed) await readKeysAndBalances(context, project, allowed);
 }
 
-/**
- * The requests that are left to make for the job's one project. A run that was not scheduled reads only days that need another reading.
- * `settled` counts the slices of the window that were read since the run began, by its earlier attempts or by another run.
- */
+/** The requests that are left. A run that was not scheduled reads only days due again. `settled` counts what was read since the run began. */
 async function remainingRequests({ ids, reader }: WorkerContext, job: ExportJob, run: OpenProject) {
   const { scheduledFor, startedAt } = run;
   const runDay = dayOf(startedAt);

@@ -46,10 +46,7 @@ export async function withRetries<T>(work: (attempt: number) => Promise<T>): Pro
   }
 }
 
-/**
- * Makes this transaction's commit durable, even if a role or a database has turned `synchronous_commit` off for speed: a server that crashes
- * then loses commits it has confirmed. A stricter setting is kept.
- */
+/** Makes the commit durable where `synchronous_commit` was turned off for speed: a server that crashes would lose it. */
 export async function commitDurably(tx: Tx): Promise<void> {
   await sql`
     select pg_catalog.set_config('synchronous_commit', 'on', true)
@@ -83,7 +80,7 @@ export async function readSnapshot<T>(db: Database, read: (tx: Tx) => Promise<T>
 /** Runs a statement without parameters, and returns its rows. */
 export type Query = <Row>(statement: string) => Promise<readonly Row[]>;
 
-/** Called before a snapshot is taken. The function that it returns is called in the snapshot. Its query returns rows that are known there. */
+/** Called before a snapshot is taken. It returns a function that opens, in the snapshot, a query that may answer from kept rows. */
 export type KeptRows = () => (tx: Tx) => Promise<Query>;
 
 /** `secondsMax` limits each statement. Once `signal` is aborted, no further statement is sent. `kept` has rows of earlier reads. */
@@ -112,11 +109,11 @@ export async function readByStatements<T>(
 
 export const keptForOneRead: KeptRows = () => async (tx) => knownRows()(tx);
 
-/** Bounds the memory of known rows, to which a statement adds as much as so many rows. */
+/** Bounds the memory: each statement counts as STATEMENT_ROWS rows besides its own. */
 const KNOWN_ROWS_MAX = 100_000;
 const STATEMENT_ROWS = 100;
 
-/** Runs a statement whose rows are not known. Callers that come before they are there wait for them. */
+/** Runs each statement once and keeps its rows. Callers that come meanwhile wait for them. */
 export function knownRows(): (tx: Tx) => Query {
   const known = new Map<string, Promise<readonly unknown[]>>();
   let size = 0;

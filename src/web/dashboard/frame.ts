@@ -26,11 +26,7 @@ export type Section = {
   readonly quiet?: boolean;
 };
 
-type DocumentOptions = {
-  readonly title: string;
-  readonly header: Html;
-  readonly sections: readonly Section[];
-};
+type DocumentOptions = { readonly title: string; readonly header: Html; readonly sections: readonly Section[] };
 
 export const ADDING_UP_WARNING =
   "Days and times are in UTC. Usage by model, by API key and by tags is the same usage, split in different ways: never add one to another.";
@@ -63,7 +59,7 @@ function hashOf(text: string): string {
 /** Allows only the page's own style sheet. */
 const STYLE_POLICY = `default-src 'none'; style-src '${hashOf(STYLE)}'; base-uri 'none'`;
 
-/** The icon is an empty one, because a browser would otherwise request one from the server. */
+/** The icon is empty: otherwise a browser would request one. */
 function documentText({ title, header, sections }: DocumentOptions, head: Html, footer: Html): string {
   return html`<!doctype html>
 <html lang="en">

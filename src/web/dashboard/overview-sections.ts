@@ -76,7 +76,7 @@ ${change}</dd></div>\n`;
 ${notes.length > 0 && html`<p class="note">${notes.join(" ")}</p>`}`;
 }
 
-/** The figure of the current month. It is shown whatever days are chosen, because people are asked for it. The sentence has its forecast. */
+/** The current month is shown whatever days are chosen, because people are asked for it. The sentence has its forecast. */
 function monthSoFarHtml({ monthSoFar }: Overview, view: LinkedView): Html | undefined {
   const amount = monthSoFar?.answer.total?.amount;
   if (!monthSoFar || !amount) return undefined;

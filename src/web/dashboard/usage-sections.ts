@@ -100,7 +100,7 @@ function controlsOf({ question, available }: Answer): FrameContent["controls"] {
   return { names: ["metric", "filter", "currency"], fields: html`${fields}` };
 }
 
-/** These parameters widen the question to every group. A link to another grouping has them too, as that has other groups. */
+/** These parameters widen the question to every group, also in a link to another grouping. */
 const EVERY_GROUP = { group: undefined, "no-value": undefined };
 
 function groupingLinks({ question: { grouping }, available }: Answer, view: View): Html | undefined {
@@ -114,11 +114,11 @@ function groupingLinks({ question: { grouping }, available }: Answer, view: View
 }
 
 function grainLinks(view: View): Html {
-  const now = grainOf(view);
-  const links = GRAINS.map(
-    (one) => [one, usageLink(view, { by: one === "day" ? undefined : one }), one === now] as const,
+  const href = (grain: Grain) => usageLink(view, { by: grain === "day" ? undefined : grain });
+  return choiceList(
+    "Bars",
+    GRAINS.map((one) => [one, href(one), one === grainOf(view)] as const),
   );
-  return choiceList("Bars", links);
 }
 
 function grainOf(view: View): Grain {
@@ -193,7 +193,7 @@ function narrowedHref({ question: { grouping, group: only } }: Answer, view: Vie
 
 const LIMITS = [100, 1_000];
 
-/** The link to the same page with more groups; undefined if no more can be listed. */
+/** Undefined if no more groups can be listed. */
 function moreGroupsHref({ question: { limit } }: Answer, view: View): string | undefined {
   const more = LIMITS.find((one) => one > limit);
   return more === undefined ? undefined : usageLink(view, { limit: String(more) });
@@ -249,7 +249,7 @@ function signedAmount(amount: string, measure: Pick<Measure, "currency">): strin
   return withSign(roundedAmount(amount, measure), amount);
 }
 
-/** The links name the days, so that the file holds what the page shows also when it is loaded tomorrow. */
+/** The links name the days: tomorrow they lead to the same numbers. */
 function downloads(view: View, rows: "groups" | "days"): Html {
   const fixed = fixedView(view);
   const asked = { ...view.pageParameters, by: undefined };
@@ -259,14 +259,10 @@ function downloads(view: View, rows: "groups" | "days"): Html {
   return html`<p class="links"><a href="api/v1/usage.csv${csv}" download>Download CSV</a>${more}</p>\n`;
 }
 
-/** Links to the chargeback of the month of the last day that is shown. */
+/** The chargeback is of the month of the last day that is shown. */
 function chargebackLinks({ period: { end }, project }: View): Html {
   const link = (charged: string, title: string) => {
-    const query = new URLSearchParams({
-      month: end.slice(0, 7),
-      by: charged,
-      ...(project !== undefined && { project }),
-    });
+    const query = new URLSearchParams({ month: end.slice(0, 7), by: charged, ...(project && { project }) });
     return html`<a href="api/v1/chargeback.csv?${query.toString()}" download>${title}</a>`;
   };
   return html` · Chargeback of ${monthName(end)} ${link("project", "by project")}, ${link("accessor", "by API key")}`;
