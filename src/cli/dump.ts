@@ -21,7 +21,7 @@ import { checkOutputPath, writeFileAtomically, writeStandardOutput } from "./out
 /** A view may have years of rows. */
 const STATEMENT_SECONDS_MAX = 10 * 60;
 
-/** If no format is given, the ending of `out` decides. An `out` of "-" is standard output. */
+/** Without a format the ending of `out` decides. As `out`, "-" is standard output. */
 type DumpOptions = DayChoice & { readonly view: string; readonly format?: string | undefined; readonly out: string };
 
 export async function runDump(app: App, options: DumpOptions): Promise<number> {
@@ -35,10 +35,11 @@ export async function runDump(app: App, options: DumpOptions): Promise<number> {
     throw new AppError("config", `--from: expected ${to}, which is --to, or a day before it; got ${from}`);
   }
   const changedSince = options.changedSince === undefined ? undefined : parseMoment(options.changedSince);
-  if (changedSince !== undefined && out === "-") {
-    const message = "--changed-since: expected --out with a file: the days to delete are written beside it";
-    throw new AppError("config", message);
-  }
+  if (changedSince !== undefined && out === "-")
+    throw new AppError(
+      "config",
+      "--changed-since: expected --out with a file: the days to delete are written beside it",
+    );
   if (out !== "-") await checkOutputPath(out);
   const output = { app, format };
   const writeView = async (tx: Tx) => {

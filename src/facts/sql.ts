@@ -1,5 +1,4 @@
-// The views and the conditions with the numbers of a question. Only views of schema bi are read, so that a person can copy a statement and run it
-// as usage_reader. Pure.
+// The view and the conditions for the numbers of a question. Only schema bi is read, so that a person can run a statement as usage_reader. Pure.
 
 import type { Window } from "../usage/days.ts";
 import { isCost, type Question, type Split, splitsOf } from "./question.ts";

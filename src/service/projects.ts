@@ -92,7 +92,7 @@ const FieldsAnswer = z
 
 export type ListedFields = Readonly<z.output<typeof FieldsAnswer>>;
 
-/** Reads what can be filtered by; undefined if the service does not say. The call has no dates, as then the answer covers the longest period. */
+/** Reads what can be filtered by; undefined if the service does not say. Without dates the answer covers the longest period. */
 export function fieldsReader(source: Source) {
   return async (service: Service, projectId: string, key: Secret, signal: AbortSignal) => {
     const path = ["v1", "projects", projectId, source, "fields"];

@@ -79,7 +79,7 @@ export function shortGroupName(name: string, { projectInLabel }: NamedGroup, amo
 
 const COMMON_START_MIN = 20;
 
-/** Where all `names` begin with the same words, returns the rest of `name`: "… (region 1)". A name that begins otherwise stays as it is. */
+/** If all `names` begin with the same words, returns the rest of `name`: "… (region 1)". */
 export function shortName(name: string, names: readonly string[]): string {
   const start = commonStart(names);
   return start !== "" && name.startsWith(start) ? `…${name.slice(start.length)}` : name;
@@ -99,7 +99,7 @@ export function shortGroupsNote(grouping: string, groups: readonly NamedGroup[])
   return addsUp(grouping) ? shortNameNote(names) : undefined;
 }
 
-/** The words that every name begins with, if they are long enough to be left out. */
+/** The words that every name begins with; empty if they are too short to be left out. */
 function commonStart(names: readonly string[]): string {
   const [first = ""] = names;
   let length = 0;
@@ -154,11 +154,9 @@ export function answerChart(answer: Answer, options: ChartOptions): Html {
   };
   const exact = series.filter(({ look }) => look !== "before");
   const rows = bars.map(({ title, isLacking, isChanging }, i) => {
-    const flags = [
-      isLacking && html` <b class="flag">not complete</b>`,
-      isChanging && html` <small>may change</small>`,
-    ];
-    return [html`<time>${title}</time>${flags}`, ...exact.map(({ values }) => exactText(values[i] ?? "–"))];
+    const lacking = isLacking && html` <b class="flag">not complete</b>`;
+    const day = html`<time>${title}</time>${lacking}${isChanging && html` <small>may change</small>`}`;
+    return [day, ...exact.map(({ values }) => exactText(values[i] ?? "–"))];
   });
   const caption = `${metricUnit(question.metric)}${splitText(answer, grain)}`;
   const amountTitles = exact.map(({ name, hint }) => ({ numbers: html`<bdi title="${hint}">${name}</bdi>` }));

@@ -57,10 +57,7 @@ export const DAYS_MAX = 366;
 /** No usage is older. */
 const DAY_MIN: Day = "2000-01-01";
 
-/**
- * A calendar month is compared with the month before. Another period is compared with as many days, whole weeks earlier, so that weekdays
- * match: 30 days with those 35 days earlier.
- */
+/** The month before a calendar month, or as many days whole weeks earlier, so that weekdays match: for 30 days those 35 days earlier. */
 export function comparedPeriod(period: Window): Window {
   if (isCalendarMonth(period)) return monthBefore(period.start);
   const days = Math.ceil(dayCount(period) / 7) * 7;

@@ -49,8 +49,5 @@ export const TOLERANCES = { low: 8, normal: 6, high: 5 } as const;
 
 export type AnomalySettings = { readonly sensitivity: keyof typeof TOLERANCES | "off" };
 
-/**
- * The least amount that the cliff guard protects and that can make a day unusual. A smaller one, such as a one-hour test under the wrong tag,
- * may well be restated to a tenth.
- */
+/** The least amount that the cliff guard protects and that can make a day unusual: a smaller one may well be restated to a tenth. */
 export const GUARDED_FROM = { requests: 100, hours: 10, tokens: 10_000, characters: 10_000 } as const;

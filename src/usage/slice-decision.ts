@@ -8,7 +8,7 @@ import { GUARDED_FROM, METRIC_TABLE, STORED_METRICS, type StoredMetric } from ".
 export type SliceStatus = "complete" | "suspect" | "failed" | "missing";
 
 /** `fall`: the answer has far less usage than is stored. */
-export type DoubtKind = "empty" | "fall" | FilterDoubt["kind"];
+type DoubtKind = "empty" | "fall" | FilterDoubt["kind"];
 
 /** A doubtful answer, whose rows were not stored. */
 export type Doubt = {
@@ -43,13 +43,11 @@ export type IncomingSlice = {
   readonly filterDoubt?: FilterDoubt | undefined;
 };
 
-/**
- * Why the numbers of a filtered answer may not be those of the filter.
- * - `filter-empty`: no usage, or no amount of a bill, on days that have some without the filter
- * - `filter-ignored`: the service seems to ignore a condition
- */
+/** Why the numbers of a filtered answer may not be those of the filter. */
 export type FilterDoubt = {
-  readonly kind: "filter-empty" | "filter-ignored";
+  readonly kind:
+    | "filter-empty" // no usage, or no amount of a bill, on days that have some without the filter
+    | "filter-ignored"; // the service seems to ignore a condition
   readonly reason: string;
   readonly isConfirmable: boolean;
 };
@@ -65,13 +63,11 @@ type Guards = {
   readonly cliffGuard: GuardMode;
 };
 
-/**
- * - `stale`: a later fetch is stored or in doubt already; nothing is touched
- * - `suspect`: the answer is doubtful; what is stored is kept until a later run confirms the answer
- * - `unchanged`: the same numbers; no row is written
- * - `replace`: the rows become those of the answer
- */
-export type SliceDecision = "stale" | "suspect" | "unchanged" | "replace";
+export type SliceDecision =
+  | "stale" // a later fetch is stored or in doubt already; nothing is touched
+  | "suspect" // the answer is doubtful; what is stored is kept until a later run confirms the answer
+  | "unchanged" // the same numbers; no row is written
+  | "replace"; // the rows become those of the answer
 
 /** A passing fault of the service affects every run of that moment in the same way. */
 const CONFIRM_AFTER_MS = HOUR_MS;
@@ -105,7 +101,7 @@ export function reasonToKeep(
   return stored.contentHash === contentHash ? "unchanged" : undefined;
 }
 
-/** The newest fetch of the slice, stored or in doubt. An older fetch neither replaces its rows nor settles its doubt. */
+/** The newest fetch of the slice, stored or in doubt. An older one neither replaces rows nor settles the doubt. */
 export function newestFetchNo({ fetchNo, doubt }: Pick<StoredSlice, "fetchNo" | "doubt">): number {
   return Math.max(fetchNo, doubt?.fetchNo ?? 0);
 }
@@ -115,7 +111,7 @@ export function comparesTotals(storedRows: number, incomingRows: number, { cliff
   return cliffGuard === "confirm" && storedRows > 0 && incomingRows > 0;
 }
 
-/** Why the answer is doubtful, whether or not it confirms an earlier one. */
+/** Why the answer is doubtful, even if it confirms an earlier one. */
 function doubtOf(stored: StoredSlice, incoming: IncomingSlice, guards: Guards) {
   if (incoming.filterDoubt) return incoming.filterDoubt;
   if (stored.rows > 0 && incoming.rows === 0 && guards.emptyGuard === "confirm") {
@@ -148,12 +144,7 @@ function fallOf({ totals = [] }: StoredSlice, incoming: IncomingSlice) {
   }
 }
 
-/**
- * How an answer without any date is stored.
- * - `snapshot`: usage of an unknown span, such as a running total; never the usage of a day
- * - `day`: the usage of the day on which it is read
- * - `day-before`: the usage of the day before it
- */
+/** How an answer without any date is stored: as usage of an unknown span, of the day on which it is read, or of the day before. */
 export const UNDATED = ["snapshot", "day", "day-before"] as const;
 
 export type AnswerRules = Guards & { readonly undated: (typeof UNDATED)[number] };

@@ -23,9 +23,8 @@ type ProjectWatchDeps = Pick<WorkerContext, "app" | "config" | "db"> & {
 
 /**
  * Returns a function that says whether a tick should plan now. If no worker has read the lists for an hour, it begins to read them, without
- * waiting: a service that hangs must not keep the worker from its heartbeat. A tick does not plan while lists are being read, for at most
- * `holdMs`, nor when it is the first to see that the stored projects have changed. If the worker can't take these up, later ticks plan with
- * the projects that it has.
+ * waiting, as a service may hang. A tick does not plan while lists are being read, for at most `holdMs`, nor when it is the first to see that
+ * the stored projects have changed. If the worker can't take these up, later ticks plan with the projects that it has.
  */
 export function watchProjects({ app, config, db, onChange, onRead }: ProjectWatchDeps, holdMs = HOLD_MS) {
   let attemptedMs = Number.NEGATIVE_INFINITY;

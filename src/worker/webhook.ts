@@ -19,10 +19,7 @@ export type Receivers = { readonly webhook: Receiver | undefined; readonly deadM
 const TIMEOUT_MS = 10_000;
 const BODY_BYTES_MAX = 64 * 1024;
 
-/**
- * Posts `{ "text": … }` and nothing else: all chats accept that, and some, like Google's, refuse a message with a field they don't know.
- * Without a text the call is a GET. Throws `unavailable`.
- */
+/** Posts `{ "text": … }` alone, as some chats refuse other fields. Without a text the call is a GET. Throws `unavailable`. */
 export async function callReceiver(
   { path, address, proxy }: Receiver,
   text: string | undefined,
@@ -41,9 +38,8 @@ export async function callReceiver(
     const { statusCode, body } = await agent.request({ ...request, method: text === undefined ? "GET" : "POST" });
     await body.dump({ limit: BODY_BYTES_MAX, signal: ended }).catch(() => {});
     if (statusCode >= 300) {
-      const hint =
-        statusCode < 400 ? ", which leads elsewhere and is not followed: expected the address it leads to" : "";
-      throw new AppError("unavailable", `${path} answered ${statusCode}${hint}`);
+      const elsewhere = ", which leads elsewhere and is not followed: expected the address it leads to";
+      throw new AppError("unavailable", `${path} answered ${statusCode}${statusCode < 400 ? elsewhere : ""}`);
     }
   } catch (error) {
     signal.throwIfAborted();

@@ -28,7 +28,7 @@ import { retryUntilReached, type WorkerContext, type WorkerDeps } from "./worker
 const RESERVED_MS = 4_000;
 /** The longest wait for marking the worker as stopped and for closing the queue and the service. */
 const CLOSE_MS_MAX = 500;
-/** Days are judged (is their usage unusual?) once they are read or become final. A few minutes later is soon enough. */
+/** How soon after it was read, or became final, a day is judged: is its usage unusual? */
 const JUDGE_MS = 5 * 60_000;
 /** A worker runs all day, so it waits for as long as the service asks, up to an hour. */
 const WAIT_MS_MAX = 60 * 60_000;
@@ -46,8 +46,8 @@ export async function newWorker(): Promise<NewWorker> {
 }
 
 /**
- * Works until the signal of the app aborts or the configuration is superseded. Then claims no more jobs, and completes the requests in flight
- * within `drainSeconds`. Requests that are not completed by then are aborted, and their jobs go back to the queue.
+ * Works until the app's signal aborts or the configuration is superseded. Then it claims no more jobs. Requests that are not completed within
+ * `drainSeconds` are aborted, and their jobs go back to the queue.
  */
 export async function runWorker(app: App, db: Database, deps: WorkerDeps): Promise<void> {
   const { worker, liveness, metrics, reloader, onReady } = deps;
