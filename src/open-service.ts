@@ -30,8 +30,9 @@ const RENEW_MS = 2_000;
 const RENEW_MS_CONTENDED = 250;
 /** A call takes a moment to arrive, so none starts in the last part of the time for which the database counts the process as live. */
 const MARGIN_MS = 2_000;
-/** With more processes than slots, they take turns. A turn lasts this long, plus the time in which one slot may start three calls. */
+/** With more processes than slots, they take turns. A turn lasts this long, plus the time in which each slot may start three calls. */
 const TURN_MS = 10_000;
+/** A pause is logged if it is so much longer than the current one. */
 const LONG_PAUSE_MS = 5_000;
 
 const now = () => performance.now();

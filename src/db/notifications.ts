@@ -19,7 +19,7 @@ export type LastSent = {
   readonly claim: string;
 };
 
-/** By subject, its last notification. A subject that was only claimed so far has an entry, too. */
+/** By subject. A subject that was only claimed so far has an entry, too. */
 export async function readLastSent(db: Database): Promise<ReadonlyMap<string, LastSent>> {
   const rows = await db.selectFrom("usage_export.notice").select(["subject", "state", "claim"]).execute();
   return new Map(rows.map(({ subject, ...lastSent }) => [subject, lastSent]));

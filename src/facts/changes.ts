@@ -31,10 +31,8 @@ export type ChangeSplit = {
   readonly parts: readonly ChangePart[];
 };
 
-type Group = Answer["groups"][number];
-
 export type ChangePart = ChangeAmounts &
-  Readonly<Pick<Group, "group" | "label" | "projectInLabel">> & {
+  Readonly<Pick<Answer["groups"][number], "group" | "label" | "projectInLabel">> & {
     /**
      * - "others": the groups that are not listed, added up
      * - "not attributed": what the total has and no listed group accounts for; below 0 where groups overlap
@@ -91,7 +89,7 @@ function statusOf({ before, after, change }: ChangeAmounts): ChangePart["status"
   return after === "0" ? "vanished" : "changed";
 }
 
-/** Whether the service sent any of it in either period. */
+/** Whether either period has an amount. */
 export function isKnown({ answer: { total } }: Change): boolean {
   return (total?.amount ?? total?.before ?? null) !== null;
 }

@@ -45,8 +45,8 @@ export function overdueSince(job: Schedule, stored: StoredJob | undefined, now: 
 }
 
 /**
- * Since when a due job has waited for a worker: since the first scheduled time that no worker handled. Since the newest, a job of every minute
- * would never be overdue. A job that never ran is due from its registration on.
+ * The first scheduled time that no worker handled, or the registration of a job that never ran. By the newest scheduled time, a job of every
+ * minute would never be overdue.
  */
 export function waitingSince(job: Schedule, stored: StoredJob | undefined, now: Date): Date | undefined {
   if (!stored || stored.pause) return undefined;

@@ -16,9 +16,8 @@ export const BREAKDOWN_SCOPES: Readonly<Record<Source, readonly string[]>> = {
 
 /** Whether the two dialects write this request differently. */
 export function dependsOnDialect({ grouping, filter: { dimensions } }: Series): boolean {
-  const filtered = DIMENSIONS.filter((name) => dimensions[name] !== undefined);
-  const isGroupedOtherwise = dimensionsOf(grouping).some((name) => differsIn2026(name, "grouping"));
-  return isGroupedOtherwise || filtered.some((name) => differsIn2026(name, "filter"));
+  if (dimensionsOf(grouping).some((name) => differsIn2026(name, "grouping"))) return true;
+  return DIMENSIONS.some((name) => dimensions[name] !== undefined && differsIn2026(name, "filter"));
 }
 
 export function breakdownQuery({ series, window }: UsageRequest, dialect: Dialect): URLSearchParams {
@@ -39,7 +38,7 @@ export function breakdownQuery({ series, window }: UsageRequest, dialect: Dialec
   return query;
 }
 
-/** For as long as no usage shows the service's dialect. The public service speaks this one today. */
+/** Used until usage shows which dialect the service speaks. The public service speaks this one today. */
 export const DEFAULT_DIALECT: Dialect = "2026";
 
 /** `dialect` may only be left out for a request for which `dependsOnDialect` is false. */

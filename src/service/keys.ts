@@ -68,11 +68,8 @@ export async function createKey(
   beforeAttempt?: ServiceCall["beforeAttempt"],
 ) {
   const path = ["v1", "projects", projectId, "keys"];
-  const body = {
-    ...{ comment, scopes: asked, time_to_live_in_seconds: expiresInSeconds },
-    // The service has refused an empty list.
-    ...(tags.length > 0 && { tags }),
-  };
+  // The service has refused an empty list of tags.
+  const body = { comment, scopes: asked, time_to_live_in_seconds: expiresInSeconds, ...(tags.length > 0 && { tags }) };
   const call = { operation: "create_key", method: "POST", scopes: ["keys:write"] } as const;
   const answer = await service.call({ ...call, path, body, beforeAttempt }, callerKey, signal);
   const { api_key_id: apiKeyId, key, scopes, created } = parseAnswer(CreatedKeyAnswer, answer, "the created key");

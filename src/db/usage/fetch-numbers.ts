@@ -13,7 +13,7 @@ const SPARE = 128;
 /** How much older than its call a spare number may be. If two processes read a slice within this time, either may win. */
 const VALID_MS = 50;
 
-/** Numbers that are requested at the same time are taken with one query. `now` is in milliseconds and never goes back. */
+/** One query takes all numbers that are requested at the same time. `now` is in milliseconds and never goes back. */
 export function openFetchNumbers(db: Database, now: () => number = () => performance.now()): FetchNumbers {
   let spare: number[] = [];
   let takenMs = Number.NEGATIVE_INFINITY;
@@ -31,7 +31,6 @@ export function openFetchNumbers(db: Database, now: () => number = () => perform
       takenMs = askedMs;
       return numbers;
     },
-    // The numbers of one query, without the spare ones.
     { weightMax: 1_000 },
   );
   return async () => (now() - takenMs <= VALID_MS ? spare.shift() : undefined) ?? (await take(undefined));

@@ -61,7 +61,6 @@ export async function writeSnapshots(tx: Tx, decided: readonly DecidedSnapshot[]
   const snapshots = written.map((one) => ({
     series_id: one.seriesId,
     snapshot_no: one.snapshotNo,
-    // The first snapshot of a series is always a replacement.
     content_no: one.decision === "replace" || !one.before ? one.snapshotNo : one.before.contentNo,
     fetch_no: String(one.fetchNo),
     run_id: one.runId,
