@@ -85,16 +85,14 @@ function checkNights({ exports, service: { requestsPerSecond } }: Config): Findi
   });
 }
 
-/** Each takes some calls, and they share a key. */
+/** Each discovered project takes some calls, mostly with one key for all. */
 const DISCOVERED_CHECKED_MAX = 3;
 
 async function checkService(app: App, fileConfig: Config, db: Database | undefined, options: CheckOptions) {
   const lists = await readLists(app, fileConfig, db, options.confirmProjects);
   // Without a database, only the projects of the file are known.
   const config = db ? await withKnownProjects(fileConfig, db) : fileConfig;
-  const answer = lists.map((read): SubjectFindings => {
-    return { subject: `projects that the key in ${read.list} can see`, findings: listFindings(read) };
-  });
+  const answer = lists.map(listFindings);
   await using context = await openServiceContext(app, config, db);
   let left = DISCOVERED_CHECKED_MAX;
   const checked = config.projects.filter(({ isDiscovered }) => !isDiscovered || left-- > 0);
@@ -112,9 +110,11 @@ async function checkService(app: App, fileConfig: Config, db: Database | undefin
 
 const NAMES_SHOWN_MAX = 20;
 
-function listFindings(read: ReadList): Finding[] {
+function listFindings(read: ReadList): SubjectFindings {
+  const subject = `projects that the key in ${read.list} can see`;
   if ("error" in read) {
-    return [{ what: "list", state: "fail", text: `${errorText(read.error)}; projects that were listed before stay` }];
+    const text = `${errorText(read.error)}; projects that were listed before stay`;
+    return { subject, findings: [{ what: "list", state: "fail", text }] };
   }
   const { listed, leftOut, change } = read;
   const changes = change ? `; ${change.added.length} new, ${change.vanished.length} gone` : "";
@@ -126,7 +126,7 @@ function listFindings(read: ReadList): Finding[] {
     const missing = `${names.length} are missing, more than half (${firstNames(names, NAMES_SHOWN_MAX)}): they are read as before until a list an hour or more later lacks them, too; if they are gone, run check --confirm-projects`;
     findings.push(warning("missing", missing));
   }
-  return findings;
+  return { subject, findings };
 }
 
 function checkPatterns({ exports, discovery, file }: Config): Finding[] {
@@ -143,9 +143,8 @@ const MARKS = { ok: "ok  ", warn: "warn", fail: "FAIL" } as const;
 export function renderFindings({ subject, findings }: SubjectFindings): string {
   const causeOf = ({ state, text }: Finding) =>
     state === "ok" ? Symbol() : `${state} ${text.replaceAll(/\(request id [^)]*\)/g, "")}`;
-  const lines = [...Map.groupBy(findings, causeOf).values()].flatMap((same) => {
-    const [first] = same;
-    return first ? [`  ${MARKS[first.state]} ${same.map(({ what }) => what).join(", ")}: ${first.text}`] : [];
-  });
+  const lines = [...Map.groupBy(findings, causeOf).values()].flatMap((same) =>
+    same.slice(0, 1).map(({ state, text }) => `  ${MARKS[state]} ${same.map(({ what }) => what).join(", ")}: ${text}`),
+  );
   return [subject, ...lines, ""].join("\n");
 }

@@ -36,11 +36,8 @@ export async function runDemo(app: App, { serve }: { readonly serve?: boolean })
   const secret = app.scrubber.add(new Secret(randomBytes(20).toString("hex"))).reveal();
   const masterKey = app.scrubber.add(new Secret(randomBytes(32).toString("base64"))).reveal();
   const folder = await mkdtemp(path.join(os.tmpdir(), "usage-export-demo-"));
-  const consoleKeys = [
-    { projectId: PROJECT_ID, secret, scopes: ["member", "billing:read"] },
-    ...workloadKeys(PROJECT_ID),
-  ];
-  await using emulator = await startEmulator({ consoleKeys });
+  const projectKey = { projectId: PROJECT_ID, secret, scopes: ["member", "billing:read"] };
+  await using emulator = await startEmulator({ consoleKeys: [projectKey, ...workloadKeys(PROJECT_ID)] });
   const env = { ...app.env, [KEY_VARIABLE]: secret, USAGE_EXPORT_MASTER_KEY: masterKey };
   app.write(`service: the built-in emulator at ${emulator.url}\n`);
   const db = await openEmbedded(folder);
@@ -112,7 +109,7 @@ async function runScenario(app: App, config: Config, db: Database, emulator: Emu
   return isRotated && results.every(({ failed, suspect }) => failed + suspect === 0) ? 0 : 1;
 }
 
-/** By view, what is selected as the line of text beside its name. */
+/** By view, the rest of the SELECT that makes its line of text. */
 const SAMPLES = {
   usage_total: `concat(usage_date, ': ', requests, ' requests, ', hours, ' hours') as line
     from bi.usage_total order by usage_date desc, project limit 1`,
@@ -144,8 +141,7 @@ async function writeDemoReport(app: App, db: Database): Promise<string> {
 }
 
 async function serveDashboard(app: App, config: Config, db: Database): Promise<void> {
-  const monitor = { host: "127.0.0.1", port: 0 };
-  const current = { config: { ...config, monitor }, access: undefined };
+  const current = { config: { ...config, monitor: { host: "127.0.0.1", port: 0 } }, access: undefined };
   // The demo runs no worker that could hang, and its database is in this process.
   const liveness = { isLive: () => true, reasons: () => [] };
   await using monitoring = await openMonitoring(app, () => current, { db, liveness });

@@ -36,8 +36,8 @@ export async function listJobs(db: Database, config: Config): Promise<readonly L
 /** This machine's clock decides, so that no database is needed. */
 export async function runJobsNext(app: App, name: string, options: JobsOptions & { count: number }): Promise<number> {
   const job = await chooseJob(app, name);
-  const moments = nextOccurrences(job, new Date(), options.count);
-  writeAnswer(app, options, { job: name, timezone: job.timezone, next: moments }, ({ timezone, next }) =>
+  const occurrences = nextOccurrences(job, new Date(), options.count);
+  writeAnswer(app, options, { job: name, timezone: job.timezone, next: occurrences }, ({ timezone, next }) =>
     next
       .map((at) => `${instantText(at)} (${at.toLocaleString("sv-SE", { timeZone: timezone })} ${timezone})\n`)
       .join(""),

@@ -107,7 +107,7 @@ export async function hasVanished(db: Database, projectId: string): Promise<bool
   return rows[0]?.isGone === true;
 }
 
-/** A text that changes with everything that is known of the projects. */
+/** A text that changes whenever a project is added, renamed or found again, or vanishes. */
 export async function projectsVersion(db: Database): Promise<string> {
   const { rows } = await sql<{ readonly version: string | null }>`
     select string_agg(concat(list, ' ', changed_at at time zone 'UTC'), ', ' order by list) as version

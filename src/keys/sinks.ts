@@ -24,7 +24,7 @@ export async function testSink(sink: Sink): Promise<void> {
   await withKeyFile(sink.file, async (target) => {
     const existing = await stat(target).catch(() => undefined);
     if (existing && !existing.isFile()) throw new Error("it is not a file");
-    // A file with a name that is not random may belong to anybody.
+    // The name is random, so that the probe is nobody else's file.
     const probe = `${target}.usage-export-${randomBytes(6).toString("hex")}.probe`;
     try {
       await writeFile(probe, "", { flag: "wx", mode: FILE_MODE, flush: true });
@@ -34,15 +34,12 @@ export async function testSink(sink: Sink): Promise<void> {
   });
 }
 
-/**
- * Throws `delivery`. A reader of a file sees either the whole old key or the whole new one, even after a power failure. A command gets the key
- * on its standard input: the process list shows arguments and environment.
- */
+/** Throws `delivery`. A command gets the key on its standard input: the process list shows arguments and environment. */
 export async function deliverKey(sink: Sink, { apiKeyId, key }: { apiKeyId: string; key: Secret }): Promise<void> {
   if ("file" in sink) return withKeyFile(sink.file, (target) => writeKeyFile(target, key));
   const { command, timeoutSeconds } = sink;
-  const variables = { USAGE_EXPORT_API_KEY_ID: apiKeyId };
-  const { failure } = await runCommand(command, { input: `${key.reveal()}\n`, variables, timeoutSeconds });
+  const options = { input: `${key.reveal()}\n`, variables: { USAGE_EXPORT_API_KEY_ID: apiKeyId }, timeoutSeconds };
+  const { failure } = await runCommand(command, options);
   if (failure === undefined) return;
   const hint = "its output is not shown, as it may hold the key; run it by hand to see why";
   throw new AppError("delivery", `the command ${JSON.stringify(command[0] ?? "")} ${failure}: ${hint}`);
@@ -72,7 +69,7 @@ async function makeFolder(folder: string, isParentMade = false): Promise<void> {
   }
 }
 
-/** The temporary file always has the same name, so that the next delivery removes what a crash left. */
+/** A reader sees the whole old key or the whole new one. The next delivery removes a temporary file that a crash left, by its fixed name. */
 async function writeKeyFile(target: string, key: Secret): Promise<void> {
   const temporary = `${target}.usage-export-next`;
   await rm(temporary, { force: true });
