@@ -17,19 +17,10 @@ import {
   DOCUMENTED_FEATURES,
   differsIn2026,
   dimension,
-  type Source,
 } from "../usage/dimensions.ts";
 import { groupingEvidence, normalise } from "../usage/normalise.ts";
 import type { ExportJob, UsageRequest } from "../usage/plan.ts";
-import {
-  ALL_USAGE,
-  dimensionsOf,
-  type Filter,
-  filterKey,
-  NO_CONDITIONS,
-  type Project,
-  type Series,
-} from "../usage/series.ts";
+import { ALL_USAGE, dimensionsOf, type Filter, filterKey, NO_CONDITIONS, type Series } from "../usage/series.ts";
 import type { FilterDoubt } from "../usage/slice-decision.ts";
 import type { ServiceContext } from "./context.ts";
 
@@ -64,12 +55,12 @@ export class FilterCheck {
   }
 
   /** The names in the filter that the service does not list for the project. */
-  async unknownNames({ project, source, filter }: Series): Promise<UnknownName[]> {
+  async unknownNames(series: Series): Promise<UnknownName[]> {
     // A value that was seen in usage came from the service itself.
-    if (filter.seen) return [];
+    if (series.filter.seen) return [];
     const unknown: UnknownName[] = [];
-    for (const condition of conditionsOf(filter)) {
-      const names = await this.#namesLike(project, source, condition);
+    for (const condition of conditionsOf(series.filter)) {
+      const names = await this.#namesLike(series, condition);
       if (!names || names.known.includes(condition.name)) continue;
       const { known, isKindListed } = names;
       const what = isKindListed ? "does not list" : "does not say whether it knows";
@@ -80,18 +71,19 @@ export class FilterCheck {
   }
 
   /** The known names of the condition's kind. Undefined if the condition's name is documented, or if nothing lists names of the kind. */
-  async #namesLike(project: Project, source: Source, { kind, name }: FilterCondition) {
+  async #namesLike(series: Series, { kind, name }: FilterCondition) {
+    const { source } = series;
     const documented = kind === "feature" ? DOCUMENTED_FEATURES : (dimension(kind).values?.[source] ?? []);
     if (documented.includes(name)) return undefined;
     if (source === "usage" && kind !== "feature" && kind !== "model" && kind !== "tags") {
       return documented.length > 0 ? { known: documented, isKindListed: true } : undefined;
     }
-    const fields = await this.#fieldsOf(project, source);
+    const fields = await this.#fieldsOf(series);
     const names: Readonly<Record<string, readonly string[] | undefined>> = fields?.names ?? {};
     return { known: [...documented, ...(names[kind] ?? [])], isKindListed: names[kind] !== undefined };
   }
 
-  #fieldsOf(project: Project, source: Source): Promise<ListedFields | undefined> {
+  #fieldsOf({ project, source }: Series): Promise<ListedFields | undefined> {
     const { app, service, keys } = this.#deps;
     const ask = () => keys.use(project, (key) => fieldsReader(source)(service, project.id, key, app.signal));
     return this.#fields(JSON.stringify([source, project.id]), ask);
@@ -102,7 +94,7 @@ export class FilterCheck {
     const { series } = request;
     const { model } = series.filter.dimensions;
     if (dialect !== "2026" || model === undefined) return request;
-    const models = (await this.#fieldsOf(series.project, series.source))?.models ?? [];
+    const models = (await this.#fieldsOf(series))?.models ?? [];
     // The configuration may name the model by its id already.
     if (models.some(({ model_id: id }) => id === model)) return request;
     const ids = [...new Set(models.filter(({ name }) => name === model).flatMap(({ model_id: id }) => id ?? []))];
@@ -238,8 +230,8 @@ type DayTotals = ReadonlyMap<Day, readonly number[]>;
 /**
  * - `no usage`: the total has no usage, which proves nothing
  * - `empty`: the total has usage, and the filtered answer has none
- * - `same`: the filtered answer has usage, and on no day an amount that is nearer to 0 than that of the total
  * - `narrower`: the filtered answer has usage, and on some day an amount that is nearer to 0 than that of the total
+ * - `same`: it has usage, and on no day such an amount
  */
 export type Effect = "no usage" | "empty" | "same" | "narrower";
 
