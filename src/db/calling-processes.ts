@@ -16,7 +16,7 @@ const pauseEnd = sql<Date>`least(call_pause.until, clock_timestamp() + make_inte
 export type Callers = {
   /** The slots of each live process, this one included. */
   readonly slots: Readonly<Record<string, number>>;
-  /** By the name of the key, the milliseconds until the pause ends. */
+  /** The milliseconds until each pause ends, by the name of the key. */
   readonly pauses: Readonly<Record<string, number>>;
   readonly nowMs: number;
 };

@@ -109,20 +109,20 @@ export type RotationHealth = RotationRow & {
   readonly configured: Pick<RotationConfig, "maxAgeDays" | "retire"> | undefined;
 };
 
-/** A rotation for many projects has one for each of them. */
+/** A rotation for many projects has an entry for each of them. */
 export async function rotationHealth(db: Database, rotations: readonly RotationConfig[]) {
   const settings = new Map(rotations.map((one) => [one.name, one]));
   return (await rotationRows(db)).map((row): RotationHealth => {
     const configured = settings.get(row.ledgerName);
     if (configured) return { ...row, configured };
     const rotation = row.project === null ? row.rotation : `${row.rotation}, projects that are gone`;
-    // Nobody could end its failures.
+    // No run could end the failures of a rotation that is not configured.
     const noFailures = { failedAttempts: 0, lastError: null, fallback: null, fallbackAt: null };
     return { ...row, ...noFailures, rotation, configured: undefined };
   });
 }
 
-/** Makes one of a rotation for many projects. Its keys are added up; its age and failed attempts are the highest of any project. */
+/** Makes one entry for each rotation. Keys are added up; age and failed attempts are the highest of any project. */
 export function mergeRotations(rotations: readonly RotationHealth[]): readonly RotationHealth[] {
   const byName = Map.groupBy(rotations, (one) => (one.project === null ? one : one.rotation));
   return [...byName.values()].flatMap((members): readonly RotationHealth[] => {
@@ -140,7 +140,7 @@ export function mergeRotations(rotations: readonly RotationHealth[]): readonly R
   });
 }
 
-// What the page of keys shows.
+// What the page Data health shows of keys.
 
 export const KEYS_PER_PAGE = 100;
 const EVENTS_SHOWN_MAX = 50;
@@ -153,7 +153,7 @@ export type KeysData = {
   readonly events: Awaited<ReturnType<typeof newestEvents>>;
 };
 
-/** The keys of one project. */
+/** The keys that a rotation makes for one project. */
 export type RotationKeys = {
   readonly rotation: string;
   /** Undefined if the rotation is not for many projects. */

@@ -84,7 +84,7 @@ export function openMetrics({ build, ready }: ProcessFacts) {
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
-  // Gauges, whose names end in `_total`, which Prometheus reserves for counters.
+  // These are gauges, and Prometheus reserves names that end in `_total` for counters.
   for (const { name } of registry.getMetricsAsArray())
     if (/^nodejs_active_\w+_total$/.test(name)) registry.removeSingleMetric(name);
   const gauge = (name: string, help: string, labelNames: string[] = []) =>

@@ -4,7 +4,7 @@ import type { Day } from "./days.ts";
 
 export const BUDGET_PERIODS = ["month", "day"] as const;
 
-/** By what a budget is for: the grouping of the unfiltered series that its use is read from. A key stands for all keys of its rotation. */
+/** What a budget is for, with the grouping whose unfiltered series it reads. A key stands for all keys of its rotation. */
 export const SCOPE_GROUPINGS = { all: "none", key: "accessor", tag: "tags", model: "model" } as const;
 export type BudgetScope = keyof typeof SCOPE_GROUPINGS;
 
@@ -45,7 +45,7 @@ export type BudgetUse = {
   readonly isBeforeStored: boolean;
 };
 
-/** Without budgets of several projects beside the usage of one: they would say what the others used. */
+/** For one project, leaves out budgets of several: they would say what the others used. */
 export function budgetsOf(budgets: readonly BudgetUse[], projectId: string | null): readonly BudgetUse[] {
   return projectId === null ? budgets : budgets.filter(({ projectIds }) => projectIds.every((id) => id === projectId));
 }

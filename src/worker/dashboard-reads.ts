@@ -30,15 +30,14 @@ const REASON_SPLITS = ["project", "line_item", "model", "accessor"] as const;
 /** How many groups are named among the reasons of a change. */
 const REASONS_MAX = 5;
 
-/** Without these parameters the page begins with the cost. */
-const OF_USAGE = ["metric", "grouping", "filter", "group", "no-value"];
+/** Without any of these parameters the page begins with the cost. */
+const QUESTION_PARAMETERS = ["metric", "grouping", "filter", "group", "no-value"];
 
-/** The answer, with the reasons of its change if the question is about all usage of its projects. */
+/** The answer, with the reasons of its change unless the question is of a filter or a group alone. */
 async function usageAnswer(query: Query, view: View): Promise<UsageAnswer> {
   const question = usageQuestion(view, dayOf(new Date()));
-  const asked = OF_USAGE.some((name) => view.pageParameters[name] !== undefined)
-    ? question
-    : await costFirst(query, question);
+  const isChosen = QUESTION_PARAMETERS.some((name) => view.pageParameters[name] !== undefined);
+  const asked = isChosen ? question : await costFirst(query, question);
   const answer = await amounts(query, asked);
   const { before, filter, group, ...rest } = asked;
   if (!before || !answer.compared || filter !== undefined || group !== undefined) return { answer, change: undefined };

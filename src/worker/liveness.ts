@@ -8,7 +8,7 @@ export type Liveness = ReturnType<typeof openLiveness>;
 
 /** The queue is polled every few seconds. A worker whose database was silent for longer than this is not ready. */
 const SILENCE_MS_MAX = 15_000;
-/** A tick that waits until the database is back takes a minute or two. */
+/** Far longer than a tick takes, also one that waits a minute or two for the database. */
 const HEARTBEAT_AGE_MS_MAX = 10 * 60_000;
 
 /** `now` is in milliseconds and never goes back. */

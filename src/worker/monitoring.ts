@@ -22,8 +22,8 @@ import type { Liveness } from "./liveness.ts";
 const READ_AHEAD_MS = 5 * 60_000;
 
 /**
- * `current` is called at each request, as the configuration may have changed by then. Visitors must send `access`. `url` has no slash at its
- * end. Throws `config` if the monitor can't listen at the configured address.
+ * `current` is called at each request, as the configuration may have changed by then. `access` is what visitors must send. Throws `config` if
+ * the monitor can't listen at the configured address.
  */
 export async function openMonitoring(
   app: App,
@@ -72,11 +72,7 @@ export async function openMonitoring(
 const SCRAPE_MS_MAX = 5_000;
 
 /** Answers scrapes; while the database is away, without what is read from it. */
-export function openScrape(
-  log: Pick<App["log"], "warn">,
-  metrics: Metrics,
-  readHealth: () => Promise<HealthState>,
-): () => Promise<{ readonly contentType: string; readonly text: string }> {
+export function openScrape(log: Pick<App["log"], "warn">, metrics: Metrics, readHealth: () => Promise<HealthState>) {
   const inTurn = oneAtATime(SCRAPE_MS_MAX);
   let wasRead = true;
   return async () => {

@@ -32,7 +32,7 @@ const SENDING_MS_MAX = 5_000;
 const MINUTE_MS = 60_000;
 const REPORT_LENGTH_MAX = 2_000;
 /** A sent report is stored in the same state as the notification that a condition has begun. */
-const REPORTED = "wrong";
+const REPORTED = "wrong" as const;
 
 const PROBLEMS = {
   evaluate: "alerts not evaluated: reading the health state failed",
@@ -106,11 +106,7 @@ function openAttempts(log: App["log"], stop: AbortSignal) {
 }
 
 /** The report of the last 7 complete days, if its time has come and no replica has sent it. If that time is more than a day ago, it is left out. */
-async function dueReport(
-  { app, db, config }: NotifierContext,
-  lastSent: ReadonlyMap<string, LastSent>,
-  now: Date,
-): Promise<Notification | undefined> {
+async function dueReport({ app, db, config }: NotifierContext, lastSent: ReadonlyMap<string, LastSent>, now: Date) {
   const { report: schedule } = config.notify;
   const due = schedule === undefined ? undefined : latestOccurrence({ schedule, timezone: "UTC" }, now);
   if (!due || now.getTime() - due.getTime() > DAY_MS) return undefined;
