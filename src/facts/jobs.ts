@@ -178,21 +178,16 @@ type ProjectOfRun = RunCounts &
     readonly outcome: "failed" | "open" | "ok";
   };
 
-export type RunDetails = {
-  readonly run: StoredRun;
-  /** How many projects it has read, or should have. */
-  readonly found: number;
-  /** At most 100 projects: failed ones first, then those that are not done yet. */
-  readonly projects: readonly ProjectOfRun[];
-};
+export type RunDetails = NonNullable<Awaited<ReturnType<typeof readRun>>>;
 
-const PROJECTS_MAX = 100;
-
-export async function readRun(db: Database, runId: string): Promise<RunDetails | undefined> {
+export function readRun(db: Database, runId: string) {
   return readSnapshot(db, (tx) => runDetails(tx, runId), BRIEF_SNAPSHOT_SECONDS);
 }
 
-async function runDetails(tx: Tx, runId: string): Promise<RunDetails | undefined> {
+const PROJECTS_MAX = 100;
+
+/** `found` is the number of its projects. Failed ones are listed first, then those that are not done yet. */
+async function runDetails(tx: Tx, runId: string) {
   const found = await sql<StoredRun>`select ${runColumns} from bi.runs where run_id::text = ${runId}`.execute(tx);
   const [run] = found.rows;
   if (!run) return undefined;
