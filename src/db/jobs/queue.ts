@@ -37,7 +37,7 @@ const POLL_MS = 2_000;
 /** A process that has claimed jobs looks for more after this time, or when these jobs have ended. */
 const PAUSE_MS = 100;
 
-/** For finished jobs. Their results are in our tables. */
+/** How long finished jobs stay in the queue. Their results are in our tables. */
 const KEEP_SECONDS = 7 * 24 * 60 * 60;
 
 /** Retries after 2, 4, 8 … 128 seconds or by chance up to twice as long: no slice fails in an outage of up to four minutes. */
