@@ -66,7 +66,7 @@ async function demoConfig(baseUrl: string, folder: string): Promise<Config> {
     projects: [{ ...project, id: PROJECT_ID, key }],
     exports: [nightly, { ...nightly, name: "costs", ...costs }],
   };
-  return parseConfig(JSON.stringify(config), { source: CONFIG_FILE, baseDir: folder });
+  return parseConfig(JSON.stringify(config), CONFIG_FILE, folder);
 }
 
 async function runScenario(app: App, config: Config, db: Database, emulator: Emulator): Promise<number> {

@@ -5,7 +5,7 @@ import { writeFile } from "node:fs/promises";
 import path from "node:path";
 import { createInterface } from "node:readline/promises";
 import type { App } from "../app.ts";
-import { type Config, parseConfig } from "../config/config.ts";
+import { parseConfig } from "../config/config.ts";
 import { isKeyLike } from "../config/messages.ts";
 import { AppError, errorText, systemCode } from "../errors.ts";
 import { checkProject } from "../jobs/check.ts";
@@ -87,7 +87,7 @@ function openPrompt(app: App, draft: Draft, takesDefaults: boolean) {
         try {
           const answer = await lines?.question(`${text} [${defaultAnswer}]: `, { signal });
           const part = await read(answer?.trim() || defaultAnswer);
-          parseDraft(app, { ...draft, ...part });
+          parseConfig(configText({ ...draft, ...part }), app.configPath);
           Object.assign(draft, part);
           return;
         } catch (error) {
@@ -146,7 +146,7 @@ async function askForProject(app: App, options: InitOptions, prompt: Prompt, dra
 
 /** Prints the checks of the project, and returns whether none failed. */
 async function checkDraft(app: App, draft: Draft): Promise<boolean> {
-  const config = parseDraft(app, draft);
+  const config = parseConfig(configText(draft), app.configPath);
   await using context = await openServiceContext(app, config, undefined);
   const findings = await checkProject(context, draft.project);
   app.write(renderFindings({ subject: `project ${draft.project.name}`, findings }));
@@ -154,13 +154,8 @@ async function checkDraft(app: App, draft: Draft): Promise<boolean> {
 }
 
 async function withService<T>(app: App, draft: Draft, work: (service: Service, key: Secret) => Promise<T>): Promise<T> {
-  await using service = await openServiceFor(app, parseDraft(app, draft), undefined);
+  await using service = await openServiceFor(app, parseConfig(configText(draft), app.configPath), undefined);
   return await work(service, new Secret(app.env[draft.keyVariable] ?? ""));
-}
-
-function parseDraft(app: App, draft: Draft): Config {
-  const baseDir = path.dirname(path.resolve(app.configPath));
-  return parseConfig(configText(draft), { source: app.configPath, baseDir });
 }
 
 /** The JSON Schema's path from the configuration's folder; undefined if the package is not installed in it. */

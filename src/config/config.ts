@@ -41,11 +41,11 @@ export async function loadConfig(file: string): Promise<Config> {
     throw new AppError("config", problem);
   });
   if (!isUtf8(bytes)) throw new AppError("config", `${file} is not UTF-8 text: save it as UTF-8`);
-  return parseConfig(bytes.toString("utf8"), { source: file, baseDir: path.dirname(path.resolve(file)) });
+  return parseConfig(bytes.toString("utf8"), file);
 }
 
 /** `source` is the text's name in messages. Throws one AppError that names every issue with its path. */
-export function parseConfig(text: string, { source, baseDir }: { source: string; baseDir: string }): Config {
+export function parseConfig(text: string, source: string, baseDir = path.dirname(path.resolve(source))): Config {
   const document = parseJson(text, source);
   // jitless: a schema that is used once costs more to compile than to run.
   const parsed = ConfigFile.safeParse(document.value, { error: defaultExpectation, reportInput: true, jitless: true });

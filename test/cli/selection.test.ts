@@ -25,7 +25,8 @@ const CONFIG = parseConfig(
       ],
     }),
   ),
-  { source: "jobs.config.json", baseDir: "/" },
+  "jobs.config.json",
+  "/",
 );
 
 function choose(options: Partial<BackfillOptions>) {

@@ -66,7 +66,7 @@ export const SAMPLE = {
 };
 
 export function parseText(text: string, baseDir = "/srv/usage"): Config {
-  return parseConfig(text, { source: "jobs.config.json", baseDir });
+  return parseConfig(text, "jobs.config.json", baseDir);
 }
 
 export function parse(config: unknown): Config {

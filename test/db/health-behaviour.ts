@@ -104,7 +104,7 @@ export function testHealth(db: Database): void {
     for (const list of ["env KEY", "env REMOVED"]) await recordListFailure(db, list, "no");
     const projects = [{ discover: true, key: { env: "KEY" } }];
     const text = JSON.stringify({ service: { baseUrl: "http://127.0.0.1:1" }, projects });
-    const { lists } = await health(db, parseConfig(text, { source: "jobs.config.json", baseDir: "/srv" }));
+    const { lists } = await health(db, parseConfig(text, "jobs.config.json", "/srv"));
     expect(lists.map(({ list }) => list)).toEqual(["env KEY"]);
   });
 
@@ -202,5 +202,5 @@ function configOf({ export: name, rotation }: { readonly export?: string; readon
   };
   const projects = [{ id: "p", name: "production", key: { env: "KEY" } }];
   const text = JSON.stringify({ service: { baseUrl: "http://127.0.0.1:1" }, projects, ...jobs });
-  return parseConfig(text, { source: "jobs.config.json", baseDir: "/srv" });
+  return parseConfig(text, "jobs.config.json", "/srv");
 }

@@ -11,7 +11,7 @@ import type { Cost } from "../usage/expected-costs.ts";
 export function parsedPrices(prices: readonly object[]): readonly Price[] {
   const service = { baseUrl: "https://api.example.com" };
   const projects = [{ id: "p", name: "p", key: { env: "KEY" } }];
-  return parseConfig(JSON.stringify({ service, projects, prices }), { source: "test", baseDir: "/" }).prices;
+  return parseConfig(JSON.stringify({ service, projects, prices }), "test", "/").prices;
 }
 
 /** Makes these the only prices. */

@@ -20,8 +20,7 @@ const WITHOUT_RIGHTS = {
 };
 const NAME = { "app.kubernetes.io/name": "usage-export" };
 
-const exampleConfig = () =>
-  parseConfig(read("jobs.config.json").replaceAll("PROJECT_ID", "p1"), { source: "example", baseDir: FOLDER });
+const exampleConfig = () => parseConfig(read("jobs.config.json").replaceAll("PROJECT_ID", "p1"), "example", FOLDER);
 const kustomization = parse(read("kustomization.yaml"));
 const resources = [
   ...kustomization.resources,

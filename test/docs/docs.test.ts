@@ -112,7 +112,7 @@ test.each(blocksOf("docs/configuration.md", "json"))(
     const exports = jobs.map((job) => ({ ...job, projects }));
 
     const text = JSON.stringify({ ...config, exports }).replaceAll('"PROJECT_ID"', '"p1"');
-    parseConfig(text, { source: "an example", baseDir: ROOT });
+    parseConfig(text, "an example", ROOT);
   },
 );
 

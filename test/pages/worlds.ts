@@ -64,7 +64,7 @@ export const WORLDS: Readonly<Record<string, World>> = {
 
 /** Returns the configuration of the world that it has stored. */
 export async function storeWorld(db: Database, world: World): Promise<Config> {
-  const config = parseConfig(JSON.stringify(configOf(world)), { source: "world", baseDir: "/" });
+  const config = parseConfig(JSON.stringify(configOf(world)), "world", "/");
   await storePrices(db, config.prices);
   await storeBudgets(db, config.budgets);
   if (world.exported === false) return config;

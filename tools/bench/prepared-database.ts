@@ -15,7 +15,7 @@ export type Prepared = AsyncDisposable & {
 };
 
 export async function prepareDatabase(databaseUrl: string, json: object): Promise<Prepared> {
-  const config = parseConfig(JSON.stringify(json), { source: "the benchmark", baseDir: "." });
+  const config = parseConfig(JSON.stringify(json), "the benchmark", ".");
   const db = openPostgres(databaseUrl);
   await migrateToLatest(db);
   const ids = await registerSeries(db, configuredSeries(config.exports));

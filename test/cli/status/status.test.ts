@@ -261,7 +261,7 @@ const CONFIG = smallConfig("http://127.0.0.1:1", {
 
 test("status shows the worst projects first, and with --project only those whose names fit", async ({ context }) => {
   await context.configure(CONFIG);
-  const { exports } = parseConfig(JSON.stringify(CONFIG), { source: "jobs.config.json", baseDir: "/" });
+  const { exports } = parseConfig(JSON.stringify(CONFIG), "jobs.config.json", "/");
   const series = configuredSeries(exports);
   const ids = await registerSeries(db, series);
   // No day of lab is due, two days of prod-eu, three of prod-us.

@@ -42,7 +42,8 @@ async function configure({ budgets, exports, prices = [] }: Parts & { readonly b
       budgets: budgets.map((budget) => ({ name: "b", metric: "hours", amount: 1, from: MONTH, ...budget })),
       prices,
     }),
-    { source: "test", baseDir: "/" },
+    "test",
+    "/",
   );
   const series = configuredSeries(config.exports);
   const ids = await registerSeries(db, series);
