@@ -18,8 +18,7 @@ type Place =
 
 /** Whether the place differs from project to project. */
 export function hasId(place: Place): boolean {
-  if ("file" in place) return place.file.includes(ID);
-  return "command" in place && place.command.some((text) => text.includes(ID));
+  return JSON.stringify(place).includes(ID);
 }
 
 export function withId<P extends Place>(place: P, id: string): P {

@@ -119,10 +119,7 @@ async function problemsIn({ path, kind, reference }: NeededSecret, env: Environm
 }
 
 /** The API keys outside of the database. `rotated` names the rotations that have made a key: their `first` key is no longer needed. */
-export function neededKeys(
-  { file, rotations }: Pick<Config, "file" | "rotations">,
-  rotated: ReadonlySet<string>,
-): NeededSecret[] {
+export function neededKeys({ file, rotations }: Config, rotated: ReadonlySet<string>): NeededSecret[] {
   const needed: NeededSecret[] = [];
   const add = (key: KeyReference, ...path: Path) => {
     if (!("rotation" in key)) needed.push({ path, kind: "key", reference: key });
