@@ -47,11 +47,6 @@ export function firstNames(names: readonly string[], max: number): string {
   return `${names.slice(0, max).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }
 
-/** "12 of 300 projects (a, b, c and 9 more)" */
-export function projectsText(projects: readonly string[], all: number): string {
-  return `${projects.length} of ${all} projects (${firstNames(projects, 3)})`;
-}
-
 export function shellQuoted(word: string): string {
   return /^[\w./:@%+=-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }

@@ -16,7 +16,7 @@ import {
   metricName,
   roundedText,
 } from "../show/format.ts";
-import { present, projectsText, shellQuoted, truncate } from "../text.ts";
+import { firstNames, present, shellQuoted, truncate } from "../text.ts";
 import { RETRIED_CODES } from "../usage/backfill.ts";
 import type { BudgetUse } from "../usage/money.ts";
 import type { ProjectHealth, SliceCounts } from "./coverage.ts";
@@ -140,7 +140,8 @@ function mergeFound(found: readonly Found[], { jobs, rotations }: HealthFacts): 
     const job = jobs.find((one) => one.kind === "rotation" && one.job === first.subject);
     const storedCount = rotations.filter(({ rotation }) => rotation === first.subject).length;
     const names = members.map((one) => one.project ?? "");
-    return { ...first, text: `${first.text}; in ${projectsText(names, Math.max(job?.projects ?? 0, storedCount))}` };
+    const all = Math.max(job?.projects ?? 0, storedCount);
+    return { ...first, text: `${first.text}; in ${names.length} of ${all} projects (${firstNames(names, 3)})` };
   });
 }
 
