@@ -34,7 +34,7 @@ export async function runBackfill(app: App, options: BackfillOptions): Promise<n
     const config = await withSeenValues(full, db, { start: options.from, end: options.to });
     const choice = chooseBackfill(config, options, today);
     for (const job of choice.dateless) app.log.warn({ job }, "left out: an export without a window can't ask for days");
-    const statuses = await readStatuses(db, choice);
+    const statuses = await sliceStatuses(db, choice.jobs, choice.range);
     const plans = planBackfill(choice.jobs, choice.range, options.only, statuses, dayOf(await databaseNow(db)));
     if (options.dryRun) {
       const rate = config.service.requestsPerSecond;
@@ -44,11 +44,6 @@ export async function runBackfill(app: App, options: BackfillOptions): Promise<n
     }
     return readPlanned(app, config, db, { options, choice, plans });
   });
-}
-
-function readStatuses(db: Database, { jobs, range }: BackfillChoice) {
-  const series = jobs.flatMap((job) => job.series);
-  return sliceStatuses(db, series, range);
 }
 
 /** Makes the planned requests in this process. Even after a stop, writes what is complete and what is left. */
@@ -61,7 +56,7 @@ async function readPlanned(
   const { from, to, only } = options;
   const results: JobResult[] = [];
   const writeResult = async () => {
-    const counts = countStatuses(choice.jobs, choice.range, await readStatuses(db, choice));
+    const counts = countStatuses(choice.jobs, choice.range, await sliceStatuses(db, choice.jobs, choice.range));
     const stopped = app.signal.aborted;
     const json = { from, to, only, stopped, jobs: results.map(exportJson), range: counts };
     writeAnswer(app, options, json, () => backfillText(options, results, counts, stopped));

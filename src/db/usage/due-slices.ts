@@ -1,10 +1,9 @@
 // Which stored slices are due, were read by a run, or have which status: what planning needs. facts/coverage.ts reads what people see.
 
 import { sql } from "kysely";
-import { type DueSlice, RETRIED_CODES } from "../../usage/backfill.ts";
+import { type BackfillJob, type DueSlice, RETRIED_CODES } from "../../usage/backfill.ts";
 import type { Day, Window } from "../../usage/days.ts";
 import { STORED_METRICS } from "../../usage/metrics.ts";
-import type { Series } from "../../usage/series.ts";
 import type { SliceStatus } from "../../usage/slice-decision.ts";
 import type { Database } from "../connection/database.ts";
 import type { Tx } from "../connection/transaction.ts";
@@ -12,7 +11,12 @@ import { seriesKeyText } from "./stored-series.ts";
 import { numbersArray } from "./stored-slices.ts";
 
 /** The statuses of the days of a range. A past day that was read only before it ended is missing. */
-export async function sliceStatuses(db: Database, series: readonly Series[], { start, end }: Window) {
+export async function sliceStatuses(
+  db: Database,
+  jobs: readonly Pick<BackfillJob, "series">[],
+  { start, end }: Window,
+) {
+  const projectIds = jobs.flatMap(({ series }) => series.map(({ project }) => project.id));
   const { rows } = await sql<{ key: string; days: Readonly<Record<Day, SliceStatus>> }>`
     select ${seriesKeyText} as key, json_object_agg(
       to_char(sl.usage_date, 'YYYY-MM-DD'), case
@@ -20,7 +24,7 @@ export async function sliceStatuses(db: Database, series: readonly Series[], { s
         else sl.status end
     ) as days
     from usage_export.series s join usage_export.slice sl using (series_id)
-    where s.project_id = any(${[...new Set(series.map(({ project }) => project.id))]}::text[])
+    where s.project_id = any(${[...new Set(projectIds)]}::text[])
       and sl.usage_date between ${start}::date and ${end}::date
     group by s.series_id
   `.execute(db);

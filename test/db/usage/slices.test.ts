@@ -89,7 +89,7 @@ test("each series has the status of each of its slices in the range, also if it 
   await register(db);
 
   const series = all.map(({ series }) => series);
-  const known = await sliceStatuses(db, series, { start: "2026-03-15", end: "2026-03-17" });
+  const known = await sliceStatuses(db, [{ series }], { start: "2026-03-15", end: "2026-03-17" });
 
   expect(series.map((one) => known.get(seriesKey(one)))).toEqual([
     { "2026-03-15": "complete", "2026-03-16": "suspect", "2026-03-17": "failed" },
