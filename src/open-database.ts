@@ -13,17 +13,15 @@ const RECONNECT_MS_MAX = 60_000;
 /** How long the database may be used after the stop signal. */
 const STOPPING_MS = 10_000;
 
-/** Throws if the database does not have the schema of this version. */
-export async function withDatabase<T>(app: App, work: (db: Database) => Promise<T>): Promise<T> {
-  return withDatabaseOfAnyVersion(app, async (db) => {
-    await requireCurrentSchema(db);
-    return work(db);
-  });
-}
-
-export async function withDatabaseOfAnyVersion<T>(app: App, work: (db: Database) => Promise<T>): Promise<T> {
+/** Throws if the database does not have the schema of this version, unless `anyVersion`. */
+export async function withDatabase<T>(
+  app: App,
+  work: (db: Database) => Promise<T>,
+  { anyVersion = false } = {},
+): Promise<T> {
   const db = await openDatabase(app);
   try {
+    if (!anyVersion) await requireCurrentSchema(db);
     return await work(db);
   } catch (error) {
     throw isConnectionError(error) || isAccessDenied(error)

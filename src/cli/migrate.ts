@@ -1,18 +1,20 @@
 // The command `migrate`: applies the migrations that are missing.
 
 import type { App } from "../app.ts";
+import type { Database } from "../db/connection/database.ts";
 import { migrateToLatest } from "../db/connection/migrate.ts";
 import { raiseSequences } from "../db/usage/fetch-numbers.ts";
-import { withDatabaseOfAnyVersion } from "../open-database.ts";
+import { withDatabase } from "../open-database.ts";
 import { writeAnswer } from "./output.ts";
 
 export async function runMigrate(app: App, options: { readonly json?: boolean }): Promise<number> {
-  const { migrations, views, hasReader } = await withDatabaseOfAnyVersion(app, async (db) => {
+  const migrate = async (db: Database) => {
     const migrated = await migrateToLatest(db, { onWait: (text) => app.log.warn(text), signal: app.signal });
     // In a restored copy the sequences may be behind the rows.
     await raiseSequences(db, app.log);
     return migrated;
-  });
+  };
+  const { migrations, views, hasReader } = await withDatabase(app, migrate, { anyVersion: true });
   writeAnswer(app, options, { applied: migrations, views }, ({ applied }) => {
     if (applied.length + views === 0) return "the database is up to date\n";
     const created = views > 0 ? [`created ${views} views and functions\n`] : [];

@@ -4,7 +4,7 @@ import { test as base, expect } from "vitest";
 import { openApp } from "../../../src/app.ts";
 import { type Database, openPostgres } from "../../../src/db/connection/database.ts";
 import { isNewer, migrateToLatest, requireCurrentSchema } from "../../../src/db/connection/migrate.ts";
-import { withDatabaseOfAnyVersion } from "../../../src/open-database.ts";
+import { withDatabase } from "../../../src/open-database.ts";
 import { runStatement } from "../../support/postgres-admin.ts";
 import { type Program, startProgram } from "../../support/program.ts";
 import { emptyDatabase, schemasOf } from "./empty-database.ts";
@@ -202,7 +202,9 @@ test.for(["no rights", "nosuperuser", "superuser"])(
       await expect(migrateToLatest(asOther)).rejects.toMatchObject({ message: expect.stringContaining(advice) });
       const env = { DATABASE_URL: urlOf(`${role}_other`), LOG_LEVEL: "silent" };
       const app = await openApp(env, "jobs.config.json", new AbortController().signal);
-      const reading = withDatabaseOfAnyVersion(app, (other) => other.selectFrom("usage_export.run").execute());
+      const reading = withDatabase(app, (other) => other.selectFrom("usage_export.run").execute(), {
+        anyVersion: true,
+      });
       await expect(reading).rejects.toMatchObject({ message });
     } finally {
       const roles = `${role}, ${role}_other`;
