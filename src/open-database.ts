@@ -14,11 +14,7 @@ const RECONNECT_MS_MAX = 60_000;
 const STOPPING_MS = 10_000;
 
 /** Throws if the database does not have the schema of this version, unless `anyVersion`. */
-export async function withDatabase<T>(
-  app: App,
-  work: (db: Database) => Promise<T>,
-  { anyVersion = false } = {},
-): Promise<T> {
+export async function withDatabase<T>(app: App, work: (db: Database) => Promise<T>, { anyVersion = false } = {}) {
   const db = await openDatabase(app);
   try {
     if (!anyVersion) await requireCurrentSchema(db);

@@ -11,11 +11,7 @@ import { seriesKeyText } from "./stored-series.ts";
 import { numbersArray } from "./stored-slices.ts";
 
 /** The statuses of the days of a range. A past day that was read only before it ended is missing. */
-export async function sliceStatuses(
-  db: Database,
-  jobs: readonly Pick<BackfillJob, "series">[],
-  { start, end }: Window,
-) {
+export async function sliceStatuses(db: Database, jobs: readonly BackfillJob[], { start, end }: Window) {
   const projectIds = jobs.flatMap(({ series }) => series.map(({ project }) => project.id));
   const { rows } = await sql<{ key: string; days: Readonly<Record<Day, SliceStatus>> }>`
     select ${seriesKeyText} as key, json_object_agg(

@@ -10,6 +10,7 @@ import { isDueForRetry } from "../../../src/usage/backfill.ts";
 import { seriesKey } from "../../../src/usage/series.ts";
 import type { FilterDoubt } from "../../../src/usage/slice-decision.ts";
 import { testDatabase } from "../../support/database.ts";
+import { sampleJob } from "../../usage/sample-request.ts";
 import { DIARIZED, forgetAll } from "../reported-usage.ts";
 import {
   configured,
@@ -89,7 +90,7 @@ test("each series has the status of each of its slices in the range, also if it 
   await register(db);
 
   const series = all.map(({ series }) => series);
-  const known = await sliceStatuses(db, [{ series }], { start: "2026-03-15", end: "2026-03-17" });
+  const known = await sliceStatuses(db, [{ job: sampleJob(), series }], { start: "2026-03-15", end: "2026-03-17" });
 
   expect(series.map((one) => known.get(seriesKey(one)))).toEqual([
     { "2026-03-15": "complete", "2026-03-16": "suspect", "2026-03-17": "failed" },
