@@ -92,13 +92,14 @@ function refArrays(slices: readonly SliceRef[]) {
   return sql`${slices.map(({ seriesId }) => seriesId)}::integer[], ${slices.map(({ day }) => day)}::text[]::date[]`;
 }
 
-export type DecidedSlice = SliceRef &
-  NormalisedSlice & {
-    readonly fetchNo: number;
-    /** What the decision was based on. */
-    readonly stored: StoredSlice;
-    readonly askedAt: Date;
-  } & ReturnType<typeof decideSlice>;
+export type FetchedSlice = SliceRef &
+  NormalisedSlice & { readonly grouping: Grouping; readonly fetchNo: number; readonly runId: string };
+
+export type DecidedSlice = FetchedSlice & {
+  /** What the decision was based on. */
+  readonly stored: StoredSlice;
+  readonly askedAt: Date;
+} & ReturnType<typeof decideSlice>;
 
 /** Throws if a slice has been written since it was read. After that, and after a deadlock, the transaction is repeated, and locks first. */
 export async function writeSlices(tx: Tx, decided: readonly DecidedSlice[], seenAt: Date): Promise<void> {
@@ -177,18 +178,11 @@ export function metricColumns(prefix: string, metrics: readonly StoredMetric[] =
 
 const METRIC_COLUMNS = metricColumns("");
 
-type GroupedRows = Pick<NormalisedSlice, "columns"> & { readonly grouping: Grouping };
-
 /**
  * Returns by `sliceKey` how many rows appeared, changed or disappeared. A row with the same numbers is never written: an UPDATE that changes
  * nothing costs as much as one that does. A group that is gone keeps its row, so that its revisions continue if it comes back.
  */
-export async function mergeRows(
-  tx: Tx,
-  slices: readonly (Pick<DecidedSlice, "seriesId" | "day" | "stored"> & GroupedRows)[],
-  groupIds: GroupIds,
-  seenAt: Date,
-) {
+export async function mergeRows(tx: Tx, slices: readonly DecidedSlice[], groupIds: GroupIds, seenAt: Date) {
   if (slices.length === 0) return new Map<string, number>();
   const { rows: counted } = await sql<SliceRef & { readonly changed: string | number }>`
     with incoming as (
@@ -238,7 +232,7 @@ export async function mergeRows(
 }
 
 /** Selects the rows of the answers. `slice_no` is the position of their slice, from 1. */
-export function selectIncoming(slices: readonly GroupedRows[], groupIds: GroupIds): RawBuilder<unknown> {
+export function selectIncoming(slices: readonly FetchedSlice[], groupIds: GroupIds): RawBuilder<unknown> {
   const sliceNos = slices.flatMap(({ columns }, i) => columns.groups.map(() => i + 1));
   const ids = slices.flatMap(({ grouping, columns }) =>
     columns.groups.map(({ key }) => groupIds.get(grouping)?.get(key)),
@@ -255,7 +249,7 @@ export function selectIncoming(slices: readonly GroupedRows[], groupIds: GroupId
 }
 
 /** The amount of each row; empty if no slice has the metric. */
-function amountsOf(slices: readonly GroupedRows[], metric: StoredMetric): readonly (string | null)[] {
+function amountsOf(slices: readonly FetchedSlice[], metric: StoredMetric): readonly (string | null)[] {
   if (!slices.some(({ columns }) => columns.metricNames.includes(metric))) return [];
   return slices.flatMap(
     ({ columns: { groups, metricNames, metrics } }) => metrics[metricNames.indexOf(metric)] ?? groups.map(() => null),
@@ -271,7 +265,7 @@ export function numbersArray(values: readonly (number | string | null | undefine
 export type GroupIds = ReadonlyMap<Grouping, ReadonlyMap<string, number>>;
 
 /** Finds or creates the ids of the groups of these rows. A transaction that wants to insert the same group waits until this one ends. */
-export async function internGroups(tx: Tx, slices: readonly GroupedRows[]): Promise<GroupIds> {
+export async function internGroups(tx: Tx, slices: readonly FetchedSlice[]): Promise<GroupIds> {
   const ids = new Map<Grouping, Map<string, number>>();
   const wanted = groupsByHash(slices);
   // A value that another process inserts at the same time is found only by the next statement.
@@ -308,7 +302,7 @@ export async function internGroups(tx: Tx, slices: readonly GroupedRows[]): Prom
 }
 
 /** Each group of the rows once. Its key is hashed once, as the same groups are in most slices. */
-function groupsByHash(slices: readonly GroupedRows[]) {
+function groupsByHash(slices: readonly FetchedSlice[]) {
   const byHash = new Map<string, { readonly grouping: Grouping; readonly group: Group; readonly hash: string }>();
   for (const [grouping, ofGrouping] of Map.groupBy(slices, (slice) => slice.grouping)) {
     const byKey = new Map<string, Group>();

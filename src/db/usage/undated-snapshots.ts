@@ -1,29 +1,23 @@
 // Answers that carry no date: each is stored as a snapshot of unknown span, never as the usage of a day.
 
 import { sql } from "kysely";
-import type { NormalisedSlice } from "../../usage/answer-rows.ts";
 import { METRICS } from "../../usage/metrics.ts";
-import type { Grouping } from "../../usage/series.ts";
 import type { SnapshotDecision, StoredSnapshot } from "../../usage/slice-decision.ts";
 import type { Database } from "../connection/database.ts";
 import type { Tx } from "../connection/transaction.ts";
 import { deleteUndatedFailures } from "./failures.ts";
 import { lockSeries } from "./stored-series.ts";
-import { type GroupIds, metricColumns, selectIncoming } from "./stored-slices.ts";
+import { type FetchedSlice, type GroupIds, metricColumns, selectIncoming } from "./stored-slices.ts";
 
 /** The newest snapshot of a series; `contentNo` is the number of the snapshot whose rows it shares. */
 type NewestSnapshot = StoredSnapshot & { readonly snapshotNo: number; readonly contentNo: number };
 
 type SeriesRef = { readonly seriesId: number };
 
-export type DecidedSnapshot = SeriesRef &
-  Pick<NormalisedSlice, "columns" | "rowCount" | "contentHash"> & {
-    readonly grouping: Grouping;
-    readonly fetchNo: number;
-    readonly runId: string;
-    readonly before: NewestSnapshot | undefined;
-    readonly decision: SnapshotDecision;
-  };
+export type DecidedSnapshot = FetchedSlice & {
+  readonly before: NewestSnapshot | undefined;
+  readonly decision: SnapshotDecision;
+};
 
 /** Which of the given series have answers with days. */
 export async function datedSeries(db: Database, series: readonly SeriesRef[]): Promise<ReadonlySet<number>> {

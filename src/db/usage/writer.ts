@@ -23,6 +23,7 @@ import { endProjects, type ProjectEnd, type StoredRun } from "../jobs/runs.ts";
 import { extendDueByAnswer } from "./stored-series.ts";
 import {
   type DecidedSlice,
+  type FetchedSlice,
   insertMissing,
   internGroups,
   lockSlices,
@@ -117,11 +118,10 @@ async function writeBatch(db: Database, answers: readonly AnswerToStore[]): Prom
   }
 }
 
-type SliceToStore = NormalisedSlice &
-  Pick<AnswerToStore, "seriesId" | "grouping" | "fetchNo" | "runId"> & {
-    readonly answer: AnswerToStore;
-    readonly filterDoubt: FilterDoubt | undefined;
-  };
+type SliceToStore = FetchedSlice & {
+  readonly answer: AnswerToStore;
+  readonly filterDoubt: FilterDoubt | undefined;
+};
 
 /** Stores all of the answers or none. Safe to repeat: a stored answer is found unchanged. No two answers may have a slice in common. */
 export async function mergeAnswers(db: Database, answers: readonly AnswerToStore[]): Promise<readonly StoredAnswer[]> {
@@ -195,7 +195,7 @@ async function readAndWrite(
 
 function storedAnswer(
   slices: readonly DecidedSlice[],
-  snapshots: readonly (DecidedSnapshot & Pick<NormalisedSlice, "day">)[],
+  snapshots: readonly DecidedSnapshot[],
   changedRows: ReadonlyMap<string, number>,
 ): StoredAnswer {
   return {
