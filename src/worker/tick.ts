@@ -11,7 +11,7 @@ import { inTransaction, type Tx } from "../db/connection/transaction.ts";
 import { type JobId, lockJob, markScheduled } from "../db/jobs/jobs.ts";
 import {
   endRunsWithoutJobs,
-  insertQueuedRun,
+  insertRun,
   type NewRun,
   type ProjectJob,
   projectsHeldBack,
@@ -147,7 +147,7 @@ async function queueRun(
   projects: readonly RunProject[],
 ): Promise<boolean> {
   const runId = randomUUID();
-  if (!(await insertQueuedRun(tx, { runId, kind, job: name, trigger, scheduledFor }, projects))) return false;
+  if (!(await insertRun(tx, { runId, kind, job: name, trigger, scheduledFor }, projects))) return false;
   const keys = new Map(config.projects.map(({ id, key }) => [id, keyName(key)]));
   const jobs = projects.map(({ projectId }) => {
     const data: ProjectJob = { runId, projectId };

@@ -9,7 +9,7 @@ import { expect, test } from "vitest";
 import { loadConfig } from "../../src/config/config.ts";
 import { inTransaction } from "../../src/db/connection/transaction.ts";
 import { openQueue } from "../../src/db/jobs/queue.ts";
-import { endProjects, insertQueuedRun } from "../../src/db/jobs/runs.ts";
+import { endProjects, insertRun } from "../../src/db/jobs/runs.ts";
 import { storeReading } from "../../src/db/projects.ts";
 import { openReader } from "../../src/db/usage/reader.ts";
 import { registerSeries } from "../../src/db/usage/stored-series.ts";
@@ -233,7 +233,7 @@ const rotationCase = await rotationTest();
 test("a rotation that a worker does not know is left to one that does, and fails only after all tries", async () => {
   const [runId, projectId] = [randomUUID(), "p"];
   const planned = { runId, kind: "rotation", job: "exporter", trigger: "schedule" } as const;
-  await inTransaction(db, (tx) => insertQueuedRun(tx, planned, [{ projectId, planned: 0 }]));
+  await inTransaction(db, (tx) => insertRun(tx, planned, [{ projectId, planned: 0 }]));
   const config = { exports: [], rotations: [] };
   const service = { forgetRefusals() {} };
   const context = {
@@ -260,7 +260,7 @@ test("a rotation that a worker does not know is left to one that does, and fails
 
   // A project that is not listed any more has nothing to do.
   const later = { ...planned, runId: randomUUID() };
-  await inTransaction(db, (tx) => insertQueuedRun(tx, later, [{ projectId, planned: 0 }]));
+  await inTransaction(db, (tx) => insertRun(tx, later, [{ projectId, planned: 0 }]));
   for (const [i, listed] of [[{ id: projectId, name: "p" }], []].entries())
     await storeReading(db, { list: "env KEY", listed, readAt: new Date(i), isConfirmed: true });
   await handle(0, later.runId);
@@ -277,7 +277,7 @@ rotationCase("a rotation that was delivered twice and fails sends one create", a
   const context = opened as unknown as WorkerContext;
   const [runId, projectId] = [randomUUID(), PROJECT_ID];
   const planned = { runId, kind: "rotation", job: "exporter", trigger: "schedule" } as const;
-  await inTransaction(lab.db, (tx) => insertQueuedRun(tx, planned, [{ projectId, planned: 0 }]));
+  await inTransaction(lab.db, (tx) => insertRun(tx, planned, [{ projectId, planned: 0 }]));
   const { signal } = app;
   const deps = { stopping: signal, onUnknownProject: () => {}, knownRuns: new Set<string>() };
   const claimed = { data: { runId, projectId }, retryCount: 0, retryLimit: 7, signal };

@@ -56,17 +56,12 @@ export async function startRun(db: Database, run: NewRun, projects: readonly Run
   await inTransaction(db, (tx) => insertRun(tx, run, projects, null));
 }
 
-/** Starts a run whose projects are put into the queue in the same transaction. False if the job has a run for that scheduled time. */
-export async function insertQueuedRun(tx: Tx, run: NewRun, projects: readonly RunProject[]): Promise<boolean> {
-  return insertRun(tx, run, projects, projects.length);
-}
-
-/** `projectsOpen`: how many projects the queue has; null without a queue. False if the run exists. */
-async function insertRun(
+/** `projectsOpen`: how many projects are put into the queue in `tx`; null without a queue. False if the job has a run for that scheduled time. */
+export async function insertRun(
   tx: Tx,
   { runId, kind, job, trigger, scheduledFor }: NewRun,
   projects: readonly RunProject[],
-  projectsOpen: number | null,
+  projectsOpen: number | null = projects.length,
 ): Promise<boolean> {
   const isOver = projectsOpen === 0;
   const { rows } = await sql`
@@ -180,9 +175,7 @@ export async function recordAttempt(db: Database, runId: string, projectId: stri
   await execute(db, add);
 }
 
-export type ProjectEnd = {
-  readonly runId: string;
-  readonly projectId: string;
+export type ProjectEnd = ProjectJob & {
   readonly counts: RunCounts;
   readonly error?: string | undefined;
   /** The source that the project's key could read. Days that it was refused for before the run become due at once. */
@@ -232,9 +225,10 @@ export async function endProjects(db: Database, ends: readonly ProjectEnd[]) {
     from counted c where r.run_id = c.run_id and r.status = 'running'
     returning r.run_id as "runId", projects_open as open
   `;
+  const { rows } = await execute(db, end);
   const runs = await storedRuns(
     db,
-    (await execute(db, end)).rows.filter(({ open }) => open === 0),
+    rows.filter(({ open }) => open === 0),
   );
   const lastOf = new Map(ends.map(({ runId }, i) => [runId, i]));
   return ends.map(({ runId }, i) => (lastOf.get(runId) === i ? runs.find((run) => run.runId === runId) : undefined));

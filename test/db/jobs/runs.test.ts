@@ -8,7 +8,7 @@ import {
   endProjects,
   finishRun,
   heartbeatRun,
-  insertQueuedRun,
+  insertRun,
   projectsHeldBack,
   readOpenProjects,
   recordAttempt,
@@ -64,7 +64,7 @@ test("a run has the sums of its projects, of which each counts once, and the las
   const runId = randomUUID();
   const queued = { runId, kind: "export", job: "nightly", trigger: "schedule", scheduledFor: new Date() } as const;
   const projects = ["a", "b", "c"].map((projectId) => ({ projectId, planned: 28 }));
-  expect(await inTransaction(db, (tx) => insertQueuedRun(tx, queued, projects))).toBe(true);
+  expect(await inTransaction(db, (tx) => insertRun(tx, queued, projects))).toBe(true);
   const open = async () =>
     (
       await readOpenProjects(
@@ -164,7 +164,7 @@ async function madeAgo(
 test("the projects of a run are listed with the failed ones first, then those that are not done yet", async () => {
   const runId = randomUUID();
   const projects = ["done", "ahead", "refused"].map((projectId) => ({ projectId, planned: 1 }));
-  await inTransaction(db, (tx) => insertQueuedRun(tx, { runId, ...MANUAL }, projects));
+  await inTransaction(db, (tx) => insertRun(tx, { runId, ...MANUAL }, projects));
   const ends = ["done", "refused"].map((projectId) => ({ runId, projectId, counts: NO_COUNTS }));
   await endProjects(
     db,
