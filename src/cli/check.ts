@@ -4,7 +4,6 @@ import type { App } from "../app.ts";
 import { type Config, loadConfig } from "../config/config.ts";
 import { quoteAll } from "../config/messages.ts";
 import type { Database } from "../db/connection/database.ts";
-import { isSchemaError } from "../db/connection/migrate.ts";
 import { queryOn } from "../db/connection/transaction.ts";
 import { readerProblem } from "../db/connection/view-creation.ts";
 import { AppError, errorText } from "../errors.ts";
@@ -51,7 +50,7 @@ async function checkOnline(app: App, config: Config, options: CheckOptions): Pro
   } catch (error) {
     app.signal.throwIfAborted();
     if (error instanceof AppError && error.code === "config") throw error;
-    const what = error instanceof AppError && isSchemaError(error) ? "schema" : "connection";
+    const what = error instanceof AppError && error.details.schema ? "schema" : "connection";
     const failure: Finding = { what, state: "fail", text: errorText(error) };
     return [{ subject, findings: [failure] }, ...(await checkService(app, config, undefined, options))];
   }

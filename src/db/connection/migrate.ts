@@ -194,10 +194,6 @@ function schemaError(message: string): AppError {
   return new AppError("database", message, { details: { schema: "other" } });
 }
 
-export function isSchemaError(error: AppError): boolean {
-  return error.details.schema !== undefined;
-}
-
 /** Compares versions such as 0.10.1 and 1.0.0-rc.2, which comes before 1.0.0. */
 export function isNewer(version: string, than: string): boolean {
   const [one = "", other = ""] = [version, than].map((text) => (text.includes("-") ? text : `${text}-zz`));

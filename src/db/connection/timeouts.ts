@@ -24,9 +24,8 @@ export function statementTimeoutMs(): number {
 }
 
 /** The settings end with the transaction, because a pooler would hand those of a session to other clients. Empty without any. */
-export function transactionSettings(): string {
-  const settings = Object.entries(limitsOfCaller.getStore()?.settings ?? {});
-  const calls = settings.map(([name, value]) => `pg_catalog.set_config('${name}', '${value}', true)`);
+export function transactionSettings(settings: Settings = limitsOfCaller.getStore()?.settings ?? {}): string {
+  const calls = Object.entries(settings).map(([name, value]) => `pg_catalog.set_config('${name}', '${value}', true)`);
   return calls.length > 0 ? `select ${calls.join(", ")}` : "";
 }
 

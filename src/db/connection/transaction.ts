@@ -6,7 +6,7 @@ import { type QueryResult, type RawBuilder, sql, type Transaction } from "kysely
 import type { Tables } from "../schema.ts";
 import type { Database } from "./database.ts";
 import { isTransient } from "./errors.ts";
-import { type Settings, withStatementTimeout } from "./timeouts.ts";
+import { type Settings, transactionSettings, withStatementTimeout } from "./timeouts.ts";
 
 export type Tx = Transaction<Tables>;
 
@@ -137,8 +137,7 @@ export function queryOn(db: Database): Query {
 }
 
 export async function setUntilCommit(tx: Tx, settings: Settings): Promise<void> {
-  const calls = Object.entries(settings).map(([name, value]) => sql`pg_catalog.set_config(${name}, ${value}, true)`);
-  await sql`select ${sql.join(calls)}`.execute(tx);
+  await sql.raw(transactionSettings(settings)).execute(tx);
 }
 
 /** Returns the error if `work` fails. The transaction then goes on as if `work` had not been called. */

@@ -133,7 +133,7 @@ function startConsumer(boss: PgBoss, queue: JobId["kind"], settings: WorkSetting
     while (!isStopped || inHand.size > 0) {
       wakeUp = new AbortController();
       await completeHandled();
-      claiming = isStopped ? undefined : claim(boss, queue, settings, inHand.keys());
+      claiming = isStopped ? undefined : claim(boss, queue, settings, [...inHand.keys()]);
       const handling = (await claiming?.catch(report))?.map(handleClaimed) ?? [];
       // Meanwhile other jobs end, and are completed and replaced together.
       if (handling.length > 0) await Promise.race([Promise.all(handling), sleep(PAUSE_MS)]);
@@ -200,9 +200,8 @@ async function claim(
   boss: PgBoss,
   queue: JobId["kind"],
   { atOnce, atOnceOfGroup = atOnce }: WorkSettings,
-  inHand: Iterable<JobWithMetadata>,
+  jobs: readonly JobWithMetadata[],
 ): Promise<readonly JobWithMetadata[]> {
-  const jobs = [...inHand];
   const groups = Map.groupBy(jobs, ({ groupId }) => groupId ?? "");
   groups.delete("");
   const rooms = [...groups].map(([id, { length }]) => ({ id, room: atOnceOfGroup - length }));
@@ -277,6 +276,5 @@ function onCatalogPath(db: Database): Db {
 }
 
 async function executeRaw(on: Database, text: string, values: readonly unknown[] = []): Promise<{ rows: unknown[] }> {
-  const { rows } = await on.executeQuery(CompiledQuery.raw(text, [...values]));
-  return { rows };
+  return on.executeQuery(CompiledQuery.raw(text, [...values]));
 }

@@ -161,10 +161,9 @@ export async function extendDue(tx: Tx, seriesIds: readonly number[], due: DueDa
 
 type ReadDay = { readonly day: Day; readonly askedAt: Date };
 
-/** Makes the days due that an answer without a window names. The newest becomes due later if it was not over when the service was asked. */
+/** `days`, in their order, are those of an answer without a window. The newest becomes due later if it was not over when the service was asked. */
 export async function extendDueByAnswer(tx: Tx, seriesId: number, days: readonly ReadDay[], yesterday: Day) {
-  const sorted = [...days].sort((a, b) => (a.day < b.day ? -1 : 1));
-  const [oldest, newest] = [sorted[0], sorted.at(-1)];
+  const [oldest, newest] = [days[0], days.at(-1)];
   if (!oldest || !newest) return;
   const [start, end] = [oldest.day, newest.day];
   const newestOver = end < dayOf(newest.askedAt) ? end : addDays(end, -1);
