@@ -4,7 +4,7 @@ import type { App } from "../app.ts";
 import { readByStatements } from "../db/connection/transaction.ts";
 import { AppError } from "../errors.ts";
 import type { Answer } from "../facts/answer.ts";
-import { type Change, type ChangePart, type ChangeSplit, changes, costChanges, isKnown } from "../facts/changes.ts";
+import { type Change, type ChangePart, type ChangeSplit, changes, costChanges } from "../facts/changes.ts";
 import type { AskedMetric, Split } from "../facts/question.ts";
 import type { Query } from "../facts/scope.ts";
 import { withDatabase } from "../open-database.ts";
@@ -53,7 +53,7 @@ async function readChanges(query: Query, options: ExplainOptions, period: Window
     if (metric === "cost") found.push(...(await costChanges(query, question)));
     else found.push(await changes(query, { ...question, metric }));
   }
-  return found.filter(isKnown);
+  return found.filter(({ answer: { total } }) => (total?.amount ?? total?.before ?? null) !== null);
 }
 
 function nothingText(period: Window, { metric }: ExplainOptions): string {

@@ -6,7 +6,7 @@ import { AppError } from "../errors.ts";
 import { type BackfillMode, jobsWithSeries } from "../usage/backfill.ts";
 import { addDays, DAYS_DEFAULT, type Day, periodError, type Window } from "../usage/days.ts";
 import { type ExportJob, type Selection, seriesOf } from "../usage/plan.ts";
-import { everyValueName, type Grouping, namesFanOut } from "../usage/series.ts";
+import { everyValueName, type Grouping } from "../usage/series.ts";
 
 export type SelectionOptions = {
   readonly job?: readonly string[];
@@ -24,7 +24,7 @@ export function chooseJobs({ exports, projects: configured }: Config, options: S
   requireKnown("--project", projects, distinctNames(configured));
   const fanOuts = exports.flatMap((job) => job.fanOuts ?? []);
   // Only the database knows the values of fan-outs, so names of single values are not checked here.
-  const checkable = filters?.filter((name) => !namesFanOut(fanOuts, name));
+  const checkable = filters?.filter((name) => !fanOuts.some(({ dimension }) => name.startsWith(`${dimension}=`)));
   const everyValues = fanOuts.map(({ dimension }) => ({ name: everyValueName(dimension) }));
   requireKnown("--filter", checkable, distinctNames([...exports.flatMap((job) => job.filters), ...everyValues]));
   const late = days?.find((day) => day > today);

@@ -89,11 +89,6 @@ function statusOf({ before, after, change }: ChangeAmounts): ChangePart["status"
   return after === "0" ? "vanished" : "changed";
 }
 
-/** Whether either period has an amount. */
-export function isKnown({ answer: { total } }: Change): boolean {
-  return (total?.amount ?? total?.before ?? null) !== null;
-}
-
 /**
  * The changes of the cost: what the service charges in projects whose billing is read, and the estimate of the others, in each currency.
  * If the charges can't be compared yet, as in the first weeks of billing, all projects are estimated.

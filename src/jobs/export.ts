@@ -25,7 +25,7 @@ import type { Service } from "../service/service.ts";
 import { badAnswer, type NormalisedSlice, rowCount, sliceOf } from "../usage/answer-rows.ts";
 import type { DueSlice } from "../usage/backfill.ts";
 import { addCounts, NO_COUNTS, pickCounts, type RunCounts, type RunTrigger } from "../usage/counts.ts";
-import { type Day, dayOf, daysOf, type Window } from "../usage/days.ts";
+import { addDays, type Day, dayOf, daysOf, type Window } from "../usage/days.ts";
 import type { Dialect, Source } from "../usage/dimensions.ts";
 import { emptiedDays, groupingEvidence, normalise } from "../usage/normalise.ts";
 import {
@@ -40,7 +40,7 @@ import {
   type UsageRequest,
 } from "../usage/plan.ts";
 import { type Project, seriesKey } from "../usage/series.ts";
-import { dayOfUndated, type FilterDoubt } from "../usage/slice-decision.ts";
+import type { FilterDoubt } from "../usage/slice-decision.ts";
 import type { ExportContext, ServiceContext } from "./context.ts";
 import { FilterCheck } from "./filter-check.ts";
 
@@ -235,7 +235,8 @@ export async function readBreakdown(
 
     // Rows without a date are stored as a snapshot, under the day of the run, or as the usage of a day, by the service's clock.
     const readOn = undated === "snapshot" ? runDay : dayOf(service.serviceTime() ?? new Date());
-    const { slices, period } = normalise(request, answer, dayOfUndated(readOn, undated), dialect);
+    const undatedDay = undated === "day-before" ? addDays(readOn, -1) : readOn;
+    const { slices, period } = normalise(request, answer, undatedDay, dialect);
     const doubt = await check.doubtOf(request, slices, { dialect, stored });
     // The other dialect may give numbers without a doubt.
     const other = doubt && (await otherDialect());

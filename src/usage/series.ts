@@ -132,8 +132,3 @@ export function seenFilter(dimension: Dimension, value: string, days?: Window): 
 export function everyValueName(dimension: Dimension): string {
   return `${dimension}=*`;
 }
-
-/** Whether the name may select one or all values of a fan-out. */
-export function namesFanOut(fanOuts: readonly FanOut[], name: string): boolean {
-  return fanOuts.some(({ dimension }) => name.startsWith(`${dimension}=`));
-}

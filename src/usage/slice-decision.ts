@@ -1,18 +1,16 @@
 // Decides what an answer does to a stored slice, and to the stored snapshots of answers without a date. Pure.
 
 import { min } from "date-fns/min";
-import { addDays, type Day, HOUR_MS } from "./days.ts";
+import { HOUR_MS } from "./days.ts";
 import { GUARDED_FROM, METRIC_TABLE, STORED_METRICS, type StoredMetric } from "./metrics.ts";
 
 /** `missing` includes a slice that was read only before its day was over. */
 export type SliceStatus = "complete" | "suspect" | "failed" | "missing";
 
-/** `fall`: the answer has far less usage than is stored. */
-type DoubtKind = "empty" | "fall" | FilterDoubt["kind"];
-
 /** A doubtful answer, whose rows were not stored. */
 export type Doubt = {
-  readonly kind: DoubtKind;
+  /** `fall`: the answer has far less usage than is stored. */
+  readonly kind: "empty" | "fall" | FilterDoubt["kind"];
   /** The run that got the first such answer, and when it asked. */
   readonly runId: string;
   readonly since: Date;
@@ -148,11 +146,6 @@ function fallOf({ totals = [] }: StoredSlice, incoming: IncomingSlice) {
 export const UNDATED = ["snapshot", "day", "day-before"] as const;
 
 export type AnswerRules = Guards & { readonly undated: (typeof UNDATED)[number] };
-
-/** The day whose usage an answer without any date counts as. */
-export function dayOfUndated(readOn: Day, undated: AnswerRules["undated"]): Day {
-  return undated === "day-before" ? addDays(readOn, -1) : readOn;
-}
 
 export type SnapshotDecision = Exclude<SliceDecision, "suspect">;
 

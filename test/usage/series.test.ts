@@ -10,7 +10,7 @@ import {
   memberOf,
   TOTAL_GROUPINGS,
 } from "../../src/usage/dimensions.ts";
-import { type Filter, filterKey, namesFanOut, seriesKey, seriesText } from "../../src/usage/series.ts";
+import { type Filter, filterKey, seriesKey, seriesText } from "../../src/usage/series.ts";
 import { ALL_USAGE, PROJECT } from "./sample-request.ts";
 
 const diarized: Filter = { name: "diarized", features: { diarize: "true" }, dimensions: { endpoint: "listen" } };
@@ -57,16 +57,6 @@ test("a series is named by its project, grouping and filter, and by its source i
   expect(seriesText(name)).toBe("production / model / all");
   expect(seriesText({ ...name, source: "usage" })).toBe(seriesText(name));
   expect(seriesText({ ...name, source: "billing" })).toBe("production / billing model / all");
-});
-
-test("a filter may be one of a fan-out if it is named after the dimension of any of them", () => {
-  const fanOuts = [
-    { dimension: "tags", atMost: 20 },
-    { dimension: "accessor", atMost: 20 },
-  ] as const;
-  expect(
-    ["tags=prod", "accessor=*", "method=sync", "prod", "x tags="].map((name) => namesFanOut(fanOuts, name)),
-  ).toEqual([true, true, false, false, false]);
 });
 
 test.each<[Dimension, "grouping" | "filter", string | null, boolean]>([

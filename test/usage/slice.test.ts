@@ -2,7 +2,6 @@ import { expect, test } from "vitest";
 import { METRICS } from "../../src/usage/metrics.ts";
 import {
   type Doubt,
-  dayOfUndated,
   decideSlice,
   decideSnapshot,
   type IncomingSlice,
@@ -133,12 +132,4 @@ test.each([
   ["a fetch that is stored already changes nothing", snapshot(2), snapshot(2), "stale"],
 ])("without a date, %s", (_title, newest, answer, decision) => {
   expect(decideSnapshot(newest, answer)).toBe(decision);
-});
-
-test.each([
-  ["snapshot", "2026-03-01"],
-  ["day", "2026-03-01"],
-  ["day-before", "2026-02-28"],
-] as const)("an undated answer of March 1 as %s is stored under %s", (undated, day) => {
-  expect(dayOfUndated("2026-03-01", undated)).toBe(day);
 });
