@@ -50,14 +50,7 @@ export function worstProjects(projects: readonly ProjectHealth[]): readonly Proj
 export const DAY_QUALITIES = ["complete", "stale", "suspect", "missing"] as const;
 export type DayQuality = (typeof DAY_QUALITIES)[number];
 
-export type Coverage = {
-  /** How many projects are configured. */
-  readonly projectCount: number;
-  /** At most 60 projects: the one that lacks the most days first, then by name. */
-  readonly projects: readonly ProjectCoverage[];
-  /** Series whose answers carry no date: no figure contains their numbers. */
-  readonly undated: readonly SeriesName[];
-};
+export type Coverage = Awaited<ReturnType<typeof coverage>>;
 
 export type ProjectCoverage = {
   readonly projectId: string;
@@ -78,7 +71,7 @@ type CoverageGap = Window &
   };
 
 /** Reads the coverage of usage and billing together. Throws InvalidQuestion if there is no such project. */
-export async function coverage(query: Query, asked: Pick<Question, "period" | "projects">): Promise<Coverage> {
+export async function coverage(query: Query, asked: Pick<Question, "period" | "projects">) {
   const ofProjects = projectConditions({ projectIds: asked.projects && (await findProjects(query, asked.projects)) });
   const condition = [within(asked.period), "status <> 'undated'", ...ofProjects].join(" and ");
   const worst = await worstCovered(query, ofProjects, condition, await lackingProjects(query, ofProjects));
@@ -86,6 +79,7 @@ export async function coverage(query: Query, asked: Pick<Question, "period" | "p
   return { projects, projectCount: worst[0]?.count ?? 0, undated: await undatedSeries(query, ofProjects) };
 }
 
+/** Series whose answers carry no date: no figure contains their numbers. */
 export function undatedSeries(query: Query, ofProjects: readonly string[] = []): Promise<readonly SeriesName[]> {
   // No other row of bi.coverage has no day. By the status alone Postgres would read every slice.
   return query<SeriesName>(`

@@ -14,13 +14,10 @@ import { errorText } from "../errors.ts";
 import { type Condition, conditionsOf, type HealthFacts } from "./conditions.ts";
 import { completeness, countSlices, type ProjectHealth } from "./coverage.ts";
 import { jobHealth } from "./jobs.ts";
-import { mergeRotations, type RotationHealth, rotationHealth } from "./keys.ts";
+import { mergeRotations, rotationHealth } from "./keys.ts";
 
-export type HealthState = Omit<HealthFacts, "rotations"> & {
-  /** A rotation for many projects is one here. */
-  readonly rotations: readonly RotationHealth[];
-  readonly conditions: readonly Condition[];
-};
+/** A rotation for many projects is one here. */
+export type HealthState = HealthFacts & { readonly conditions: readonly Condition[] };
 
 /** Completeness is read from the database only if `kept` lacks it. */
 export async function health(

@@ -145,13 +145,7 @@ export function mergeRotations(rotations: readonly RotationHealth[]): readonly R
 export const KEYS_PER_PAGE = 100;
 const EVENTS_SHOWN_MAX = 50;
 
-export type KeysData = {
-  readonly rotations: readonly RotationKeys[];
-  /** There are more keys than `rotations` have. */
-  readonly hasMore: boolean;
-  /** The newest first. */
-  readonly events: Awaited<ReturnType<typeof newestEvents>>;
-};
+export type KeysData = Awaited<ReturnType<typeof readKeys>>;
 
 /** The keys that a rotation makes for one project. */
 export type RotationKeys = {
@@ -170,7 +164,7 @@ type Configured = {
 };
 
 /** Reads the rotations that have keys, and those that are configured and have none. */
-export async function readKeys(db: Database, config: Configured): Promise<KeysData> {
+export async function readKeys(db: Database, config: Configured) {
   const read = async (tx: Database) => [await keyStatuses(tx, KEYS_PER_PAGE + 1), await newestEvents(tx)] as const;
   const [keys, events] = await readSnapshot(db, read, BRIEF_SNAPSHOT_SECONDS);
   const maxAges = new Map(config.rotations.map(({ name, maxAgeDays }) => [name, maxAgeDays]));
@@ -183,8 +177,8 @@ export async function readKeys(db: Database, config: Configured): Promise<KeysDa
   });
   const withKeys = new Set(shown.map(({ rotation }) => rotation));
   const without = config.file.rotations.filter(({ name }) => !withKeys.has(name));
-  const rotations = [...without.map(({ name, maxAgeDays }) => ({ rotation: name, maxAgeDays, keys: [] })), ...shown];
-  return { rotations, hasMore: keys.length > KEYS_PER_PAGE, events };
+  const keyless = without.map(({ name, maxAgeDays }): RotationKeys => ({ rotation: name, maxAgeDays, keys: [] }));
+  return { rotations: [...keyless, ...shown], hasMore: keys.length > KEYS_PER_PAGE, events };
 }
 
 /** `key`: the key's id at the service, or until that is known its intent id; null if the event is not about one key. */
