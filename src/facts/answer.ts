@@ -108,6 +108,7 @@ export const Answer = z.object({
   sql: z.string().describe("A statement that gives the amounts of every group by day, to be run as usage_reader"),
 });
 export type Answer = z.output<typeof Answer>;
+export type Amounts = NonNullable<Answer["total"]>;
 
 export function askedPeriods({ question: { from, to, before } }: Pick<Answer, "question">) {
   return { period: { start: from, end: to }, before: before ? { start: before.from, end: before.to } : undefined };

@@ -3,7 +3,7 @@
 import { difference, sumOf } from "../decimal.ts";
 import { addsUp } from "../usage/dimensions.ts";
 import { amounts, readTotalSplit } from "./amounts.ts";
-import type { Answer } from "./answer.ts";
+import type { Amounts, Answer } from "./answer.ts";
 import type { Question, Split } from "./question.ts";
 import { findProjects, type Query, readCurrencies } from "./scope.ts";
 import { projectConditions } from "./sql.ts";
@@ -14,7 +14,6 @@ export type ChangeQuestion = Pick<Question, "period" | "projects" | "metric" | "
   readonly groupings?: readonly Split[] | undefined;
 };
 
-type Amounts = Pick<NonNullable<Answer["total"]>, "amount" | "before">;
 type ChangeAmounts = { readonly before: string; readonly after: string; readonly change: string };
 
 export type Change = {

@@ -1,21 +1,11 @@
 // A chart of amounts by day, week or month, which the browser draws, above the table of its exact numbers; and the table of the groups. Pure.
 
 import { sumOf } from "../decimal.ts";
-import { type Answer, comparedWindow } from "../facts/answer.ts";
+import { type Amounts, type Answer, comparedWindow } from "../facts/answer.ts";
 import { addDays, type Day, startOfDay } from "../usage/days.ts";
 import { addsUp, groupingNoun } from "../usage/dimensions.ts";
-import { capitalized, counted, dayLabel, exactText, metricName, metricUnit, periodText } from "./format.ts";
-import {
-  folded,
-  groupHtml,
-  groupText,
-  type Html,
-  type HtmlValue,
-  html,
-  table,
-  truncatedName,
-  trustedHtml,
-} from "./html.ts";
+import { capitalized, counted, dayLabel, exactText, inSentence, metricName, metricUnit, periodText } from "./format.ts";
+import { folded, groupHtml, groupText, type Html, html, type Row, table, truncatedName, trustedHtml } from "./html.ts";
 
 /** Describes a chart: the server writes this on the page, and the script draws it. */
 export type ChartDescription = {
@@ -129,12 +119,8 @@ type ChartOptions = {
 };
 
 /** "Hours by week and model" */
-export function chartTitle(answer: Answer, grain: Grain = "day"): string {
-  return `${metricName(answer.question.metric)}${splitText(answer, grain)}`;
-}
-
-function splitText({ question: { grouping } }: Answer, grain: Grain): string {
-  return ` by ${grain}${grouping === "none" ? "" : ` and ${groupingNoun(grouping)}`}`;
+export function chartTitle({ question: { metric, grouping } }: Answer, grain: Grain = "day"): string {
+  return `${metricName(metric)} by ${grain}${grouping === "none" ? "" : ` and ${groupingNoun(grouping)}`}`;
 }
 
 export function answerChart(answer: Answer, options: ChartOptions): Html {
@@ -158,14 +144,15 @@ export function answerChart(answer: Answer, options: ChartOptions): Html {
     const day = html`<time>${title}</time>${lacking}${isChanging && html` <small>may change</small>`}`;
     return [day, ...exact.map(({ values }) => exactText(values[i] ?? "–"))];
   });
-  const caption = `${metricUnit(question.metric)}${splitText(answer, grain)}`;
+  const title = chartTitle(answer, grain);
+  const caption = inSentence(title);
   const amountTitles = exact.map(({ name, hint }) => ({ numbers: html`<bdi title="${hint}">${name}</bdi>` }));
   const titles = [`${capitalized(grain)} (UTC)`, ...amountTitles];
   const shown = table(`Exact ${caption}${question.currency === null ? "" : `, in ${question.currency}`}`, titles, rows);
   // Without "<" the JSON can't end the script element that it stands in.
   const json = trustedHtml(JSON.stringify(description).replaceAll("<", "\\u003c"));
   return html`<figure id="${id}-chart"><script type="application/json">${json}</script>
-<figcaption><h3 id="${id}">${chartTitle(answer, grain)}</h3></figcaption>
+<figcaption><h3 id="${id}">${title}</h3></figcaption>
 ${folded(`Table: ${caption}`, html`${shown}${below}`)}</figure>\n`;
 }
 
@@ -221,17 +208,15 @@ function grainStart(day: Day, grain: Grain): Day {
 
 // The table of the groups.
 
-export type GroupAmounts = Pick<Answer["groups"][number], "amount" | "before" | "change">;
-
 type GroupTable = {
   readonly caption: string;
   readonly groups: Answer["groups"];
   readonly hrefOf: GroupHref;
   /** The headings of the amounts. */
-  readonly titles: readonly HtmlValue[];
-  readonly cells: (amounts: GroupAmounts) => readonly HtmlValue[];
+  readonly titles: Row;
+  readonly cells: (amounts: Amounts) => Row;
   /** The last rows: names and amounts. */
-  readonly totals?: readonly (readonly HtmlValue[])[];
+  readonly totals?: readonly Row[];
 };
 
 /** The largest groups, each with a bar of its share. */

@@ -1,6 +1,6 @@
 // CSV (RFC 4180) for spreadsheets: numbers stay numbers there, and no text becomes a formula. Pure.
 
-import type { Answer } from "../facts/answer.ts";
+import type { Amounts, Answer } from "../facts/answer.ts";
 import type { Charge } from "../facts/chargeback.ts";
 import { isCost } from "../facts/question.ts";
 import type { Window } from "../usage/days.ts";
@@ -74,7 +74,7 @@ export function answerCsv(answer: Answer, rows: (typeof CSV_ROWS)[number]): stri
 }
 
 function groupRows({ groups, other, total }: Answer): readonly CsvRow[] {
-  const cells = ({ amount, before, change }: NonNullable<Answer["total"]>) => [amount, before, change];
+  const cells = ({ amount, before, change }: Amounts) => [amount, before, change];
   return [
     ...groups.map((one) => ["group", one.group, ...cells(one)]),
     ...(other ? [["other", null, ...cells(other)]] : []),

@@ -51,9 +51,10 @@ export function moneyText(amount: string, currency: string): string {
   return formatted(amount, { style: "currency", currency, ...precision });
 }
 
-/** For people, without the name of a metric: "$214,678", "3,116", "1.2B". */
+/** Without the name of a metric: "$214,678", "3,116"; with more than five digits "373.4K", so that a headline stays narrow. */
 export function shortText(amount: string, { currency }: Pick<Measure, "currency">): string {
-  return currency === null ? headlineText(amount) : moneyText(amount, currency);
+  if (currency !== null) return moneyText(amount, currency);
+  return formatted(amount, wholeDigits(amount) > 5 ? COMPACT : ROUNDED);
 }
 
 /** "$214,678", "3,116 hours", "1.2B tokens in". */
@@ -80,14 +81,9 @@ export function estimateText(amount: string, { metric, currency }: Measure): str
     : formatted(amount, { style: "currency", currency, maximumSignificantDigits: 3 });
 }
 
-/** For a headline, whose width must not grow with the amount: with more than five digits "373.4K". */
-export function headlineText(amount: string): string {
-  return formatted(amount, wholeDigits(amount) > 5 ? COMPACT : ROUNDED);
-}
-
 /** Every digit, with separators. */
-export function exactText(amount: string): string {
-  const [whole = "", fraction] = amount.split(".");
+export function exactText(amount: string | number): string {
+  const [whole = "", fraction] = String(amount).split(".");
   const separated = whole.replaceAll(/\B(?=(\d{3})+$)/g, ",");
   const digits = fraction?.replace(/0+$/, "") ?? "";
   return digits === "" ? separated : `${separated}.${digits}`;
@@ -102,7 +98,7 @@ export function amountHtml(amount: string | null, measure: Measure, shown: typeo
 
 /** "1 day", "2,000 days" */
 export function counted(count: number, one: string, many = `${one}s`): string {
-  return `${exactText(String(count))} ${count === 1 ? one : many}`;
+  return `${exactText(count)} ${count === 1 ? one : many}`;
 }
 
 /** For an axis: "$20K", "1.2B". */
@@ -206,7 +202,7 @@ export function metricUnit(column: string): string {
   return inSentence(metricName(column));
 }
 
-function inSentence(text: string): string {
+export function inSentence(text: string): string {
   return /^[A-Z]{2}/.test(text) ? text : text.charAt(0).toLowerCase() + text.slice(1);
 }
 

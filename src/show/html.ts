@@ -40,7 +40,7 @@ function renderValue(value: HtmlValue): string {
 /** The title of a column; numbers are aligned. */
 export type Column = HtmlValue | { readonly numbers: HtmlValue };
 
-type Row = readonly HtmlValue[];
+export type Row = readonly HtmlValue[];
 
 /** On a narrow screen each row is a block, in which each value follows its column's title. */
 export function stackedTable(caption: string, columns: readonly Column[], rows: readonly Row[]): Html {
@@ -115,12 +115,6 @@ export function folded(summary: string, content: Html): Html {
   return html`<details>
 <summary>${summary}</summary>
 ${content}</details>\n`;
-}
-
-/** The statement that gives the numbers above it. */
-export function sqlHtml(statement: string): Html {
-  return html`<details class="sql"><summary>SQL</summary>
-<p><button type="button" class="copy" hidden data-copy="${statement}">Copy SQL</button></p><pre tabindex="0"><code>${statement}</code></pre></details>\n`;
 }
 
 export function optionHtml(value: string, title: string, isChosen: boolean): Html {

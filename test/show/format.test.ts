@@ -9,7 +9,6 @@ import {
   durationText,
   estimateText,
   exactText,
-  headlineText,
   instantText,
   isZero,
   metricName,
@@ -17,6 +16,7 @@ import {
   moneyText,
   quantityText,
   roundedText,
+  shortText,
   signedText,
   windowText,
 } from "../../src/show/format.ts";
@@ -41,7 +41,7 @@ test.each([
   ["12345678901", "12.3B"],
   ["1234567890123456", "1,234.6T"],
 ])("writes %s as the headline %s", (amount, expected) => {
-  expect(headlineText(amount)).toBe(expected);
+  expect(shortText(amount, { currency: null })).toBe(expected);
 });
 
 test.each([

@@ -10,7 +10,6 @@ import {
   instantHtml,
   nameHtml,
   optionHtml,
-  sqlHtml,
   stateHtml,
   table,
   truncatedName,
@@ -45,12 +44,6 @@ test.each<[string, HtmlValue, string]>([
 
 test("the text around inserted values is unchanged", () => {
   expect(String(html`<p class="a">${1}<br>${2}</p>`)).toBe(`<p class="a">1<br>2</p>`);
-});
-
-test("a button to copy has its text escaped, and is not shown before the script shows it", () => {
-  const text = String(sqlHtml("select 1 < 2"));
-  expect(text).toContain(`<button type="button" class="copy" hidden data-copy="select 1 &lt; 2">Copy SQL</button>`);
-  expect(text).toContain("<code>select 1 &lt; 2</code>");
 });
 
 test("in a table the first cell of a row is its heading, numbers are aligned, and totals are apart from the rows", () => {

@@ -28,7 +28,7 @@ export type Section = {
 
 type DocumentOptions = { readonly title: string; readonly header: Html; readonly sections: readonly Section[] };
 
-export const ADDING_UP_WARNING =
+const ADDING_UP_WARNING =
   "Days and times are in UTC. Usage by model, by API key and by tags is the same usage, split in different ways: never add one to another.";
 
 /** A page as the worker serves it, with the content security policy as a header. */
@@ -44,12 +44,13 @@ function servedPage(options: DocumentOptions, status: number, headers?: Page["he
 }
 
 /** The report as one file, with script and policy in it. The same options make the same bytes. */
-export function fileText(options: DocumentOptions, footer: Html, script: string): string {
+export function fileText(options: DocumentOptions, madeBy: string, script: string): string {
   // Escaped, so that nothing in the script ends its element.
   const inline = script.replaceAll("</script", "<\\/script").replaceAll("<!--", "<\\!--");
   const policy = `${STYLE_POLICY}; script-src '${hashOf(inline)}'; img-src data:; form-action 'none'`;
   const head = html`<meta http-equiv="Content-Security-Policy" content="${trustedHtml(policy)}">\n`;
-  return documentText(options, head, html`${footer}<script type="module">${trustedHtml(inline)}</script>`);
+  const footer = html`<p>${madeBy} ${ADDING_UP_WARNING}</p><script type="module">${trustedHtml(inline)}</script>`;
+  return documentText(options, head, footer);
 }
 
 function hashOf(text: string): string {

@@ -14,6 +14,7 @@ import {
   html,
   instantHtml,
   nameHtml,
+  type Row,
   stackedTable,
   stateHtml,
 } from "../../show/html.ts";
@@ -100,7 +101,7 @@ const TRIGGERS: Readonly<Record<string, string>> = {
 };
 
 /** The last three cells stay empty for a rotation, which reads no usage. */
-function runCells(run: StoredRun): readonly HtmlValue[] {
+function runCells(run: StoredRun): Row {
   const seconds = secondsTaken(run);
   return [
     html`${nameHtml(run.job)} <small>${run.kind}, ${TRIGGERS[run.trigger] ?? run.trigger}</small>`,
@@ -111,20 +112,15 @@ function runCells(run: StoredRun): readonly HtmlValue[] {
 }
 
 function readingCells(counts: RunCounts): readonly string[] {
-  return [numberText(counts.requests), readingsText(counts), numberText(counts.rowsChanged)];
+  return [exactText(counts.requests), readingsText(counts), exactText(counts.rowsChanged)];
 }
 
 /** "all 112", "110 of 112, 2 failed" */
 function readingsText({ planned, complete, suspect, failed, undated, stale }: RunCounts): string {
-  if (failed === planned && failed > 0) return `all ${numberText(failed)} failed`;
+  if (failed === planned && failed > 0) return `all ${exactText(failed)} failed`;
   const others = Object.entries({ "without a date": undated, failed, "in doubt": suspect, outdated: stale });
-  const read =
-    complete === planned ? `all ${numberText(planned)}` : `${numberText(complete)} of ${numberText(planned)}`;
-  return [read, ...others.flatMap(([name, count]) => (count > 0 ? [`${numberText(count)} ${name}`] : []))].join(", ");
-}
-
-function numberText(count: number): string {
-  return exactText(String(count));
+  const read = complete === planned ? `all ${exactText(planned)}` : `${exactText(complete)} of ${exactText(planned)}`;
+  return [read, ...others.flatMap(([name, count]) => (count > 0 ? [`${exactText(count)} ${name}`] : []))].join(", ");
 }
 
 const PROJECT_COLUMNS = ["Project", "Outcome", "Ended", ...COUNTS];
@@ -137,7 +133,7 @@ export function projectTable(
   title: string,
   names: readonly string[],
   columns: readonly Column[],
-  rows: readonly (readonly HtmlValue[])[],
+  rows: readonly Row[],
 ): Html {
   const caption = present([title, shortNameNote(names)]).join(". ");
   const others = rows.slice(UNFOLDED_MAX);
@@ -156,7 +152,7 @@ export function runSections({ run, found, projects }: RunDetails): readonly Sect
   const sorted = [...Map.groupBy(projects, ({ outcome }) => outcome).values()].flatMap((ofOutcome) =>
     ofOutcome.toSorted((a, b) => a.project.localeCompare(b.project, "en", { numeric: true })),
   );
-  const rows = sorted.map((one): readonly HtmlValue[] => [
+  const rows = sorted.map<Row>((one) => [
     html`<bdi title="${one.project}">${nameHtml(shortName(one.project, names))}</bdi>`,
     html`${stateHtml(one.outcome === "open" ? "not done yet" : one.outcome)} ${one.error !== common && foldedText(one.error)}`,
     one.finishedAt ? instantHtml(one.finishedAt) : "–",

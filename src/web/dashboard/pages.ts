@@ -18,16 +18,7 @@ import { type BudgetUse, budgetsOf } from "../../usage/money.ts";
 import { scriptPage } from "../assets.ts";
 import { type MakePage, type Page, READ_MS_MAX, type Readiness } from "../page.ts";
 import { type View, viewOf } from "../question.ts";
-import {
-  ADDING_UP_WARNING,
-  fileText,
-  framelessPage,
-  framePage,
-  PAGES,
-  type PageContent,
-  type PageName,
-  pageHref,
-} from "./frame.ts";
+import { fileText, framelessPage, framePage, PAGES, type PageContent, type PageName, pageHref } from "./frame.ts";
 import { type DataHealth, healthSections } from "./health-sections.ts";
 import { runSections } from "./jobs-sections.ts";
 import { overviewSections } from "./overview-sections.ts";
@@ -194,7 +185,7 @@ export function renderReport({ overview, budgets }: ReportData, madeAt: Date, sc
 ${leadHtml(sentences(overview, budgets, undefined))}`,
       sections: overviewSections(overview, budgets, undefined),
     },
-    html`<p>Made ${instantText(madeAt)} by usage-export, from what the service had reported until then. ${ADDING_UP_WARNING}</p>`,
+    `Made ${instantText(madeAt)} by usage-export, from what the service had reported until then.`,
     script,
   );
 }

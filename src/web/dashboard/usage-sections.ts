@@ -1,16 +1,9 @@
 // The page Usage & cost: the answer to a question as a chart with its tables, why it changed, and the links that change the question. Pure.
 
-import { type Answer, askedPeriods, comparedWindow } from "../../facts/answer.ts";
+import { type Amounts, type Answer, askedPeriods, comparedWindow } from "../../facts/answer.ts";
 import type { Change } from "../../facts/changes.ts";
 import { COSTS, isCost, SPLITS } from "../../facts/question.ts";
-import {
-  answerChart,
-  GRAINS,
-  type Grain,
-  type GroupAmounts,
-  groupTable,
-  shortGroupsNote,
-} from "../../show/answer-chart.ts";
+import { answerChart, GRAINS, type Grain, groupTable, shortGroupsNote } from "../../show/answer-chart.ts";
 import {
   amountHtml,
   capitalized,
@@ -28,16 +21,7 @@ import {
   signedText,
   withSign,
 } from "../../show/format.ts";
-import {
-  choiceList,
-  groupHtml,
-  type Html,
-  type HtmlValue,
-  html,
-  nameHtml,
-  optionHtml,
-  sqlHtml,
-} from "../../show/html.ts";
+import { choiceList, groupHtml, type Html, type HtmlValue, html, nameHtml, optionHtml } from "../../show/html.ts";
 import { lackingDaysSentences, lackingSentences, reasonSentences, whyNotCompared } from "../../show/sentences.ts";
 import { present } from "../../text.ts";
 import { addsUp, groupingNoun } from "../../usage/dimensions.ts";
@@ -208,12 +192,18 @@ function groupsSection(answer: Answer, view: View, width: Section["width"]): Sec
   };
 }
 
+/** The statement that gives the numbers above it. */
+function sqlHtml(statement: string): Html {
+  return html`<details class="sql"><summary>SQL</summary>
+<p><button type="button" class="copy" hidden data-copy="${statement}">Copy SQL</button></p><pre tabindex="0"><code>${statement}</code></pre></details>\n`;
+}
+
 function groupsTable(answer: Answer, view: View): Html {
   const { question, groups, other, total, compared } = answer;
   const { grouping, metric, sort, group } = question;
   const heading = (title: string, order: typeof sort) =>
     html`<a href="${usageLink(view, { sort: order === "amount" ? undefined : order })}"${order === sort && html` aria-current="true"`}>${title}</a>`;
-  const cells = ({ amount, before, change }: GroupAmounts) =>
+  const cells = ({ amount, before, change }: Amounts) =>
     present<HtmlValue>([
       amountHtml(amount, question, roundedAmount),
       compared && amountHtml(before, question, roundedAmount),
@@ -221,7 +211,7 @@ function groupsTable(answer: Answer, view: View): Html {
       compared && (amount === null ? "–" : changeText(amount, before)),
     ]);
   // A request may have several tags: then the other groups have no sum.
-  const otherCells = (sum: GroupAmounts) =>
+  const otherCells = (sum: Amounts) =>
     addsUp(grouping) ? cells(sum) : ["not added up", ...(compared ? ["", "", ""] : [])];
   const more = moreGroupsHref(answer, view);
   const others = other ? counted(other.groups, "other") : "";
