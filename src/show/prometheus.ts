@@ -122,7 +122,7 @@ export function openMetrics({ build, ready }: ProcessFacts) {
         for (const [labels, value] of shown ? samples(shown) : [])
           if (typeof value === "number") metric.set(labels, value);
       }
-      return { contentType: registry.contentType, text: await registry.metrics() };
+      return { status: 200, contentType: registry.contentType, body: await registry.metrics() };
     },
     attemptEnded({ seconds, ...labels }: EndedAttempt) {
       latency.observe(labels, seconds);

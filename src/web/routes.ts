@@ -18,7 +18,7 @@ export type MonitorDeps = {
   /** What visitors must send now; undefined if nothing. */
   readonly access: () => Access | undefined;
   readonly readiness: () => Readiness;
-  readonly metrics: () => Promise<{ readonly contentType: string; readonly text: string }>;
+  readonly metrics: () => Promise<Page>;
   readonly pages: Readonly<Record<string, MakePage>>;
   /** The read API, at /api/v1/, which the first request to it loads. */
   readonly api: () => Promise<{ readonly fetch: (request: Request) => Response | Promise<Response> }>;
@@ -64,10 +64,7 @@ export function openRoutes(deps: MonitorDeps, isLoopback: boolean) {
     if (!c.req.url.includes("%00")) return next();
     return send(textPage(400, ["a parameter holds the character NUL, which is in no name"]));
   });
-  app.get("/metrics", async () => {
-    const { contentType, text: body } = await metrics();
-    return send({ status: 200, contentType, body });
-  });
+  app.get("/metrics", async () => send(await metrics()));
   // A page that failed is made again for the next visitor.
   const shared = memoizeAsync<Page>(({ status }) => (status === 200 ? SHARED_MS : 0));
   for (const [path, make] of Object.entries({ ...pages, [`/${scriptPath()}`]: scriptPage }))

@@ -40,7 +40,11 @@ export async function openMonitor(address: MonitorAddress, deps: MonitorDeps): P
   server.on("error", (error) => deps.log.warn({ reason: errorText(error) }, "monitor connection lost"));
   return {
     url: monitorUrl({ host: address.host, port: bound.port }),
-    [Symbol.asyncDispose]: () => close(server),
+    async [Symbol.asyncDispose]() {
+      const timer = setTimeout(() => server.closeAllConnections(), CLOSE_MS_MAX);
+      await once(server.close(), "close");
+      clearTimeout(timer);
+    },
   };
 }
 
@@ -58,12 +62,4 @@ function listenProblem(host: string, port: number, cause: unknown): string {
   if (code === "EACCES")
     return `monitor.port: this user may not listen on ${port} at ${host}: choose one of 1024 or more`;
   return `monitor.host: expected an address of this machine; can't listen on port ${port} at ${host}`;
-}
-
-async function close(server: Server): Promise<void> {
-  const closed = once(server, "close");
-  server.close();
-  const timer = setTimeout(() => server.closeAllConnections(), CLOSE_MS_MAX);
-  await closed;
-  clearTimeout(timer);
 }

@@ -117,7 +117,7 @@ test.each(blocksOf("docs/configuration.md", "json"))(
 );
 
 test("the table of metrics has every metric, and no other", async () => {
-  const { text } = await testMetrics().scrape();
+  const { body: text } = await testMetrics().scrape();
   const names = [...text.matchAll(/^# TYPE (usage_export_\w+)/gm)].map(([, name]) => name);
   expect(firstCells(sectionOf("docs/monitoring.md", "Metrics")).sort()).toEqual(names.sort());
 });

@@ -41,7 +41,7 @@ test("the first scrape has the facts about this process and the metrics of Node"
       "usage_export_ready 0",
     ]),
   );
-  const { text, contentType } = await metrics.scrape();
+  const { body: text, contentType } = await metrics.scrape();
   expect(contentType).toBe("text/plain; version=0.0.4; charset=utf-8");
   for (const name of ["process_resident_memory_bytes", "nodejs_eventloop_lag_seconds", "nodejs_active_handles"]) {
     expect(text).toContain(`\n${name}`);
@@ -117,7 +117,7 @@ test("an answer of 5,000 projects, jobs and rotations is below 2 MB, and has the
     jobs: many((i) => jobLine({ job: `job-${i}`, overdueSince: NOW })),
     rotations: many((i) => rotationLine({ rotation: `key-${i}`, failedAttempts: isBad(i) ? 5 : 0 })),
   });
-  const { text } = await testMetrics({ readHealth: async () => state }).scrape();
+  const { body: text } = await testMetrics({ readHealth: async () => state }).scrape();
   expect(text.length).toBeLessThan(2_000_000);
   for (const line of [
     'condition{name="key attention",subject="key-4321",severity="critical"} 1',
@@ -152,7 +152,7 @@ test("every gauge that is read from the database gets a sample, and no sample ha
   await (await newRotation(db)).recordKey(newIntent(), "active");
 
   // The scrape would fail if a sample had a label that its gauge does not declare.
-  const { text } = await testMetrics({ readHealth: () => health(db, CONFIG) }).scrape();
+  const { body: text } = await testMetrics({ readHealth: () => health(db, CONFIG) }).scrape();
   // Only the help of gauges that are read from the database ends like this.
   const gauges = [...text.matchAll(/^# HELP (\w+) .*The same for every replica\.$/gm)].map(([, name]) => name);
   expect(gauges.length).toBeGreaterThan(4);
@@ -168,7 +168,7 @@ const alerts = [...rules.matchAll(/- alert: (\w+)/g)].map(([, name = ""]) => nam
 const expressions = [...rules.matchAll(/expr: (?:>-\n((?: {10}.*\n)+)|(.*))/g)].map(([, long, short]) => long ?? short);
 
 test("every metric that an alert rule uses is in the answer to a scrape", async () => {
-  const { text } = await testMetrics().scrape();
+  const { body: text } = await testMetrics().scrape();
   const exposed = [...text.matchAll(/^# TYPE (\w+)/gm)].map(([, name]) => name);
   const used = expressions.flatMap((expression) => expression?.match(/\busage_export_\w+/g) ?? []);
   expect(expressions).toHaveLength(alerts.length);

@@ -4,7 +4,7 @@ import { get } from "node:http";
 import net from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { scriptPage, scriptPath } from "../../src/web/assets.ts";
-import { textPage } from "../../src/web/page.ts";
+import { type Page, textPage } from "../../src/web/page.ts";
 import { BUSY_MS } from "../support/limits.ts";
 import { testMonitor, WELL } from "./test-monitor.ts";
 
@@ -30,7 +30,9 @@ test.each([
 });
 
 test("/metrics answers the metrics, with their content type", async () => {
-  await using monitor = await testMonitor({ metrics: async () => ({ contentType: "text/x", text: "up 1\n" }) });
+  await using monitor = await testMonitor({
+    metrics: async () => ({ status: 200, contentType: "text/x", body: "up 1\n" }),
+  });
   const { headers, text } = await monitor.ask("/metrics");
   expect([headers.get("content-type"), text]).toEqual(["text/x", "up 1\n"]);
 });
@@ -107,7 +109,7 @@ test("a secret in use is hidden on a page", async () => {
 });
 
 test("an answer that is in progress when the monitor closes is finished", async () => {
-  const { promise, resolve } = Promise.withResolvers<{ contentType: string; text: string }>();
+  const { promise, resolve } = Promise.withResolvers<Page>();
   const { promise: asked, resolve: ask } = Promise.withResolvers<void>();
   const monitor = await testMonitor({
     metrics: () => {
@@ -118,7 +120,7 @@ test("an answer that is in progress when the monitor closes is finished", async 
   const scrape = monitor.ask("/metrics");
   await Promise.race([asked, scrape]);
   const closed = monitor[Symbol.asyncDispose]();
-  resolve({ contentType: "text/plain", text: "last 1\n" });
+  resolve({ status: 200, contentType: "text/plain", body: "last 1\n" });
   expect((await scrape).text).toBe("last 1\n");
   await closed;
 });

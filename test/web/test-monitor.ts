@@ -35,7 +35,7 @@ export async function testMonitor(
       scrub: (text) => text,
       readiness: () => WELL,
       access: () => undefined,
-      metrics: async () => ({ contentType: "text/plain", text: "up 1\n" }),
+      metrics: async () => ({ status: 200, contentType: "text/plain", body: "up 1\n" }),
       pages: { "/": echoPage("dashboard"), "/report.html": echoPage("report") },
       api: async () => new Hono(),
       ...deps,
