@@ -12,8 +12,8 @@ import { raiseSequences } from "../db/usage/fetch-numbers.ts";
 import { AppError } from "../errors.ts";
 import { openServiceContext } from "../jobs/context.ts";
 import { discoverProjects, withKnownProjects } from "../jobs/discovery.ts";
-import { type RotationResult, rotateByHand, stepText } from "../jobs/rotation.ts";
-import { cleanupSteps, planRotation, type RotationRequest } from "../keys/plan.ts";
+import { type RotationResult, rotateByHand, stepText, type Wants } from "../jobs/rotation.ts";
+import { cleanupSteps, planRotation } from "../keys/plan.ts";
 import { readMasterKeys } from "../keys/seal.ts";
 import { withDatabase } from "../open-database.ts";
 import { present } from "../text.ts";
@@ -72,8 +72,6 @@ function chooseRotations(config: Config, { job, project: given, rollback }: Rota
   }
   return chosen;
 }
-
-type Wants = RotationRequest["wants"] | undefined;
 
 async function rotateAll(
   app: App,

@@ -13,7 +13,7 @@ import {
   type RotationStep,
   sinkId,
 } from "../keys/plan.ts";
-import { makesSelfHosted, missingScopes } from "../keys/scopes.ts";
+import { holdsScope, makesSelfHosted } from "../keys/scopes.ts";
 import { isDamaged } from "../keys/seal.ts";
 import { deliverKey, staleFiles, testSink } from "../keys/sinks.ts";
 import type { Secret } from "../secret.ts";
@@ -32,10 +32,6 @@ export type RotationRun = {
   readonly kept: string[];
   readonly errors: string[];
 };
-
-export function keyNameOf({ apiKeyId, intentId }: LedgerKey): string {
-  return apiKeyId ?? intentId;
-}
 
 /** Checks that the active key works and that its files still hold it, unless another key is replacing it already. */
 export async function inspectActive({ context, job, ledger }: RotationRun): Promise<Inspection> {
@@ -119,8 +115,10 @@ async function createNewKey({ context, job, ledger }: RotationRun, reason: strin
 }
 
 async function verifyNewKey({ context, job, ledger }: RotationRun, key: LedgerKey): Promise<void> {
-  // If the service does not say which scopes it granted, only the call below shows what the key may do.
-  const missing = key.scopesGranted.length > 0 ? missingScopes(key.scopesAsked, key.scopesGranted) : [];
+  // The service may grant more than was asked for, and may name what a role includes in place of the role. If it does not say which scopes it
+  // granted, only the call below shows what the key may do.
+  const missing =
+    key.scopesGranted.length > 0 ? key.scopesAsked.filter((scope) => !holdsScope(key.scopesGranted, scope)) : [];
   if (missing.length > 0) {
     const next = "it stays unused, and the current key stays. Fix the scopes and run: usage-export rotate --now";
     throw new AppError("unauthorized", `the new key ${key.apiKeyId} was not granted ${missing.join(", ")}; ${next}`);
@@ -201,7 +199,7 @@ async function deleteUnused(rotation: RotationRun, key: LedgerKey, reason: strin
 
 function reportKept({ context, kept }: RotationRun, key: LedgerKey, reason: string): false {
   context.app.log.warn({ apiKeyId: key.apiKeyId, reason }, "replaced key kept");
-  kept.push(`${keyNameOf(key)}: ${reason}`);
+  kept.push(`${key.apiKeyId ?? key.intentId}: ${reason}`);
   return false;
 }
 

@@ -16,7 +16,7 @@ import { type CleanupStep, cleanupSteps, planRotation, type RotationRequest, typ
 import { NO_COUNTS } from "../usage/counts.ts";
 import type { RotationContext } from "./context.ts";
 import { readClocks } from "./key-checks.ts";
-import { inspectActive, keyNameOf, type RotationRun, takeCleanupStep, takeStep } from "./rotation-steps.ts";
+import { inspectActive, type RotationRun, takeCleanupStep, takeStep } from "./rotation-steps.ts";
 
 export type RotationResult = Readonly<Record<"did" | "kept" | "errors", readonly string[]>> & {
   readonly status: "ok" | "failed";
@@ -87,7 +87,7 @@ export async function rotateByHand(
   });
 }
 
-type Wants = RotationRequest["wants"] | undefined;
+export type Wants = RotationRequest["wants"] | undefined;
 
 /** A rotation that fails does not keep the others from being rotated. */
 async function rotateOne(context: RotationContext, job: RotationConfig, wants: Wants): Promise<RotationResult> {
@@ -176,5 +176,5 @@ function failureText(error: unknown, signal: AbortSignal): string {
 }
 
 export function stepText(step: RotationStep | CleanupStep): string {
-  return `${step.kind}${"key" in step ? ` ${keyNameOf(step.key)}` : ""}: ${step.reason}`;
+  return `${step.kind}${"key" in step ? ` ${step.key.apiKeyId ?? step.key.intentId}` : ""}: ${step.reason}`;
 }

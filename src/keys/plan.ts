@@ -50,9 +50,6 @@ export function sinkId(sink: Sink): string {
 /** After this many failures in a row no key is created until a person asks for one. */
 export const FAILED_ATTEMPTS_MAX = 5;
 
-/** Exactly one is set: the next step, why there is nothing to do (`idle`), or why the next step may not be taken (`blocked`). */
-export type RotationPlan = { readonly next?: RotationStep; readonly idle?: string; readonly blocked?: string };
-
 /**
  * A step towards an active key.
  * - `mark-orphan`: the answer to the request that creates the key was lost
@@ -77,13 +74,14 @@ export type Inspection = {
   readonly stale?: ReadonlyMap<string, string>;
 };
 
+/** Returns the next step, why there is nothing to do (`idle`), or why the next step may not be taken (`blocked`). */
 export function planRotation(
   job: RotationConfig,
   ledger: Ledger,
   now: Date,
   request?: RotationRequest,
   inspection?: Inspection,
-): RotationPlan {
+) {
   const next = nextStep(job, ledger, now, request, inspection);
   if (next?.kind === "create" && request?.wants !== "fresh" && needsAttention(ledger.failedAttempts)) {
     const failed = `${ledger.failedAttempts} attempts failed, the last with: ${ledger.lastError ?? "unknown"}`;

@@ -11,11 +11,6 @@ const INCLUDED: Readonly<Record<string, readonly string[]>> = {
   "self-hosted:products": SELF_HOSTED_PRODUCTS,
 };
 
-/** The service may grant more than was asked for, and may name what a role includes in place of the role. */
-export function missingScopes(asked: readonly string[], granted: readonly string[]): string[] {
-  return asked.filter((scope) => !holdsScope(granted, scope));
-}
-
 /** Whether the scope is granted by itself, by a role that includes it, or by all scopes that it includes. */
 export function holdsScope(granted: readonly string[], scope: string): boolean {
   const given = granted.flatMap((held) => [held, ...(INCLUDED[held] ?? [])]);
