@@ -42,21 +42,19 @@ export async function startEmulator(options: EmulatorSettings) {
   await once(server, "listening");
 
   const inProgress = new Set<Promise<void>>();
-  /** Ends open connections, and with them the answers in progress. */
-  const close = async () => {
-    const closed = once(server, "close");
-    server.close();
-    server.closeAllConnections();
-    await closed;
-    await Promise.all(inProgress);
-  };
   const emulator = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     keys: service.keys,
     /** Tests set another clock here. */
     now,
-    close,
-    [Symbol.asyncDispose]: close,
+    /** Ends open connections, and with them the answers in progress. */
+    async [Symbol.asyncDispose]() {
+      const closed = once(server, "close");
+      server.close();
+      server.closeAllConnections();
+      await closed;
+      await Promise.all(inProgress);
+    },
   };
   server.on("request", (request, response) => {
     const served = serve(request, response, service, emulator.now(), handle);

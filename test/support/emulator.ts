@@ -117,7 +117,7 @@ export async function startEmulator(options: EmulatorOptions): Promise<Emulator>
     },
     keys: () => plain.keys.states(plain.now()),
     secretWorks: (secret) => plain.keys.find(secret, plain.now()) !== undefined,
-    [Symbol.asyncDispose]: plain.close,
+    [Symbol.asyncDispose]: plain[Symbol.asyncDispose],
   };
   return emulator;
 }
