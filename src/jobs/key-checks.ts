@@ -11,6 +11,7 @@ import { AppError, errorText } from "../errors.ts";
 import type { LedgerKey } from "../keys/plan.ts";
 import { holdsScope } from "../keys/scopes.ts";
 import type { Secret } from "../secret.ts";
+import { hasStatus } from "../service/answer.ts";
 import { BREAKDOWN_SCOPES, fetchBreakdown } from "../service/breakdown.ts";
 import { isKeyRejected } from "../service/errors.ts";
 import { fetchToken, listKeys } from "../service/keys.ts";
@@ -87,8 +88,7 @@ export async function retryWhileUnknown(
     try {
       return await call();
     } catch (error) {
-      const isUnknownYet = error instanceof AppError && error.details.status === 401;
-      if (!isUnknownYet || attempt >= ATTEMPTS_MAX) throw error;
+      if (!hasStatus(error, 401) || attempt >= ATTEMPTS_MAX) throw error;
       service.forgetRefusals(key);
       await sleep(WAIT_MS, undefined, { signal });
     }

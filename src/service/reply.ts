@@ -1,7 +1,7 @@
 // An HTTP answer of the service: its headers, and the text of an error body for a log line or an error message. Pure.
 
 import { isFreeOfSecret, Scrubber, type Secret } from "../secret.ts";
-import { toPrintableLine } from "../text.ts";
+import { toPrintableLine, truncate } from "../text.ts";
 
 /** The body is undefined if it was cut, or too long to be read. */
 export type Reply = {
@@ -49,8 +49,7 @@ const SEARCHED_TEXT_LENGTH_MAX = 2_000;
 export function sanitizeLine(text: string, redact: Redact, lengthMax = LINE_LENGTH_MAX): string {
   // Redaction is slow on a long text, so the text is shortened first. It is cut to its final length only after redaction, because half a key
   // might not be recognised.
-  const characters = [...redact(toPrintableLine(text.slice(0, SEARCHED_TEXT_LENGTH_MAX)))];
-  return characters.length <= lengthMax ? characters.join("") : `${characters.slice(0, lengthMax).join("")}…`;
+  return truncate(redact(toPrintableLine(text.slice(0, SEARCHED_TEXT_LENGTH_MAX))), lengthMax + 1);
 }
 
 const ERROR_TEXT_LENGTH_MAX = 300;

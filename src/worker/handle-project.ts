@@ -54,10 +54,6 @@ function forgetRefusalsOfEarlierRuns({ service }: WorkerContext, knownRuns: Set<
   service.forgetRefusals();
 }
 
-function isLastAttempt({ retryCount, retryLimit }: ClaimedJob): boolean {
-  return retryCount >= retryLimit;
-}
-
 /** Another worker may have a newer configuration with the project, so the job is tried again, and fails after its last attempt. */
 async function leaveToOthers(
   context: WorkerContext,
@@ -68,7 +64,7 @@ async function leaveToOthers(
   const isGone = await hasVanished(context.db, projectId);
   onUnknownProject();
   const reason = `project ${projectId} of ${kind} ${job} is not in the configuration of the worker that has it`;
-  if (!isGone && !isLastAttempt(claimed)) throw new AppError("config", reason);
+  if (!isGone && claimed.retryCount < claimed.retryLimit) throw new AppError("config", reason);
   await endProject(context, { runId, projectId, counts: NO_COUNTS, error: isGone ? undefined : reason });
 }
 
@@ -103,9 +99,8 @@ async function readProject(
   const { runId, projectId } = run;
   const { requests, runDay, settled } = await remainingRequests(context, job, run);
   const log = context.app.log.child({ job: job.name, runId });
-  const isLast = isLastAttempt(claimed);
   const stopStarting = AbortSignal.any([stopping, claimed.signal]);
-  const isRetried = (code: string) => !isLast && RETRIED_CODES.includes(code);
+  const isRetried = (code: string) => claimed.retryCount < claimed.retryLimit && RETRIED_CODES.includes(code);
   const result = await exportProject(context, { runId, job, requests, runDay, log, stopStarting, isRetried });
   const retried = result.failures.find(({ code }) => isRetried(code));
   const isStopped = result.requests < requests.length;
