@@ -1,16 +1,7 @@
 // Answers about usage and cost: breakdowns, what they can be filtered by, and balances. Pure.
 
 import { DIMENSIONS_OF, type Dialect, type Dimension, filterIn, groupingIn, type Source } from "../usage/dimensions.ts";
-import {
-  type Amounts,
-  FEATURES,
-  type GroupValue,
-  modelId,
-  sortedIfSet,
-  sumOf,
-  type UsageRecord,
-  uuidFrom,
-} from "./usage.ts";
+import { type Amounts, FEATURES, modelId, sortedIfSet, sumOf, type UsageRecord, uuidFrom } from "./usage.ts";
 
 /** One row for each group of the day. In `grouping`, dimensions that were not asked for are null. An unknown grouping is left out. */
 export function breakdownRows(
@@ -34,7 +25,7 @@ export function breakdownRows(
         name === "model" && dialect === "interface" && typeof value === "object" && value?.length === 1;
       return [groupingIn(dialect, name), isOneModel ? value[0] : value];
     });
-    const amounts = source === "billing" ? { dollars: jsonNumber(dollarsOf(group)) } : sumOf(group);
+    const amounts = source === "billing" ? { dollars: JSON.rawJSON(decimal(dollarsOf(group))) } : sumOf(group);
     return { ...amounts, grouping: { start: day, end: day, ...Object.fromEntries(values) } };
   });
 }
@@ -53,7 +44,7 @@ function matcherOf(parameters: URLSearchParams, source: Source, dialect: Dialect
       if (wanted.length === 0) return true;
       // In dialect "2026" a model matches by its id only.
       const sent = (value: string) => (name === "model" && dialect === "2026" ? modelId(value) : value);
-      return valuesOf(record[name]).some((value) => wanted.includes(sent(value)));
+      return [record[name] ?? []].flat().some((value) => wanted.includes(sent(value)));
     });
   };
 }
@@ -88,11 +79,7 @@ function labelOf(lineItem: string): string {
 }
 
 function valuesIn(records: readonly UsageRecord[], name: Dimension): string[] {
-  return [...new Set(records.flatMap((record) => valuesOf(record[name])))].sort();
-}
-
-function valuesOf(value: GroupValue | undefined): readonly string[] {
-  return [value ?? []].flat();
+  return [...new Set(records.flatMap((record) => [record[name] ?? []].flat()))].sort();
 }
 
 // Cost. A line item reads `method::model`, and some only `model`. All voices of a generation are one model.
@@ -101,7 +88,7 @@ const GRANTED = "25000";
 
 /** One prepaid balance: what was granted, less what the records cost. */
 export function balances(projectId: string, records: readonly UsageRecord[]) {
-  const amount = jsonNumber(smallestUnits(GRANTED) - dollarsOf(records.map(billed)));
+  const amount = JSON.rawJSON(decimal(smallestUnits(GRANTED) - dollarsOf(records.map(billed))));
   const ids = { balance_id: uuidFrom("balance", projectId), purchase_order_id: uuidFrom("purchase order", projectId) };
   return { balances: [{ ...ids, amount, units: "usd" }] };
 }
@@ -161,8 +148,4 @@ declare global {
   interface JSON {
     rawJSON(text: string): object;
   }
-}
-
-function jsonNumber(amount: bigint): object {
-  return JSON.rawJSON(decimal(amount));
 }

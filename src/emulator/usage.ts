@@ -39,11 +39,6 @@ export function sumOf(records: readonly UsageRecord[]): Amounts {
   });
 }
 
-/** Rounded down, so that a greater share never gives a smaller amount. */
-function shareOf(amounts: Amounts, share: number): Amounts {
-  return eachMetric((metric, perUnit) => Math.floor(Math.round(amounts[metric] * perUnit) * share) / perUnit);
-}
-
 /** Hours are added up in millionths, so that a sum is exact. */
 function eachMetric(amountOf: (metric: Metric, perUnit: number) => number): Amounts {
   const amounts = METRIC_TABLE.map(({ name, unit }) => [name, amountOf(name, unit === "hours" ? 1e6 : 1)]);
@@ -62,7 +57,9 @@ export function madeUpUsage(seed: number): UsageSource {
       const random = randomFrom("usage", seed, projectId, day, n);
       if (random() < IDLE_CHANCE) return [];
       const share = shareArrived(ageDays, random());
-      const amounts = shareOf(amountsOf(dimensions.endpoint, dailyRequests, day, random), share);
+      const all = amountsOf(dimensions.endpoint, dailyRequests, day, random);
+      // Rounded down, so that a greater share never gives a smaller amount.
+      const amounts = eachMetric((metric, perUnit) => Math.floor(Math.round(all[metric] * perUnit) * share) / perUnit);
       if (amounts.requests === 0) return [];
       // The order of tags has no meaning, and differs from day to day.
       return [{ ...dimensions, tags: tags && random() < 0.5 ? tags.toReversed() : tags, ...amounts }];
