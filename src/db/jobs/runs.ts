@@ -226,10 +226,8 @@ export async function endProjects(db: Database, ends: readonly ProjectEnd[]) {
     returning r.run_id as "runId", projects_open as open
   `;
   const { rows } = await execute(db, end);
-  const runs = await storedRuns(
-    db,
-    rows.filter(({ open }) => open === 0),
-  );
+  const ended = rows.filter(({ open }) => open === 0);
+  const runs = await storedRuns(db, ended);
   const lastOf = new Map(ends.map(({ runId }, i) => [runId, i]));
   return ends.map(({ runId }, i) => (lastOf.get(runId) === i ? runs.find((run) => run.runId === runId) : undefined));
 }

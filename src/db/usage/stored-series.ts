@@ -7,7 +7,7 @@ import { type FanOut, filterKey, type Series, seriesKey } from "../../usage/seri
 import type { Database } from "../connection/database.ts";
 import { storeConfigured, type Tx } from "../connection/transaction.ts";
 import { deleteUndatedFailures } from "./failures.ts";
-import { changedNow, numbersArray } from "./stored-slices.ts";
+import { changedNow, type DecidedSlice, numbersArray } from "./stored-slices.ts";
 
 /**
  * Registers the configured series, and retires all others: a retired series keeps its numbers, and its days no longer count as missing. A filter
@@ -159,10 +159,8 @@ export async function extendDue(tx: Tx, seriesIds: readonly number[], due: DueDa
   `.execute(tx);
 }
 
-type ReadDay = { readonly day: Day; readonly askedAt: Date };
-
 /** `days`, in their order, are those of an answer without a window. The newest becomes due later if it was not over when the service was asked. */
-export async function extendDueByAnswer(tx: Tx, seriesId: number, days: readonly ReadDay[], yesterday: Day) {
+export async function extendDueByAnswer(tx: Tx, seriesId: number, days: readonly DecidedSlice[], yesterday: Day) {
   const [oldest, newest] = [days[0], days.at(-1)];
   if (!oldest || !newest) return;
   const [start, end] = [oldest.day, newest.day];
