@@ -28,10 +28,9 @@ export function crossFieldIssues(file: ConfigFile): ConfigIssue[] {
   const namesAt = (list: string, entries: readonly { readonly name: string }[]) =>
     entries.map(({ name }, i) => ({ value: name, path: [list, i, "name"] }));
 
-  const ids = inFile.map(({ id, at }) => ({ value: id, path: [...at, "id"] }));
-  reportDuplicates(report, ids, "each project once");
-  const names = inFile.map(({ name, at }) => ({ value: name, path: [...at, "name"] }));
-  reportDuplicates(report, names, "a name that no other project has");
+  const valuesOf = (field: "id" | "name") => inFile.map((one) => ({ value: one[field], path: [...one.at, field] }));
+  reportDuplicates(report, valuesOf("id"), "each project once");
+  reportDuplicates(report, valuesOf("name"), "a name that no other project has");
   for (const { key, name, at } of inFile) {
     if ("rotation" in key) checkRotationName(context, key.rotation, name, [...at, "key", "rotation"]);
   }

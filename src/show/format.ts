@@ -154,6 +154,11 @@ export function durationText(seconds: number): string {
   return minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
+/** Undefined while the run goes on. */
+export function secondsTaken({ startedAt, finishedAt }: { startedAt?: Date; finishedAt?: Date | null }) {
+  return startedAt && finishedAt ? Math.round((finishedAt.getTime() - startedAt.getTime()) / 1000) : undefined;
+}
+
 export function windowText({ start, end }: Window): string {
   return start === end ? start : `${start} to ${end}`;
 }

@@ -9,7 +9,7 @@ import { seriesIdOf } from "../db/usage/stored-series.ts";
 import { AppError, errorCode, errorText } from "../errors.ts";
 import { daysToReread, exportProject, readKeysAndBalances } from "../jobs/export.ts";
 import { rotateKey, withRotationLease } from "../jobs/rotation.ts";
-import { counted, durationText, instantText } from "../show/format.ts";
+import { counted, durationText, instantText, secondsTaken } from "../show/format.ts";
 import { isDueInRun, RETRIED_CODES } from "../usage/backfill.ts";
 import { addCounts, NO_COUNTS } from "../usage/counts.ts";
 import { type Day, dayOf } from "../usage/days.ts";
@@ -149,7 +149,7 @@ export type EndedRun = Pick<StoredRun, "kind" | "job" | "trigger" | "status"> &
 
 export function reportRunEnd({ app }: Pick<WorkerContext, "app">, run: EndedRun): void {
   const { startedAt: _, finishedAt: _end, error, ...rest } = run;
-  const facts = { ...rest, seconds: secondsOf(run), ...(error != null && { error }) };
+  const facts = { ...rest, seconds: secondsTaken(run), ...(error != null && { error }) };
   if (app.terminal) app.write(`${runLine(run, new Date())}\n`);
   else app.log[run.status === "ok" ? "info" : "warn"](facts, "run finished");
 }
@@ -161,12 +161,8 @@ export function runLine(run: EndedRun, at: Date): string {
     const slices = `${complete} of ${planned} slices complete`;
     parts.push(counted(requests, "request"), slices, `${counted(rowsChanged, "row")} changed`);
   }
-  const seconds = secondsOf(run);
+  const seconds = secondsTaken(run);
   if (seconds !== undefined) parts.push(durationText(seconds));
   const reason = error == null ? "" : `: ${error}`;
   return `${instantText(at)} ${kind} ${job} (${trigger}) ${parts.join(", ")}${reason}`;
-}
-
-function secondsOf({ startedAt, finishedAt }: EndedRun): number | undefined {
-  return startedAt && finishedAt ? Math.round((finishedAt.getTime() - startedAt.getTime()) / 1000) : undefined;
 }

@@ -3,7 +3,7 @@
 import type { HealthState } from "../../facts/health.ts";
 import type { JobHealth, RunDetails, StoredRun } from "../../facts/jobs.ts";
 import { shortName, shortNameNote } from "../../show/answer-chart.ts";
-import { counted, durationText, exactText } from "../../show/format.ts";
+import { counted, durationText, exactText, secondsTaken } from "../../show/format.ts";
 import {
   boxes,
   type Column,
@@ -62,11 +62,6 @@ function durationsText(runs: readonly StoredRun[]): string {
   const median = ended.toSorted((a, b) => a - b)[Math.floor(ended.length / 2)] ?? newest;
   const [took, usual] = [durationText(newest), durationText(median)];
   return ended.length > 2 && usual !== took ? `${took}, usually ${usual}` : took;
-}
-
-/** Undefined while the run goes on. */
-function secondsTaken({ startedAt, finishedAt }: StoredRun): number | undefined {
-  return finishedAt ? Math.round((finishedAt.getTime() - startedAt.getTime()) / 1000) : undefined;
 }
 
 function nextRunCell({ nextRun, paused, overdueSince }: JobHealth): Html {
