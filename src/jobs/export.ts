@@ -27,7 +27,7 @@ import type { DueSlice } from "../usage/backfill.ts";
 import { addCounts, NO_COUNTS, pickCounts, type RunCounts, type RunTrigger } from "../usage/counts.ts";
 import { addDays, type Day, dayOf, daysOf, type Window } from "../usage/days.ts";
 import type { Dialect, Source } from "../usage/dimensions.ts";
-import { emptiedDays, groupingEvidence, normalise } from "../usage/normalise.ts";
+import { groupingEvidence, normalise } from "../usage/normalise.ts";
 import {
   type DaysToReread,
   describeRequest,
@@ -267,7 +267,9 @@ function emptiedSlices(
       'the answer has no rows and names no day, though earlier ones had rows of days: so it is unknown which days are empty; "emptyGuard": "off" takes it for a day without usage',
     );
   }
-  return emptiedDays(covered[0]?.day, oldest).map((day) => sliceOf(day, []));
+  const [first] = covered;
+  const emptied = first && oldest ? daysOf({ start: oldest, end: addDays(first.day, -1) }) : [];
+  return emptied.map((day) => sliceOf(day, []));
 }
 
 /** A reading for which the service asks for a longer wait (Retry-After) is skipped. */

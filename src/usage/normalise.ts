@@ -218,11 +218,6 @@ function namedDays(period: Window | undefined, rowDays: readonly Day[], runDay: 
   return { start, end: periodEnd !== undefined && periodEnd > last && periodEnd <= runDay ? periodEnd : last };
 }
 
-/** The stored days that an answer without a window no longer has: from the oldest stored one to the day before its first. */
-export function emptiedDays(firstCovered: Day | undefined, oldestStored: Day | null | undefined): Day[] {
-  return firstCovered && oldestStored ? daysOf({ start: oldestStored, end: addDays(firstCovered, -1) }) : [];
-}
-
 function requireOneDay({ start, end }: Window, what: string): void {
   if (start !== end) throw badAnswer(`${what}: expected a bucket of one day, got ${start} to ${end}`);
 }

@@ -59,7 +59,11 @@ export type Filter = {
   readonly features: Readonly<Record<string, string>>;
   readonly dimensions: Readonly<Partial<Record<Dimension, string>>>;
   /** Given for a value of a fan-out: the service knows it, even if it does not list it. */
-  readonly seen?: SeenValue;
+  readonly seen?: {
+    readonly dimension: Dimension;
+    /** From the window's first day with the value to the newest day that was read by the dimension: due at once. Undefined outside the window. */
+    readonly days: Window | undefined;
+  };
 };
 
 export const ALL_USAGE: Filter = { name: "all", features: {}, dimensions: {} };
@@ -116,12 +120,6 @@ export type FanOut = {
   readonly dimension: EachDimension;
   /** How many values of each project are read: those with the most requests. */
   readonly atMost: number;
-};
-
-type SeenValue = {
-  readonly dimension: Dimension;
-  /** From the window's first day with the value to the newest day that was read by the dimension: due at once. Undefined outside the window. */
-  readonly days: Window | undefined;
 };
 
 export function seenFilter(dimension: Dimension, value: string, days?: Window): Filter {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { addDays } from "../../src/usage/days.ts";
-import { answerPeriod, coveredDays, dayOfRow, emptiedDays } from "../../src/usage/normalise.ts";
+import { answerPeriod, coveredDays, dayOfRow } from "../../src/usage/normalise.ts";
 import { RUN_DAY, WINDOW } from "./sample-request.ts";
 
 const TOMORROW = addDays(RUN_DAY, 1);
@@ -126,10 +126,4 @@ test.each<[string, string, string, readonly string[], readonly string[]]>([
 test("without a window, a period that begins after tomorrow is refused", () => {
   expect(() => covered("2026-03-20", "2026-03-20")).toThrow("got 2026-03-20 to 2026-03-20");
   expect(() => covered("2026-03-20", "2026-03-31")).toThrow("got 2026-03-31 to 2026-03-31");
-});
-
-test("the emptied days are those from the oldest stored day to the day before the first covered one", () => {
-  expect(emptiedDays("2026-03-16", "2026-03-14")).toEqual(["2026-03-14", "2026-03-15"]);
-  expect(emptiedDays("2026-03-16", "2026-03-16")).toEqual([]);
-  expect(emptiedDays("2026-03-16", undefined)).toEqual([]);
 });
