@@ -67,7 +67,7 @@ export type Service = Pick<ServiceSettings, "baseUrl" | "dialect"> & {
 
 /** Goes into the metrics, so it has no path: a path holds ids. */
 export type AttemptReport = {
-  /** Such as "breakdown". */
+  /** "breakdown", "create_key" */
   readonly operation: string;
   /** "ok" if a readable answer came, whose content is checked later; otherwise the code of the error. */
   readonly result: "ok" | ErrorCode | "internal";
