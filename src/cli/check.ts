@@ -93,8 +93,8 @@ async function checkService(app: App, fileConfig: Config, db: Database | undefin
   const config = db ? await withKnownProjects(fileConfig, db) : fileConfig;
   const answer = lists.map(listFindings);
   await using context = await openServiceContext(app, config, db);
-  let left = DISCOVERED_CHECKED_MAX;
-  const checked = config.projects.filter(({ isDiscovered }) => !isDiscovered || left-- > 0);
+  const discovered = config.projects.filter(({ isDiscovered }) => isDiscovered).slice(0, DISCOVERED_CHECKED_MAX);
+  const checked = config.projects.filter((project) => !project.isDiscovered || discovered.includes(project));
   const exportFindings = [...checkNights(config), ...checkPatterns(config)];
   if (checked.length < config.projects.length) {
     const text = `${checked.length} of ${config.projects.length} are checked: a run says which of the others can't be read`;
