@@ -188,6 +188,25 @@ test.each<[string, AppError]>([
   expect(numbers).toEqual([5, 5, 5, 1, 0, 1]);
 });
 
+test("no more calls are in flight than maxConcurrent, and each of their connections is used again", async () => {
+  const waiting: ServerResponse[] = [];
+  const counts: number[] = [];
+  let inFlight = 0;
+  const { server, read } = await serve(
+    ({ number }, response) => {
+      waiting.push(response);
+      // The first call runs alone.
+      if (number > 1 && waiting.length < 3) return;
+      inFlight -= waiting.length;
+      for (const one of waiting.splice(0)) answerJson(one, 200, {});
+    },
+    { maxConcurrent: 3 },
+  );
+  const beforeAttempt = async () => void counts.push(++inFlight);
+  await Promise.all(Array.from({ length: 13 }, () => read({ beforeAttempt })));
+  expect([Math.max(...counts), server.connections()]).toEqual([3, 3]);
+});
+
 test("calls start at even intervals", async () => {
   const times: number[] = [];
   const { service, read } = await serve(
