@@ -82,6 +82,13 @@ test.each<[SelectionOptions, string]>([
   expect(() => chooseJobs(CONFIG, options, TODAY)).toThrow(expect.objectContaining({ code: "config", message }));
 });
 
+test("values of fan-outs may be chosen, which only the database knows, but nothing that is only like one", () => {
+  const exports = CONFIG.exports.map((job) => ({ ...job, fanOuts: [{ dimension: "tags", atMost: 20 } as const] }));
+  const choose = (name: string) => chooseJobs({ ...CONFIG, exports }, { filter: [name] }, TODAY).jobs;
+  for (const name of ["tags=prod", "tags=*"]) expect(choose(name)).toHaveLength(3);
+  for (const name of ["method=sync", "prod", "x tags="]) expect(() => choose(name)).toThrow("is not configured");
+});
+
 test("a configuration without exports has none to run", () => {
   expect(() => chooseJobs({ ...CONFIG, exports: [] }, {}, TODAY)).toThrow(
     'there is no export to run: add one under "exports"',
