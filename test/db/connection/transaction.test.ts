@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from "kysely";
 import { expect, test } from "vitest";
 import type { Database } from "../../../src/db/connection/database.ts";
 import { isAccessDenied, isConnectionError } from "../../../src/db/connection/errors.ts";
-import { inTransaction, readSnapshot } from "../../../src/db/connection/transaction.ts";
+import { inTransaction, readSnapshot, type Tx } from "../../../src/db/connection/transaction.ts";
 import { testDatabase } from "../../support/database.ts";
 import { runStatement } from "../../support/postgres-admin.ts";
 
@@ -122,29 +122,32 @@ test("the transaction has limits and a search path of its own", async () => {
   expect(await inTransaction(db, settingsOf)).toEqual(["pg_catalog", "20s", "25s", "1min"]);
 });
 
+/** Begins four transactions, and runs `statement` when all have begun: each has a connection of its own, even behind a pooler. */
+async function inFour<T>(begin: (work: (tx: Tx) => Promise<unknown>) => Promise<T>, statement: RawBuilder<unknown>) {
+  const allBegun = Promise.withResolvers<void>();
+  let begun = 0;
+  const work = async (tx: Tx) => {
+    await sql`select`.execute(tx);
+    if (++begun === 4) allBegun.resolve();
+    await allBegun.promise;
+    return (await statement.execute(tx)).rows;
+  };
+  return Promise.all([1, 2, 3, 4].map(() => begin(work)));
+}
+
 test("no connection of the pool keeps a setting, a prepared statement, a lock or a temporary table", async () => {
-  const fourAtOnce = <T>(work: (on: Database) => Promise<T>) => Promise.all([1, 2, 3, 4].map(() => work(db)));
-  await fourAtOnce((on) =>
-    inTransaction(on, (tx) => sql`select ${"a parameter"}::text, pg_catalog.pg_sleep(0.1)`.execute(tx)),
-  );
-  await fourAtOnce((on) => inTransaction(on, (tx) => failWith("23505").execute(tx)).catch(() => {}));
+  await inFour((work) => inTransaction(db, work), sql`select ${"a parameter"}::text`);
+  await inFour((work) => inTransaction(db, work).catch(() => {}), failWith("23505"));
   // Without application_name and DateStyle: they are start-up parameters, which a pooler sets anew for each client.
-  const kept = await fourAtOnce((on) =>
-    on.connection().execute(async (connection) => {
-      const { rows } = await sql`
-        select pg_backend_pid() as pid, pg_sleep(0.1)::text as slept,
-          (select json_agg(name) from pg_settings where source = 'session' and name not in ('application_name', 'DateStyle')) as settings,
-          (select json_agg(name) from pg_prepared_statements) as prepared,
-          (select json_agg(channel) from pg_listening_channels() as channel) as channels,
-          (select json_agg(locktype) from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()) as locks,
-          (select json_agg(relname) from pg_class where relpersistence = 't') as temporary
-      `.execute(connection);
-      return rows;
-    }),
-  );
-  expect(new Set(kept.flat().map((row) => Object(row).pid)).size).toBe(4);
-  const nothing = { settings: null, prepared: null, channels: null, locks: null, temporary: null };
-  expect(kept.flat()).toMatchObject([nothing, nothing, nothing, nothing]);
+  const left = sql`
+    select (select json_agg(name) from pg_settings where source = 'session' and name not in ('application_name', 'DateStyle')) as settings,
+      (select json_agg(name) from pg_prepared_statements) as prepared,
+      (select json_agg(channel) from pg_listening_channels() as channel) as channels,
+      (select json_agg(locktype) from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()) as locks,
+      (select json_agg(relname) from pg_class where relpersistence = 't') as temporary
+  `;
+  const none = [{ settings: null, prepared: null, channels: null, locks: null, temporary: null }];
+  expect(await inFour((work) => db.transaction().execute(work), left)).toEqual([none, none, none, none]);
 });
 
 const errorWith = (code: string, message = "made up"): Error => Object.assign(new Error(message), { code });
