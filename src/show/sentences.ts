@@ -255,23 +255,25 @@ function headline(answer: Answer): string {
 export function whyNotCompared(answer: Pick<Answer, "lacking" | "question">): string | undefined {
   const { lacking } = answer;
   const { before } = askedPeriods(answer);
-  const named = (days: readonly Day[]) => ` (${daysText(days)})`;
-  const lack = lackText(lacking.unreadDays, lacking.incompleteDays, named);
-  const lackBefore = lackText(lacking.unreadDaysBefore, lacking.incompleteDaysBefore, named);
   const reasons = present([
-    lack && `in this period ${lack}`,
-    lackBefore && `in the period before ${lackBefore}`,
+    lackText(lacking.unreadDays, lacking.incompleteDays, " of this period"),
+    lackText(lacking.unreadDaysBefore, lacking.incompleteDaysBefore, " of the period before"),
     lacking.projectsEndedCount > 0 && `no longer read: ${namesText(lacking.projectsEnded, lacking.projectsEndedCount)}`,
   ]);
   if (before === undefined || reasons.length === 0) return undefined;
   return `Not compared with ${periodText(before)}: ${reasons.join("; ")}.`;
 }
 
-/** A day that was read may lack an amount: it is not complete, and must not be called unread. */
-function lackText(unread: readonly Day[], incomplete: readonly Day[], named = (_: readonly Day[]) => "") {
+/**
+ * A day that was read may lack an amount: it is not complete, and must not be called unread.
+ * With `of`, such as " of this period", the days are named.
+ */
+function lackText(unread: readonly Day[], incomplete: readonly Day[], of = "") {
+  const named = (days: readonly Day[]) => of && ` (${daysText(days)})`;
   const texts = present([
-    unread.length > 0 && `${counted(unread.length, "day was", "days were")} not read${named(unread)}`,
-    incomplete.length > 0 && `${counted(incomplete.length, "day is", "days are")} not complete${named(incomplete)}`,
+    unread.length > 0 && `${counted(unread.length, `day${of} was`, `days${of} were`)} not read${named(unread)}`,
+    incomplete.length > 0 &&
+      `${counted(incomplete.length, `day${of} is`, `days${of} are`)} not complete${named(incomplete)}`,
   ]);
   return texts.length > 0 ? texts.join(" and ") : undefined;
 }

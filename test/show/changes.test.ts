@@ -32,9 +32,17 @@ test.each([
 });
 
 test.each<[string, Partial<Answer["lacking"]>, readonly RegExp[]]>([
-  ["days that were not read", { unreadDays: ["2026-02-11", "2026-02-12"] }, [/2 days were not read/, /Feb 11/]],
-  ["a day that is not complete", { incompleteDays: ["2026-02-14"] }, [/1 day is not complete/, /Feb 14/]],
-  ["days of the period before", { unreadDaysBefore: ["2026-01-20"] }, [/the period before 1 day was/, /Jan 20/]],
+  [
+    "days that were not read",
+    { unreadDays: ["2026-02-11", "2026-02-12"] },
+    [/2 days of this period were not read/, /Feb 11/],
+  ],
+  [
+    "a day that is not complete",
+    { incompleteDays: ["2026-02-14"] },
+    [/1 day of this period is not complete/, /Feb 14/],
+  ],
+  ["days of the period before", { unreadDaysBefore: ["2026-01-20"] }, [/1 day of the period before was/, /Jan 20/]],
   ["projects that ended", { projectsEnded: ["old"], projectsEndedCount: 3 }, [/old and 2 more/]],
 ])("a period without a change is said with its amount and %s", (_, part, texts) => {
   const lacking = { ...NOTHING_LACKING, ...part };
@@ -135,7 +143,7 @@ test("whyNotCompared says everything that the two periods lack", () => {
   };
   const all = { ...lacking, projectsEnded: ["old"], projectsEndedCount: 1 };
   expect(whyNotCompared(makeAnswer({ lacking: all }))).toBe(
-    `Not compared with ${PERIODS.before}: in this period 1 day was not read (Feb 11, 2026) and 1 day is not complete (Feb 12, 2026); in the period before 1 day was not read (Jan 20, 2026); no longer read: old.`,
+    `Not compared with ${PERIODS.before}: 1 day of this period was not read (Feb 11, 2026) and 1 day of this period is not complete (Feb 12, 2026); 1 day of the period before was not read (Jan 20, 2026); no longer read: old.`,
   );
   expect(whyNotCompared(makeAnswer())).toBe(undefined);
   expect(whyNotCompared(makeAnswer({ lacking: all, question: { before: null } }))).toBe(undefined);

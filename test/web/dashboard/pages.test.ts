@@ -60,7 +60,7 @@ test("a run over many projects says an error that they share once, and folds all
   const one = pageData().run?.projects[0] ?? expect.fail("expected a project");
   const projects = Array.from({ length: 9 }, (_, i) => ({ ...one, project: `project ${10 - i}` }));
   const text = textOf(pageOf("run", { projects }));
-  expect(text).toMatch(/Run of nightly, 2026-03-10 01:15 UTC .* Why they failed: the service answered 503 /);
+  expect(text).toMatch(/Run of nightly, Mar 10, 2026, 01:15 UTC .* Why they failed: the service answered 503 /);
   expect(text.split("the service answered 503")).toHaveLength(2);
   expect(text).toMatch(/project 9 .* 1 more project .* project 10 /);
   const long = projects.map(({ project }) => ({ ...one, project: `Customer Experience Analytics (${project})` }));
@@ -179,7 +179,7 @@ test("where a day of either period was not read, no page shows a change, but the
   const alone = textOf(pageOf("overview", { total: makeAnswer(answer), splits }));
   expect(alone).not.toMatch(/[+-]\d[\d.]*%|rose|fell/);
   expect(alone).toContain(
-    `Not compared with Jan 13 – Feb 9, 2026: in this period 1 day was not read (Mar 9, 2026); in the period before 2 days are not complete (Jan 13, 2026; Feb 9, 2026).`,
+    `Not compared with Jan 13 – Feb 9, 2026: 1 day of this period was not read (Mar 9, 2026); 2 days of the period before are not complete (Jan 13, 2026; Feb 9, 2026).`,
   );
 });
 

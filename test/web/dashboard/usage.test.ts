@@ -124,7 +124,7 @@ test("what is missing is said above the numbers, and marked on its days", async 
   expect(page).toMatch(
     /class="notice bad"[\s\S]*There are no numbers for .*, which could not be read\.[\s\S]*Data health<\/a> says/,
   );
-  expect(page).toMatch(/Not compared .* this period 1 day is not complete/);
+  expect(page).toMatch(/Not compared .* 1 day of this period is not complete/);
   expect(page).toContain(`Not in these figures, because their usage is not read in this way: ${other.name}.`);
   expect(page).toMatch(new RegExp(`<time>${back(2)}</time> <b class="flag">not complete</b>`));
   expect(page.replaceAll("&quot;", '"')).toMatch(/"lacking":\[\d/);
