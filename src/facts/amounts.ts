@@ -9,18 +9,18 @@ import { isCost, type Question, type Split } from "./question.ts";
 import { type Query, readBasis, readUnpriced } from "./scope.ts";
 import { literal, type Scope, sourceOf, within } from "./sql.ts";
 
-/** `totalSplit`: "none", or if that is not exported, a grouping whose groups add up to the total. `available`: every exported split. */
+/** `totalSplit` is "none", or if that is not exported, a grouping whose groups add up to the total. `basis` is that of the total. */
 export async function readTotalSplit(query: Query, question: Question, since?: Day) {
   const basis = await readBasis(query, question, since);
   const available = basis.scope.available.groupings;
-  const exported = TOTAL_GROUPINGS.find((one) => available.includes(one)) ?? "none";
-  const totalSplit = basis.scope.projectCount > 0 ? "none" : exported;
+  const summed = TOTAL_GROUPINGS.find((one) => available.includes(one)) ?? "none";
+  const totalSplit = basis.scope.projectCount > 0 ? "none" : summed;
   if (totalSplit === "none") return { totalSplit, available, basis };
   return { totalSplit, available, basis: await readBasis(query, { ...question, grouping: totalSplit }, since) };
 }
 
-/** `countsUnpriced`: false if another answer says how many models have no price. `sums`: those of the total, if they were read before. */
-export async function amounts(
+/** `countsUnpriced`: false spares the query for models without a price. `sums`: the sums of the total, if they are already known. */
+export async function readAnswer(
   query: Query,
   question: Question,
   knownBasis?: Basis,
@@ -54,13 +54,13 @@ function usageSql(question: Question, scope: Scope, isCompared: boolean): string
     ...(sort === "change" && isCompared ? ["abs(coalesce(amount, 0) - coalesce(amount_before, 0)) desc"] : []),
     ...["amount desc nulls last", "amount_before desc nulls last", '"group" collate "C" nulls last'],
   ];
-  // Most keys have one row a day: to add up each key's rows of a day would take longer than all else.
+  // Most API keys have one row a day, so their rows are not summed by day first: that would take longer than the rest of the query.
   return `with day_amount as materialized (
 ${dayAmountSql(question, scope, grouping !== "accessor")}
 ), ranked as (
   select *, row_number() over (order by ${order.join(", ")}) as rank, count(*) over () as groups
   from (select "group", ${sums} from day_amount group by "group" having bool_or(amount <> 0)) group_amount
-), drawn as (
+), by_day as (
   -- Not a join, because NULL is a group, too.
   select usage_date, array_position(
       (select array_agg("group" order by rank) from ranked where rank <= ${Math.min(DRAWN_MAX, limit)}), "group"
@@ -73,7 +73,7 @@ from ranked group by 2, 3
 union all
 select case when grouping(rank) = 0 then 'group of day' when grouping(usage_date) = 0 then 'day' else 'total' end,
   rank, null, usage_date, ${sums}, null
-from drawn group by grouping sets ((rank, usage_date), (usage_date), ())
+from by_day group by grouping sets ((rank, usage_date), (usage_date), ())
 order by part, rank`;
 }
 
@@ -96,7 +96,7 @@ where ${[within(range), ...conditions].join("\n  and ")}${groupBy}`,
     .join("\nunion all\n");
 }
 
-export type Figure = {
+type Figure = {
   readonly metric: (typeof METRICS)[number];
   readonly amount: string;
   readonly before: string | null;
@@ -117,7 +117,7 @@ export function amountColumn({ metric }: Question): string {
   return isCost(metric) ? "amount" : metric;
 }
 
-/** `question` asks for a split that adds up to the total. */
+/** Reads the sums of all groups by day. The groups of the question's split must add up to the total. */
 export function readDaySums(query: Query, question: Question, scope: Scope, days: Window): Promise<DaySums> {
   const { view, conditions } = sourceOf(question, scope);
   const sums = (isCost(question.metric) ? ["amount"] : METRICS).map((column) => `sum(${column}) as ${column}`);
@@ -132,7 +132,7 @@ function sumWithin(sums: DaySums, column: string, window: Window | undefined): s
   return amounts.length > 0 ? sumOf(...amounts) : null;
 }
 
-/** The rows of usageSql for a question about the total. */
+/** Makes the rows that usageSql would select for a question about the total. */
 function totalRows(question: Question, sums: DaySums): readonly UsageRow[] {
   const column = amountColumn(question);
   const rowOf = (usage_date: Day | null, days: DaySums) => ({
@@ -165,7 +165,7 @@ const LABELS_SQL: Readonly<Partial<Record<Split, (ids: string) => string>>> = {
   project: (ids) => `
 select project_id as id, max(project) as label from bi.series
 where source in ('usage', 'billing') and project_id in (${ids}) group by project_id`,
-  /** The comment. Keys of several projects with the same comment also have the name of their project. */
+  /** A key's label is its comment; if keys of several projects have the same comment, the name of the project follows. */
   accessor: (ids) => `
 with key as (
   select api_key_id, max(comment) as comment, max(project_id) as project_id from bi.listed_keys

@@ -29,7 +29,7 @@ const aWindow = z.object({ from: aDay, to: aDay });
 const aDayState = z
   .enum(["final", "settling", "incomplete", "unread"])
   .describe(
-    "final: it changes no more; settling: it is still read again; incomplete: the amounts may be too low, as a reading is missing, failed or in doubt, or came before the day was over, or a charge has no amount; unread: not every series was to be read, as the day is before a series began or not due yet",
+    "final: it changes no more; settling: it is still read again; incomplete: the amounts may be too low, as a reading is missing, failed or in doubt, or came before the day was over, or a charge has no amount; unread: the day is before a series began, or not due yet",
   );
 
 export const Answer = z.object({
@@ -47,22 +47,20 @@ export const Answer = z.object({
       sort: z.enum(SORTS),
     })
     .describe("The question as it was understood"),
-  complete: z.boolean().describe("Whether nothing that belongs to the amounts of the period is lacking"),
+  complete: z.boolean().describe("True if no part of the amounts of the period is lacking"),
   compared: z.boolean().describe("Whether there are changes: every day of both periods was read"),
   lacking: z.object({
     incompleteDays: z.array(aDay).describe("Days of the period with the state incomplete"),
     unreadDays: z.array(aDay).describe("Days of the period with the state unread"),
     incompleteDaysBefore: z.array(aDay).describe("The same of the compared period"),
     unreadDaysBefore: z.array(aDay),
-    projectsLeftOut: z
-      .array(z.string())
-      .describe("Projects exported otherwise than by this grouping and filter; at most 20"),
+    projectsLeftOut: z.array(z.string()).describe("Exported projects without this grouping and filter; at most 20"),
     projectsLeftOutCount: z.int(),
     projectsEnded: z
       .array(z.string())
       .describe("Projects whose export by this grouping and filter has ended, so that days are lacking; at most 20"),
     projectsEndedCount: z.int(),
-    unpricedModels: z.int().describe("How many models have usage without a price, which an estimated cost lacks"),
+    unpricedModels: z.int().describe("How many models have usage without a price: the estimated cost lacks this usage"),
     unpricedMetrics: z.array(z.enum(METRICS)).describe("The metrics of usage that have no price"),
     otherCurrencies: z.array(z.string()).describe("Currencies of other prices; each has to be asked for by itself"),
   }),
@@ -84,7 +82,7 @@ export const Answer = z.object({
           .string()
           .optional()
           .describe(
-            "The name of the project, with which the label ends; only of an API key if keys of several projects have its comment",
+            "The name of the project at the end of the label; only if API keys of several projects have the same comment",
           ),
         ...amounts,
         byDay: byDay.optional().describe(`Only of the ${DRAWN_MAX} largest`),
@@ -119,7 +117,7 @@ export function comparedWindow(answer: Answer): Window | undefined {
   return answer.compared ? askedPeriods(answer).before : undefined;
 }
 
-/** A row of usageSql. Without a rank it has the sums of all other groups. Groups whose amounts are all 0 or not known are left out. */
+/** A row of usageSql. Without a rank, a "group" adds up those that are not listed, and a "group of day" those that are not drawn. */
 export type UsageRow = {
   readonly part: "group" | "group of day" | "day" | "total";
   readonly rank: string | null;
@@ -157,7 +155,7 @@ export function lackingDays(days: readonly DayWithState[], daysBefore: readonly 
   };
 }
 
-/** Whether every day of the period was read of every project. */
+/** Whether every day of the period is complete, and no project is left out or has ended. */
 export function isWhole({ lacking }: Pick<Basis, "lacking">): boolean {
   const { incompleteDays, unreadDays, projectsLeftOutCount, projectsEndedCount } = lacking;
   return incompleteDays.length + unreadDays.length + projectsLeftOutCount + projectsEndedCount === 0;
@@ -199,7 +197,7 @@ export function answerOf(parts: AnswerParts): Answer {
   const otherCurrencies = scope.available.currencies.filter((one) => one !== scope.currency);
   const isUnpriced = isCost(question.metric) && scope.currency === undefined;
   return {
-    question: understood(question, scope),
+    question: questionOf(question, scope),
     complete: isWhole(parts) && unpriced.unpricedModels === 0 && !isUnpriced,
     compared: isCompared,
     lacking: { ...lacking, ...unpriced, otherCurrencies },
@@ -219,7 +217,7 @@ export function answerOf(parts: AnswerParts): Answer {
   };
 }
 
-function understood({ period, before, group, projects: _, ...question }: Question, { projectIds, currency }: Scope) {
+function questionOf({ period, before, group, projects: _, ...question }: Question, { projectIds, currency }: Scope) {
   return {
     ...question,
     from: period.start,

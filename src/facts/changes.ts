@@ -2,7 +2,7 @@
 
 import { difference, sumOf } from "../decimal.ts";
 import { addsUp } from "../usage/dimensions.ts";
-import { amounts, readTotalSplit } from "./amounts.ts";
+import { readAnswer, readTotalSplit } from "./amounts.ts";
 import type { Amounts, Answer } from "./answer.ts";
 import type { Question, Split } from "./question.ts";
 import { findProjects, type Query, readCurrencies } from "./scope.ts";
@@ -37,7 +37,7 @@ export type ChangePart = ChangeAmounts &
      * - "not attributed": what the total has and no listed group accounts for; below 0 where groups overlap
      */
     readonly part: "group" | "others" | "not attributed";
-    /** Null if it is no group, as `group` and `label` are. */
+    /** Null if the part is not a group; then `group` and `label` are null, too. */
     readonly status: "new" | "vanished" | "changed" | "same" | null;
     /** How many groups the part has. */
     readonly groups: number;
@@ -47,15 +47,15 @@ export type ChangePart = ChangeAmounts &
 export async function changes(query: Query, { groupings, ...asked }: ChangeQuestion): Promise<Change> {
   const question = { ...asked, sort: "change" } as const;
   const { totalSplit, available, basis } = await readTotalSplit(query, { ...question, grouping: "none" });
-  const answer = await amounts(query, { ...question, grouping: totalSplit }, basis);
+  const answer = await readAnswer(query, { ...question, grouping: totalSplit }, basis);
   const { total, projectCount } = answer;
   const splits: ChangeSplit[] = [];
   if (total?.change == null) return { answer, splits };
   for (const grouping of groupings ?? available) {
-    // A project by itself is no split.
+    // A single project is no split.
     const isSplit = grouping !== "none" && (grouping !== "project" || projectCount > 1);
     if (!isSplit || !available.includes(grouping)) continue;
-    const split = await amounts(query, { ...question, grouping }, undefined, { countsUnpriced: false });
+    const split = await readAnswer(query, { ...question, grouping }, undefined, { countsUnpriced: false });
     splits.push({ grouping, lacking: split.lacking, parts: split.compared ? partsOf(split, total) : [] });
   }
   return { answer, splits };
@@ -71,7 +71,7 @@ function partsOf({ question: { grouping }, groups, other }: Answer, total: Amoun
   const all = changeAmounts(total);
   const restOf = (name: keyof ChangeAmounts) => difference(all[name], sumOf(...parts.map((part) => part[name])));
   const rest = { before: restOf("before"), after: restOf("after"), change: restOf("change") };
-  // Where groups overlap, this part has the groups that are not listed.
+  // If groups overlap, the groups that are not listed belong to this part.
   if (Object.values(rest).some((amount) => amount !== "0"))
     parts.push({ part: "not attributed", ...none, groups: addsUp(grouping) ? 0 : (other?.groups ?? 0), ...rest });
   return parts;
@@ -101,10 +101,10 @@ where ${projectConditions({ projectIds })[0] ?? "true"} group by project_id orde
   const others = known.flatMap(({ id, isBilled }) => (isBilled ? [] : id));
   const found: Change[] = [];
   if (billed.length > 0) found.push(await changes(query, { ...question, metric: "billed_cost", projects: billed }));
-  const isExplained = found.some(({ answer }) => answer.total?.change != null);
-  const estimated = isExplained ? others : question.projects;
-  if (estimated?.length !== 0)
+  const areChargesCompared = found.some(({ answer }) => answer.total?.change != null);
+  const toEstimate = areChargesCompared ? others : question.projects;
+  if (toEstimate?.length !== 0)
     for (const currency of await readCurrencies(query, {}))
-      found.push(await changes(query, { ...question, metric: "estimated_cost", currency, projects: estimated }));
+      found.push(await changes(query, { ...question, metric: "estimated_cost", currency, projects: toEstimate }));
   return found;
 }

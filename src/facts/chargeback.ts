@@ -18,7 +18,7 @@ export type Charge = {
   readonly currency: string | null;
   readonly amount: string;
   readonly total: string;
-  /** Whether every day of the month was read of every project. */
+  /** Whether every day of the month is complete, and no project is left out or has ended. */
   readonly isComplete: boolean;
 };
 
@@ -36,7 +36,7 @@ export async function chargeback(query: Query, { by, period, projects }: AskedCh
   return charges;
 }
 
-/** The charges by the grouping; by project if the metrics are not exported by the grouping. `question` asks for one of the metrics. */
+/** The charges by grouping; by project if no series has that grouping. All metrics must have the same series as `question.metric`. */
 async function chargesOf(query: Query, metrics: readonly AskedMetric[], question: Question): Promise<Charge[]> {
   const { period, grouping } = question;
   const basis = await readBasis(query, question);

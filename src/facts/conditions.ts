@@ -103,7 +103,7 @@ function condition(name: ConditionName, subject: string, text: string, more: Par
 }
 
 /** Quotes a name with a space or a quote: otherwise two different lists of names could make the same subject. */
-function nameWord(name: string): string {
+function wordInSubject(name: string): string {
   return /^[^\s"]+$/.test(name) ? name : JSON.stringify(name);
 }
 
@@ -132,15 +132,14 @@ export function conditionsOf(facts: HealthFacts): readonly Condition[] {
 }
 
 /** Merges the same condition in many projects of a rotation into one, with the earliest beginning. */
-function mergeFound(found: readonly Found[], { jobs, rotations }: HealthFacts): readonly Condition[] {
+function mergeFound(found: readonly Found[], { jobs }: HealthFacts): readonly Condition[] {
   const alike = Map.groupBy(found, (one) => (one.project == null ? one : `${one.name} ${one.subject}`));
   return [...alike.values()].map((members) => {
     const { project, ...first } = members.reduce((a, b) => (Number(b.since) < Number(a.since) ? b : a));
     if (project == null) return first;
     const job = jobs.find((one) => one.kind === "rotation" && one.job === first.subject);
-    const storedCount = rotations.filter(({ rotation }) => rotation === first.subject).length;
     const names = members.map((one) => one.project ?? "");
-    const all = Math.max(job?.projects ?? 0, storedCount);
+    const all = job?.projects ?? names.length;
     return { ...first, text: `${first.text}; in ${names.length} of ${all} projects (${firstNames(names, 3)})` };
   });
 }
@@ -170,20 +169,20 @@ function configCondition({ workers }: HealthFacts): Found | undefined {
   );
   const texts = refused.map(({ host, pid, reason, at }) => {
     const why = truncate(reason.replaceAll(/\s*\n\s*/g, " "), ERROR_LENGTH_MAX * 2);
-    return `configuration refused since ${instantText(at)}: the worker ${host} pid ${pid} goes on with the one before; ${why}`;
+    return `configuration refused since ${instantText(at)}: the worker ${host} pid ${pid} keeps the previous one; ${why}`;
   });
   return refused[0] && condition("config", "", texts.join("; "), { since: refused[0].at });
 }
 
 function listCondition({ list, projects, waiting, waitingSince, error, failingSince }: StoredList): Found | undefined {
   if (error !== null && failingSince !== null) {
-    const kept = `${counted(projects, "project")} of the last list are exported, and new ones are not until it can be read`;
+    const kept = `${counted(projects, "project")} of the last list are exported; new ones are not until a list can be read`;
     const text = `the projects of ${list} could not be listed since ${instantText(failingSince)}: ${kept}; ${truncate(error, ERROR_LENGTH_MAX)}`;
-    return condition("projects", nameWord(list), text, { since: failingSince });
+    return condition("projects", wordInSubject(list), text, { since: failingSince });
   }
   if (waiting === 0 || waitingSince === null) return undefined;
   const text = `${waiting} of ${projects} projects of ${list} have been missing from the list since ${instantText(waitingSince)}, more than half: they are exported until a list an hour or more later lacks them, too, or until a person runs check --confirm-projects`;
-  return condition("projects", nameWord(list), text, { since: waitingSince });
+  return condition("projects", wordInSubject(list), text, { since: waitingSince });
 }
 
 /** Reports a failed run that no other condition explains. */
@@ -206,7 +205,7 @@ function coverageConditions({ slices, causes, jobs, projects, readAt }: HealthFa
   const missing = `usage of ${projectsWith("missing")} was due and never read: usage-export status says which`;
   const suspect = `usage of ${projectsWith("suspect")} is in doubt: the newest answer was not believed, and earlier numbers stay`;
   const shown = causes.slice(0, CAUSES_SHOWN_MAX);
-  const others = shown.reduce((left, one) => left - one.slices, slices.failed);
+  const others = slices.failed - shown.reduce((sum, cause) => sum + cause.slices, 0);
   return present([
     slices.missing > 0 && condition("missing", "", missing, { isQuiet }),
     ...shown.map((cause) => {
@@ -283,7 +282,7 @@ function rotationConditions(row: RotationHealth): readonly Found[] {
 
 /** The highest threshold reached, or a forecast overrun. Each threshold is a subject, so it is notified once in a period. */
 function budgetCondition(use: BudgetUse): Found | undefined {
-  const subject = `${nameWord(use.name)} ${budgetPeriod(use)}`;
+  const subject = `${wordInSubject(use.name)} ${budgetPeriod(use)}`;
   const threshold = use.reached.at(-1);
   if (threshold !== undefined) {
     const text = `budget ${budgetTitle(use)} reached ${threshold}%: ${budgetUseText(use)}`;
@@ -299,7 +298,7 @@ function budgetCondition(use: BudgetUse): Found | undefined {
 function anomalyCondition(anomaly: OpenAnomaly): Found {
   const { project, filter, unfiltered, day, daysBefore, metric, low, high } = anomaly;
   const name = unfiltered ? project : `${project} under ${filter}`;
-  const subject = [nameWord(project), ...(unfiltered ? [] : [nameWord(filter)])].join(" ");
+  const subject = [wordInSubject(project), ...(unfiltered ? [] : [wordInSubject(filter)])].join(" ");
   const amount = `${roundedText(anomaly.amount)}${anomaly.isFinal ? "" : ", and may still change"}`;
   const text = `${metricName(metric)}: ${amount}, usually ${roundedText(low)} to ${roundedText(high)}`;
   const more = daysBefore > 0 ? `; also ${counted(daysBefore, "day")} before it` : "";

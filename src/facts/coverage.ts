@@ -43,7 +43,7 @@ export function worstProjects(projects: readonly ProjectHealth[]): readonly Proj
 }
 
 /**
- * - `stale`: the newest reading of something failed, and the numbers of an earlier one are shown, which were right then
+ * - `stale`: the newest reading failed, so the numbers of an earlier one are shown
  * - `suspect`: the newest answer was empty or much lower, so the numbers before it are shown
  * - `missing`: there are no numbers
  */
@@ -57,7 +57,7 @@ export type ProjectCoverage = {
   readonly project: string;
   /** The days that were due or read, each with the worst quality of its series. */
   readonly days: Readonly<Record<Day, DayQuality>>;
-  /** The newest day, of all time, up to which nothing is missing; null if a series lacks its first due day. */
+  /** The newest day up to which nothing is missing, whatever the period; null if a series lacks its first due day. */
   readonly freshThrough: Day | null;
   readonly fetchedAt: Date | null;
   /** What is not complete in the period, the newest first; at most 20. */
@@ -72,19 +72,19 @@ type CoverageGap = Window &
 
 /** Reads the coverage of usage and billing together. Throws InvalidQuestion if there is no such project. */
 export async function coverage(query: Query, asked: Pick<Question, "period" | "projects">) {
-  const ofProjects = projectConditions({ projectIds: asked.projects && (await findProjects(query, asked.projects)) });
-  const condition = [within(asked.period), "status <> 'undated'", ...ofProjects].join(" and ");
-  const worst = await worstCovered(query, ofProjects, condition, await lackingProjects(query, ofProjects));
+  const inProjects = projectConditions({ projectIds: asked.projects && (await findProjects(query, asked.projects)) });
+  const condition = [within(asked.period), "status <> 'undated'", ...inProjects].join(" and ");
+  const worst = await worstCovered(query, inProjects, condition, await lackingConditions(query, inProjects));
   const projects = worst.length > 0 ? await projectCoverage(query, worst, condition) : [];
-  return { projects, projectCount: worst[0]?.count ?? 0, undated: await undatedSeries(query, ofProjects) };
+  return { projects, projectCount: worst[0]?.count ?? 0, undated: await undatedSeries(query, inProjects) };
 }
 
 /** Series whose answers carry no date: no figure contains their numbers. */
-export function undatedSeries(query: Query, ofProjects: readonly string[] = []): Promise<readonly SeriesName[]> {
+export function undatedSeries(query: Query, inProjects: readonly string[] = []): Promise<readonly SeriesName[]> {
   // No other row of bi.coverage has no day. By the status alone Postgres would read every slice.
   return query<SeriesName>(`
 select project, "grouping", filter from bi.coverage
-where ${["source = 'usage' and status = 'undated' and usage_date is null", ...ofProjects].join(" and ")} order by 1, 2, 3`);
+where ${["source = 'usage' and status = 'undated' and usage_date is null", ...inProjects].join(" and ")} order by 1, 2, 3`);
 }
 
 const PROJECTS_MAX = 60;
@@ -94,25 +94,25 @@ const QUALITY = `case when status in ('complete', 'suspect') then status when fe
 
 type ProjectRow = { readonly projectId: string; readonly project: string; readonly count: number };
 
-/** If more projects lack days, looking at the days of all takes as long. */
+/** With more projects that may lack days, reading only their days would take as long as reading all days. */
 const LACKING_MAX = 1_000;
 
-/** The condition that selects the projects that may lack a day. Most nights there is none, and then no day is looked at. */
-async function lackingProjects(query: Query, ofProjects: readonly string[]): Promise<readonly string[]> {
+/** Conditions that select the projects that may lack a day. In most nights no project does, and then no day is read. */
+async function lackingConditions(query: Query, inProjects: readonly string[]): Promise<readonly string[]> {
   const found = await query<Pick<ProjectRow, "projectId">>(`
 select distinct project_id as "projectId" from usage_export.series_days
-where ${["is_whole is not true", ...ofProjects].join(" and ")} limit ${LACKING_MAX + 1}`);
+where ${["is_whole is not true", ...inProjects].join(" and ")} limit ${LACKING_MAX + 1}`);
   return found.length > LACKING_MAX ? [] : projectConditions({ projectIds: found.map(({ projectId }) => projectId) });
 }
 
 /** The configured projects, those that lack the most days first; `count` is how many there are. */
-function worstCovered(query: Query, ofProjects: readonly string[], condition: string, areLacking: readonly string[]) {
+function worstCovered(query: Query, inProjects: readonly string[], condition: string, lacking: readonly string[]) {
   return query<ProjectRow>(`
 select project_id as "projectId", project, (count(*) over ())::integer as count
-from (select project_id, max(project) as project from bi.series where ${["active", ...ofProjects].join(" and ")} group by project_id) known
+from (select project_id, max(project) as project from bi.series where ${["active", ...inProjects].join(" and ")} group by project_id) known
 left join (
   select project_id, count(*) filter (where ${QUALITY} = 'missing') as missing, count(*) as lacking
-  from bi.coverage where ${[condition, "status <> 'complete'", ...areLacking].join(" and ")} group by project_id
+  from bi.coverage where ${[condition, "status <> 'complete'", ...lacking].join(" and ")} group by project_id
 ) bad using (project_id)
 -- "region 2" comes before "region 10".
 order by missing desc nulls last, lacking desc nulls last, regexp_replace(project, '\\d+', '', 'g') collate "C", length(project),

@@ -16,7 +16,7 @@ import { completeness, countSlices, type ProjectHealth } from "./coverage.ts";
 import { jobHealth } from "./jobs.ts";
 import { mergeRotations, rotationHealth } from "./keys.ts";
 
-/** A rotation for many projects is one here. */
+/** Each rotation for many projects is merged into one entry. */
 export type HealthState = HealthFacts & { readonly conditions: readonly Condition[] };
 
 /** Completeness is read from the database only if `kept` lacks it. */
@@ -39,7 +39,7 @@ async function healthFacts(db: Database, tx: Tx, config: Config, projects: reado
   const slices = countSlices(projects);
   const workers = await storedWorkers(tx);
   const causes = slices.failed > 0 ? await failureCauses(tx) : [];
-  const discovered = new Set(config.discovery.map(({ key }) => keyName(key)));
+  const configuredLists = new Set(config.discovery.map(({ key }) => keyName(key)));
   const hasWorker = workers.some(({ recent }) => recent);
   return {
     readAt: now,
@@ -50,7 +50,7 @@ async function healthFacts(db: Database, tx: Tx, config: Config, projects: reado
     slices,
     causes: causes.map((cause) => ({ ...cause, isRetried: hasWorker && cause.isRetried })),
     rotations: await rotationHealth(tx, config.rotations),
-    lists: (await storedLists(tx)).filter(({ list }) => discovered.has(list)),
+    lists: (await storedLists(tx)).filter(({ list }) => configuredLists.has(list)),
     ...(await usageFacts(db, tx, config)),
   };
 }

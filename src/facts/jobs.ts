@@ -22,7 +22,7 @@ export type JobHealth = {
   readonly paused: Pause | undefined;
   /** A worker has registered the job, and it is not paused. */
   readonly needsWorker: boolean;
-  /** The scheduled time that no worker has planned although a tick should have. */
+  /** The time of a scheduled run that a tick should have planned by now, and did not. */
   readonly overdueSince: Date | undefined;
   /** A run is in progress that may read the days that are missing now, or one begins with the next tick. */
   readonly mayReadMissing: boolean;
@@ -35,9 +35,9 @@ export type JobHealth = {
 export type LastRun = Pick<StoredRun, "trigger" | "status" | "startedAt" | "finishedAt" | "error" | "suspect">;
 
 /**
- * The newest run that failed or was interrupted, until later runs have ended well with each of its projects that is still configured. A
- * scheduled run that ends well is of all projects, so it ends every failure before it. Backfills (a person chose their days) and
- * stopped runs do not count.
+ * The newest run that failed or was interrupted. It is left out once later runs have ended well for each of its projects that is still
+ * configured. A scheduled run that ends well is of all projects, so it ends every failure before it. Backfills (a person chose their
+ * days) and stopped runs do not count.
  */
 export type FailedRun = Pick<LastRun, "status" | "trigger" | "startedAt" | "error"> & {
   /** Failed or suspect slices report this failure already. */
@@ -68,7 +68,7 @@ export async function jobHealth(tx: Tx, config: Config, projects: readonly Proje
   });
 }
 
-/** While a run takes longer, missing days are notified. */
+/** Until a run takes longer than this, missing days are not notified, because it may still read them. */
 const READING_MS_MAX = 2 * 60 * 60_000;
 
 function plannedRuns(job: Schedule, stored: StoredJob | undefined, last: LastRun | undefined, now: Date) {
@@ -109,7 +109,7 @@ const endedWell = sql`finished_at is not null and error is null and slices_faile
 type FoundRun = LastRun & {
   readonly index: number;
   readonly what: keyof NewestRuns;
-  /** The projects of a failed run that no later run has ended well; null if none succeeded since. */
+  /** The projects of a failed run for which no later run has ended well; null if no whole run has succeeded since. */
   readonly failing: readonly string[] | null;
 };
 

@@ -1,7 +1,7 @@
 // What the overview and the report file show: what usage costs, how much was used, of what and by whom, and a forecast of the current month.
 
 import { addDays, type Day, monthBefore, type Window } from "../usage/days.ts";
-import { amountColumn, amounts, type DaySums, type Figure, figures, readDaySums, readTotalSplit } from "./amounts.ts";
+import { amountColumn, type DaySums, figures, readAnswer, readDaySums, readTotalSplit } from "./amounts.ts";
 import type { Answer, Basis } from "./answer.ts";
 import { type AskedMetric, isCost, type Question } from "./question.ts";
 import { type Query, readBasis, readCurrencies } from "./scope.ts";
@@ -26,10 +26,10 @@ export async function overview(query: Query, asked: Pick<Question, "period" | "b
   const usage = await readDaySums(query, { ...question, grouping: totalSplit }, basis.scope, days);
   const sent = figures(usage, question);
   const metric = mainMetric(sent);
-  const total = await amounts(query, { ...question, metric, grouping: totalSplit }, basis, { sums: usage });
+  const total = await readAnswer(query, { ...question, metric, grouping: totalSplit }, basis, { sums: usage });
   const asCost = await costQuestion(query, question, total.projectCount, since);
   const costByDay = asCost && (await readDaySums(query, asCost.question, asCost.basis.scope, days));
-  const cost = asCost && (await amounts(query, asCost.question, asCost.basis, { sums: costByDay }));
+  const cost = asCost && (await readAnswer(query, asCost.question, asCost.basis, { sums: costByDay }));
   const splits: Answer[] = [];
   for (const grouping of OVERVIEW_SPLITS) {
     const costMetric = cost?.available.groupings.includes(grouping) ? cost.question.metric : undefined;
@@ -38,10 +38,10 @@ export async function overview(query: Query, asked: Pick<Question, "period" | "b
     if (!costMetric && (!available.includes(grouping) || (grouping === "model" && hasLineItems))) continue;
     if (grouping === "project" && total.projectCount < 2) continue;
     const split = { ...question, metric: costMetric ?? metric, grouping };
-    // These are read from the series of the total, the states of whose days are known.
+    // These are read from the series of the total: with the same `since` the states of its days are not read again.
     const isOfTotal = grouping === "project" || split.metric === "estimated_cost";
     const splitBasis = await readBasis(query, split, isOfTotal ? since : undefined);
-    splits.push(await amounts(query, split, splitBasis, { countsUnpriced: false }));
+    splits.push(await readAnswer(query, split, splitBasis, { countsUnpriced: false }));
   }
   const main = asCost?.question ?? { ...question, metric, grouping: totalSplit };
   const monthSoFar =
@@ -54,7 +54,7 @@ function earlier(one: Day, other: Day): Day {
 }
 
 /** Hours, unless the service sends none or only 0. */
-function mainMetric(sent: readonly Figure[]): AskedMetric {
+function mainMetric(sent: ReturnType<typeof figures>): AskedMetric {
   const used = sent.filter(({ amount }) => amount !== "0").map(({ metric }) => metric);
   if (used.includes("hours")) return "hours";
   return used.includes("requests") ? "requests" : (used[0] ?? "hours");
@@ -88,7 +88,7 @@ export async function costFirst(query: Query, asked: Question): Promise<Question
   return { ...asked, ...cost.question, grouping: available.groupings.includes(split) ? split : "none" };
 }
 
-/** The current month until yesterday, or its first day while that lasts. Undefined if the period ends in an earlier month. */
+/** The current month until yesterday; on the first of a month, that day. Undefined if the period ends in an earlier month. */
 function monthOf(period: Window, today: Day) {
   if (period.end.slice(0, 7) < today.slice(0, 7)) return undefined;
   const start = `${today.slice(0, 7)}-01`;
@@ -98,7 +98,7 @@ function monthOf(period: Window, today: Day) {
 
 async function readMonthSoFar(query: Query, question: Question, sums: DaySums, today: Day, since?: Day) {
   const basis = await readBasis(query, question, since);
-  const answer = await amounts(query, question, basis, { countsUnpriced: false, sums });
+  const answer = await readAnswer(query, question, basis, { countsUnpriced: false, sums });
   return { period: question.period, answer, forecast: await readForecast(query, question, basis.scope, sums, today) };
 }
 

@@ -30,12 +30,12 @@ type FoundProject = { readonly id: string; readonly name: string; readonly activ
 
 /** The facts about the series that have the question's grouping and filter. */
 type StoredFacts = Pick<Answer, "projects" | "projectCount"> & {
-  /** How many are still exported. */
+  /** How many of these series are still exported. */
   readonly activeCount: number;
-  /** Exported projects that have none; at most NAMES_MAX. */
+  /** Exported projects without such a series; at most NAMES_MAX. */
   readonly leftOut: readonly string[];
   readonly leftOutCount: number;
-  /** Projects of which none is still exported. */
+  /** Projects that have such series, none of which is still exported. */
   readonly retired: readonly FoundProject[];
   /** Exported under the filter. */
   readonly groupings: readonly Split[];
@@ -44,8 +44,8 @@ type StoredFacts = Pick<Answer, "projects" | "projectCount"> & {
 };
 
 /**
- * Throws InvalidQuestion if there is no such project or filter. The states of days are read from `since` on, if given: an earlier day, so
- * that two questions about the same usage have the same statement, whose result is used for both.
+ * Throws InvalidQuestion if there is no such project or filter. `since` is an earlier first day for the states of days: questions about the
+ * same usage that share it send the same statement, which is run once.
  */
 export async function readBasis(query: Query, question: Question, since?: Day): Promise<Basis> {
   const projectIds = question.projects && (await findProjects(query, question.projects));
@@ -82,7 +82,7 @@ function withStates(window: Window, states: ReadonlyMap<Day, DayWithState["state
   return daysOf(window).map((day) => ({ day, state: states.get(day) ?? "unread" }));
 }
 
-/** Prices have conditions of their own, so an estimate can't be asked for by filter. */
+/** What can be asked instead. Prices have conditions of their own, so an estimate can't be asked for by filter. */
 function choices({ metric }: Question, groupings: readonly Split[], filters: string[]) {
   if (metric === "estimated_cost") return { groupings: [...splitsOf(metric)], filters: [] };
   const known: readonly Split[] = groupings.includes("none") ? [...groupings, "project"] : groupings;
@@ -177,7 +177,7 @@ async function requireFilter(query: Query, name: string): Promise<void> {
 
 function unknownName(what: "project" | "filter", name: string, known: readonly { readonly name: string }[]) {
   const names = known.map((one) => one.name);
-  const text = `${what}: no usage of a ${what} ${JSON.stringify(name)} was ever asked for${didYouMean(name, names)}`;
+  const text = `${what}: no usage of a ${what} ${JSON.stringify(name)} was ever exported${didYouMean(name, names)}`;
   return new InvalidQuestion(text);
 }
 

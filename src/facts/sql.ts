@@ -3,7 +3,7 @@
 import type { Window } from "../usage/days.ts";
 import { isCost, type Question, type Split, splitsOf } from "./question.ts";
 
-/** What the names in a question stand for, from the series that are stored. */
+/** The project, filter and currency of a question, as the database identifies them. */
 export type Scope = {
   /** Undefined for all projects. */
   readonly projectIds: readonly string[] | undefined;
@@ -68,7 +68,7 @@ function costSource({ metric, grouping }: Question, { filter, currency = "" }: S
   return { view: "bi.cost_filtered", conditions: [byGrouping, `filter = ${literal(filter)}`, inCurrency] };
 }
 
-/** Views that are not called after the split. */
+/** The ends of the names of views that are not named after their split. */
 const VIEWS: Readonly<Partial<Record<Split, string>>> = {
   ...{ none: "total", project: "total", line_item: "total" },
   accessor: "by_key",

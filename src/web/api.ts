@@ -5,7 +5,7 @@ import type { Logger } from "pino";
 import { z } from "zod";
 import { oneAtATime } from "../async.ts";
 import { errorText } from "../errors.ts";
-import { amounts } from "../facts/amounts.ts";
+import { readAnswer } from "../facts/amounts.ts";
 import { Answer } from "../facts/answer.ts";
 import { CHARGED_BY, chargeback } from "../facts/chargeback.ts";
 import { InvalidQuestion } from "../facts/question.ts";
@@ -41,7 +41,7 @@ export function openApi({ log, readByStatements, version }: ApiDeps, readMsMax: 
   const read = <T>(work: (query: Query) => Promise<T>) => inTurn((signal) => readByStatements(work, signal));
   async function answerTo(asked: z.output<typeof QuestionParameters>): Promise<Answer> {
     const question = questionOf(asked, dayOf(new Date()));
-    return read((query) => amounts(query, question));
+    return read((query) => readAnswer(query, question));
   }
   const api = new OpenAPIHono({
     defaultHook: (result, c) => (result.success ? undefined : c.json({ error: problemOf(result.error) }, 400)),

@@ -12,7 +12,7 @@ import {
   USAGE_SNAPSHOT_SECONDS,
 } from "../db/connection/transaction.ts";
 import { budgetsIn } from "../db/prices-and-budgets.ts";
-import { amounts } from "../facts/amounts.ts";
+import { readAnswer } from "../facts/amounts.ts";
 import { changes } from "../facts/changes.ts";
 import { coverage } from "../facts/coverage.ts";
 import { health } from "../facts/health.ts";
@@ -38,7 +38,7 @@ async function usageAnswer(query: Query, view: View): Promise<UsageAnswer> {
   const question = usageQuestion(view, dayOf(new Date()));
   const isChosen = QUESTION_PARAMETERS.some((name) => view.pageParameters[name] !== undefined);
   const asked = isChosen ? question : await costFirst(query, question);
-  const answer = await amounts(query, asked);
+  const answer = await readAnswer(query, asked);
   const { before, filter, group, ...rest } = asked;
   if (!before || !answer.compared || filter !== undefined || group !== undefined) return { answer, change: undefined };
   const change = await changes(query, { ...rest, before, groupings: REASON_SPLITS, limit: REASONS_MAX });

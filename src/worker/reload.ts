@@ -66,7 +66,7 @@ export function openReloader(
       // A database that is away does not show that the configuration is wrong.
       if (isTransient(error) || refusal?.reason === reason) return;
       refusal = { reason, at: refusal?.at ?? new Date() };
-      log.error({ reason }, "the changed configuration is refused: the worker goes on with the one before");
+      log.error({ reason }, "the changed configuration is refused: the worker keeps the previous one");
       onRefusalChange(refusal);
     }
   });

@@ -5,7 +5,7 @@ import { sql } from "kysely";
 import { beforeEach, expect, test } from "vitest";
 import { readByStatements } from "../../src/db/connection/transaction.ts";
 import { storeLineItems } from "../../src/db/project-facts.ts";
-import { amounts } from "../../src/facts/amounts.ts";
+import { readAnswer } from "../../src/facts/amounts.ts";
 import type { Answer } from "../../src/facts/answer.ts";
 import { overview } from "../../src/facts/overview.ts";
 import { answerCsv } from "../../src/show/csv.ts";
@@ -29,7 +29,7 @@ const onEachDay = (...rows: Usage[string][number][]): Usage =>
 
 async function ask(query: string): Promise<Answer> {
   const question = askedBy(new URLSearchParams(`${PERIOD}&${query}`), back(0));
-  return readByStatements(db, (run) => amounts(run, question));
+  return readByStatements(db, (run) => readAnswer(run, question));
 }
 
 async function pageAt(query: string, path = "/usage"): Promise<string> {
@@ -173,7 +173,7 @@ test("the totals of the overview are the answers to the same questions, credits 
           const { from, to, before, metric, limit, sort } = answer.question;
           const period = { start: from, end: to };
           const question = { period, before: before ? { start: before.from, end: before.to } : undefined, limit, sort };
-          expect(answer).toEqual(await amounts(run, { ...question, metric, grouping: "none" }));
+          expect(answer).toEqual(await readAnswer(run, { ...question, metric, grouping: "none" }));
         }
       });
     }),
@@ -217,6 +217,6 @@ test("a day with a charge that has no amount is incomplete, and it is said; othe
   expect(csv).toContain(`${back(2)},"incomplete","group","key-2",,"false"`);
   expect(await ask(`${query}&group=key-1`)).toMatchObject({ complete: true, total: { amount: "30" } });
   const later = new URLSearchParams(`from=${back(1)}&to=${back(1)}&${query}`);
-  const next = await readByStatements(db, (run) => amounts(run, askedBy(later, back(0))));
+  const next = await readByStatements(db, (run) => readAnswer(run, askedBy(later, back(0))));
   expect(next).toMatchObject({ complete: true, lacking: { incompleteDays: [], incompleteDaysBefore: [] } });
 });

@@ -5,7 +5,7 @@ import { pino } from "pino";
 import { beforeEach, expect, test } from "vitest";
 import { readByStatements } from "../../src/db/connection/transaction.ts";
 import { recordFailure } from "../../src/db/usage/failures.ts";
-import { amounts } from "../../src/facts/amounts.ts";
+import { readAnswer } from "../../src/facts/amounts.ts";
 import { CHARGED_BY, chargeback } from "../../src/facts/chargeback.ts";
 import { coverage } from "../../src/facts/coverage.ts";
 import { keyStatuses } from "../../src/facts/keys.ts";
@@ -58,7 +58,7 @@ test("the projects that lack the most come first, with the state of each day: ol
     undated: [],
   });
   expect(await read([good.id])).toMatchObject({ projectCount: 1, projects: [{ projectId: good.id }] });
-  await expect(read(["nobody"])).rejects.toThrow('project: no usage of a project "nobody" was ever asked for');
+  await expect(read(["nobody"])).rejects.toThrow('project: no usage of a project "nobody" was ever exported');
 });
 
 test("a key's last use is the newest day for which requests by it are still stored, as in bi.api_keys", async () => {
@@ -140,7 +140,7 @@ test.each(CHARGED_BY)(
     for (const [metric, rows] of metrics) {
       const none = { before: undefined, projects: undefined, currency: undefined, filter: undefined, group: undefined };
       const question = { ...none, period: PERIOD, metric, grouping: by, limit: 100, sort: "amount" } as const;
-      const { total } = await readByStatements(db, (run) => amounts(run, question));
+      const { total } = await readByStatements(db, (run) => readAnswer(run, question));
       expect(sumOf(rows.map(({ amount }) => amount))).toBe(total?.amount);
       expect(new Set(rows.map((row) => row.total))).toEqual(new Set([total?.amount]));
     }

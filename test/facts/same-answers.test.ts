@@ -4,7 +4,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { readByStatements } from "../../src/db/connection/transaction.ts";
-import { amounts } from "../../src/facts/amounts.ts";
+import { readAnswer } from "../../src/facts/amounts.ts";
 import { type Answer, DRAWN_MAX } from "../../src/facts/answer.ts";
 import { changes } from "../../src/facts/changes.ts";
 import type { Question, Split } from "../../src/facts/question.ts";
@@ -88,7 +88,7 @@ test("a hundred random questions have the same answer on the page, in the API, t
         for (const asked of questions) {
           const query = queryOf(projects, asked);
           const question = askedBy(query, today);
-          const answer = await readByStatements(db, (run) => amounts(run, question));
+          const answer = await readByStatements(db, (run) => readAnswer(run, question));
           expectSums(answer, projects, stored, isWhole);
           await expectSameFromSql(answer);
           await expectSameOnSite(site, query, answer);
@@ -297,7 +297,7 @@ async function expectSameExplained(question: Question, answer: Answer): Promise<
   if (before === undefined || filter !== undefined || group !== undefined || grouping === "none") return;
   const [explained, total] = await readByStatements(db, async (run) => [
     await changes(run, { ...question, before, groupings: [grouping], limit: 50 }),
-    await amounts(run, { ...question, grouping: "none" }),
+    await readAnswer(run, { ...question, grouping: "none" }),
   ]);
   expect(explained.answer.total).toEqual(total.total);
   const parts = explained.splits.flatMap((split) => split.parts);

@@ -159,12 +159,12 @@ const CASES: readonly [name: string, text: string | RegExp, part: Part][] = [
   ],
   [
     "jobs: config",
-    "configuration refused since 2026-03-10 06:00 UTC: the worker node-1 pid 41 goes on with the one before; line 3: no",
+    "configuration refused since 2026-03-10 06:00 UTC: the worker node-1 pid 41 keeps the previous one; line 3: no",
     { workers: [worker({ refusal: { reason: "line 3:\n  no", at: NOW } })] },
   ],
   [
     'jobs: projects "env ACCOUNT_KEY"',
-    /^the projects of env ACCOUNT_KEY could not be listed since .*: 10 projects of the last list are exported, .*; HTTP 500$/,
+    /^the projects of env ACCOUNT_KEY could not be listed since .*: 10 projects of the last list are exported; .*; HTTP 500$/,
     { lists: [{ ...LIST, error: "HTTP 500", failingSince: NOW }] },
   ],
   [

@@ -131,7 +131,7 @@ test("a list that is cut, or not readable, leaves the projects as they were", as
     });
   }
   const alert =
-    /the projects of env ACCOUNT_KEY could not be listed since .*: 3 projects of the last list are exported, and new ones are not until it can be read; .*403/;
+    /the projects of env ACCOUNT_KEY could not be listed since .*: 3 projects of the last list are exported; new ones are not until a list can be read; .*403/;
   expect(await run("status")).toMatchObject({ ...FAILED, stdout: expect.stringMatching(alert) });
   expect((await run("check")).stdout).toMatch(/FAIL list: .*403.*; projects that were listed before stay/);
 

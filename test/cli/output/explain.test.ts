@@ -96,7 +96,7 @@ test("a project that is not stored is refused, with the name that is nearest", a
   await storeSeries(db, [{ project, grouping: "none" }]);
   const { status, stderr } = await context.run(["explain", "--project", "producton"]);
   expect(stderr).toContain(
-    `--project: no usage of a project "producton" was ever asked for; did you mean "production"?`,
+    `--project: no usage of a project "producton" was ever exported; did you mean "production"?`,
   );
   expect(status).toBe(2);
 });

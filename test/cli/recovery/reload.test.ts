@@ -93,7 +93,7 @@ test("a mistake in the changed configuration is shown everywhere until it is cor
   expect(await context.run(["status", "--config", "good.json"])).toMatchObject({
     status: 1,
     stdout: expect.stringMatching(
-      /configuration refused since .*: the worker .* goes on with the one before; .*exports\[0\]\.groupings\[0\].*did you mean "model"/,
+      /configuration refused since .*: the worker .* keeps the previous one; .*exports\[0\]\.groupings\[0\].*did you mean "model"/,
     ),
   });
 
