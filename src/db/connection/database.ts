@@ -9,7 +9,7 @@ import type { Client as PgClient } from "pg";
 import { AppError } from "../../errors.ts";
 import type { Tables } from "../schema.ts";
 import { isConnectionError } from "./errors.ts";
-import { poolWithTimeouts, statementTimeoutMs, transactionSettings } from "./timeouts.ts";
+import { poolWithTimeouts, settingsStatement, statementTimeoutMs } from "./timeouts.ts";
 
 export type Database = Kysely<Tables>;
 
@@ -61,8 +61,8 @@ async function openPool(url: string, onLost: (error: Error) => void = () => {}):
 }
 
 /**
- * A role or a database may have set these otherwise: the driver misreads every other date style, and the program's literals may hold
- * backslashes. Poolers know these parameters, unlike most, and keep them for each client.
+ * Sets DateStyle and standard_conforming_strings, which a role or a database may have set otherwise: the driver misreads every other date
+ * style, and the program's literals may hold backslashes. Poolers know both parameters, unlike most, and keep them for each client.
  */
 function clientWithSettings(Client: typeof PgClient): typeof PgClient {
   // The driver's types lack this method, which returns the start-up parameters.
@@ -83,7 +83,7 @@ const SQLITE_BUSY = 5;
  */
 export async function lockFolder(folder: string): Promise<() => void> {
   const file = path.join(folder, "lock");
-  // The text is only shown in the error.
+  // Names the process that holds the lock, for the error of another process.
   const holderFile = `${file}.holder`;
   try {
     await mkdir(folder, { recursive: true, mode: 0o700 });
@@ -115,10 +115,10 @@ export async function openEmbedded(folder: string): Promise<Database> {
       dataDir: `${folder}/pg`,
       parsers: { [OID_DATE]: String, [OID_INT8]: String },
     });
-    // A transaction has its own object for statements, which must accept several at once as well.
+    // Each transaction sends its statements by an object of its own, which must accept several statements, too.
     const { transaction } = acceptSeveralStatements(pglite);
     pglite.transaction = (work) => {
-      const settings = transactionSettings();
+      const settings = settingsStatement();
       return transaction.call(pglite, async (tx) => {
         await tx.exec(settings);
         return work(acceptSeveralStatements(tx));
@@ -162,7 +162,7 @@ type ReconnectOptions = { readonly waitMs: number; readonly signal: AbortSignal;
 
 const RECONNECT_PAUSE_MS = 500;
 
-/** Waits for a server that went away, so that a failover fails no slice. The first connection is not waited for: its address may be wrong. */
+/** Waits for a server that went away, so that a failover fails no slice. It does not wait for the first connection: the URL may be wrong. */
 function reconnecting(pool: PostgresPool, { waitMs, signal }: ReconnectOptions): PostgresPool["connect"] {
   let wasReached = false;
   return async () => {

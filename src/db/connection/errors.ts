@@ -17,7 +17,7 @@ const POOLER_DENIED_MESSAGE =
 /** Whether the server was not reached, or ended the connection: a later attempt may succeed. */
 export function isConnectionError(error: unknown): error is Error {
   if (!(error instanceof Error)) return false;
-  // Each address of a host name was tried.
+  // Node throws this if every address of a host name has failed.
   if (error instanceof AggregateError) return error.errors.every(isConnectionError);
   if (isDeniedByPooler(error)) return false;
   return CONNECTION_ERROR_CODE.test(systemCode(error)) || CONNECTION_ERROR_MESSAGE.test(error.message);
@@ -26,7 +26,7 @@ export function isConnectionError(error: unknown): error is Error {
 /** The server's certificate is not trusted, or it speaks no allowed version of TLS. */
 const TLS_ERROR_CODE = /^(?:CERT_|ERR_TLS_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|EPROTO$)/;
 
-/** Whether the server refused the connection, or has no resources left (53). Too many connections (53300) are a connection error, too. */
+/** Whether access was denied, or the server has no resources left (class 53). Too many connections (53300) are a connection error, too. */
 export function isAccessDenied(error: unknown): error is Error {
   if (!(error instanceof Error)) return false;
   const code = systemCode(error);

@@ -70,7 +70,7 @@ async function retryWhileLocked(
       if (refusal) throw await explainMissingRight(db, refusal);
       const dependency = findCause(error, DEPENDED_ON);
       if (dependency && "detail" in dependency) {
-        const text = `nothing was migrated, as ${dependency.detail}: drop that, run migrate again, and create it anew`;
+        const text = `nothing was migrated, as ${dependency.detail}: drop the dependent object, run migrate again, and create it anew`;
         throw new AppError("database", text, { cause: error });
       }
       if (!findCause(error, CONFLICT)) throw error;
@@ -110,7 +110,7 @@ async function applyMigrations(tx: Tx, lockMs: number) {
   return { migrations, views: replacesViews ? views.length : 0, hasReader: await repairReader(tx) };
 }
 
-/** Looks first: `create schema if not exists` needs the right to create a schema even if it exists, and the tables' owner may lack that. */
+/** Creates nothing if the table exists: even `create schema if not exists` needs the right to create a schema, which the owner may lack. */
 async function createVersionTable(tx: Tx): Promise<void> {
   const found = await sql`select from pg_class where oid = to_regclass('usage_export.schema_version')`.execute(tx);
   if (found.rows.length > 0) return;
@@ -162,7 +162,7 @@ type StoredSchema = {
   readonly views: readonly string[];
   readonly viewsHash: string;
   readonly programVersion: string;
-  /** Whether somebody has dropped a view since. */
+  /** Whether one of `views` does not exist any more. */
   readonly lacksView: boolean;
 };
 
@@ -191,10 +191,10 @@ async function findMissing({ migrations: applied, ...stored }: StoredSchema, vie
 }
 
 function schemaError(message: string): AppError {
-  return new AppError("database", message, { details: { schema: "other" } });
+  return new AppError("database", message, { details: { schema: "not of this version" } });
 }
 
-/** Compares versions such as 0.10.1 and 1.0.0-rc.2, which comes before 1.0.0. */
+/** Compares versions such as 0.10.1 and 1.0.0-rc.2. A release gets the suffix -zz, so that it comes after its candidates. */
 export function isNewer(version: string, than: string): boolean {
   const [one = "", other = ""] = [version, than].map((text) => (text.includes("-") ? text : `${text}-zz`));
   return one.localeCompare(other, "en", { numeric: true }) > 0;

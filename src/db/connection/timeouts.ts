@@ -4,7 +4,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { PostgresPool, PostgresPoolClient } from "kysely";
 
-/** For an ordinary statement. In a transaction the server ends a wait for a lock earlier. */
+/** The limit of a statement unless its caller sets a longer one. */
 const STATEMENT_MS_DEFAULT = 30_000;
 /** Added to the server's own limit, so that a server that can be reached gives up first: its error says more, and it rolls back. */
 const SERVER_MARGIN_MS = 5_000;
@@ -23,8 +23,8 @@ export function statementTimeoutMs(): number {
   return limitsOfCaller.getStore()?.statementMs ?? STATEMENT_MS_DEFAULT;
 }
 
-/** The settings end with the transaction, because a pooler would hand those of a session to other clients. Empty without any. */
-export function transactionSettings(settings: Settings = limitsOfCaller.getStore()?.settings ?? {}): string {
+/** Sets them until the transaction ends: a pooler would hand settings of a session to other clients. Empty without settings. */
+export function settingsStatement(settings: Settings = limitsOfCaller.getStore()?.settings ?? {}): string {
   const calls = Object.entries(settings).map(([name, value]) => `pg_catalog.set_config('${name}', '${value}', true)`);
   return calls.length > 0 ? `select ${calls.join(", ")}` : "";
 }
@@ -51,8 +51,8 @@ export function poolWithTimeouts(
 const BEGIN = /^(?:begin$|start transaction )/;
 
 /**
- * After a statement without an answer its effect is unknown, and the next answer to arrive may be its answer. The connection therefore takes no
- * further statement, and is destroyed when it is released; after pg's own `query_timeout` it would be used again.
+ * The answer to a statement that was given up may still arrive, and would be taken for that of the next statement. The connection therefore
+ * takes no further statement, and is destroyed when it is released; after pg's own `query_timeout` it would be used again.
  */
 function clientWithTimeouts(client: PostgresPoolClient, statementMs: () => number, giveUp?: AbortSignal) {
   let timeout: Error | undefined;
@@ -66,7 +66,7 @@ function clientWithTimeouts(client: PostgresPoolClient, statementMs: () => numbe
     const timer = setTimeout(expire, giveUp?.aborted ? 0 : statementMs());
     giveUp?.addEventListener("abort", expire, { once: true });
     try {
-      const sent = BEGIN.test(text) ? `${text}; ${transactionSettings()}` : text;
+      const sent = BEGIN.test(text) ? `${text}; ${settingsStatement()}` : text;
       return await Promise.race([client.query(sent, values), expired]);
     } finally {
       clearTimeout(timer);

@@ -6,7 +6,7 @@ import { type QueryResult, type RawBuilder, sql, type Transaction } from "kysely
 import type { Tables } from "../schema.ts";
 import type { Database } from "./database.ts";
 import { isTransient } from "./errors.ts";
-import { type Settings, transactionSettings, withStatementTimeout } from "./timeouts.ts";
+import { type Settings, settingsStatement, withStatementTimeout } from "./timeouts.ts";
 
 export type Tx = Transaction<Tables>;
 
@@ -16,7 +16,7 @@ const DELAY_MS_FIRST = 100;
 /** It doubles with each attempt, so that a server that does not answer is noticed soon, and a slow one has enough time in the end. */
 const STATEMENT_SECONDS_FIRST = 25;
 
-/** Repeated as by `withRetries`. */
+/** Repeats the transaction as `withRetries` does. */
 export async function inTransaction<T>(db: Database, work: (tx: Tx, attempt: number) => Promise<T>): Promise<T> {
   return withRetries((attempt) => {
     const seconds = STATEMENT_SECONDS_FIRST * 2 ** (attempt - 1);
@@ -80,17 +80,17 @@ export async function readSnapshot<T>(db: Database, read: (tx: Tx) => Promise<T>
 /** Runs a statement without parameters, and returns its rows. */
 export type Query = <Row>(statement: string) => Promise<readonly Row[]>;
 
-/** Called before a snapshot is taken. It returns a function that opens, in the snapshot, a query that may answer from kept rows. */
+/** Called before a snapshot is taken. Returns a function that is called in the snapshot; its query may answer from kept rows. */
 export type KeptRows = () => (tx: Tx) => Promise<Query>;
 
-/** `secondsMax` limits each statement. Once `signal` is aborted, no further statement is sent. `kept` has rows of earlier reads. */
+/** `secondsMax` limits each statement. Once `signal` is aborted, no further statement is sent. `kept` may answer from earlier reads. */
 export type ReadOptions = {
   readonly secondsMax?: number;
   readonly signal?: AbortSignal | undefined;
   readonly kept?: KeptRows | undefined;
 };
 
-/** Reads by statements as of one moment. A statement that a page asks for several times is run once, as it has the same rows. */
+/** Everything that `read` queries is as of one moment. A statement that it sends several times is run once. */
 export async function readByStatements<T>(
   db: Database,
   read: (query: Query) => Promise<T>,
@@ -107,14 +107,14 @@ export async function readByStatements<T>(
   return readSnapshot(db, readOnce, secondsMax);
 }
 
-export const keptForOneRead: KeptRows = () => async (tx) => knownRows()(tx);
+export const keptForOneRead: KeptRows = () => async (tx) => queryCache()(tx);
 
 /** Bounds the memory: each statement counts as STATEMENT_ROWS rows besides its own. */
 const KNOWN_ROWS_MAX = 100_000;
 const STATEMENT_ROWS = 100;
 
-/** Runs each statement once and keeps its rows. Callers that come meanwhile wait for them. */
-export function knownRows(): (tx: Tx) => Query {
+/** Makes a cache for queries: each statement is run once. Who sends it while it runs waits for its rows. */
+export function queryCache(): (tx: Tx) => Query {
   const known = new Map<string, Promise<readonly unknown[]>>();
   let size = 0;
   const count = ({ length }: readonly unknown[]) => {
@@ -137,7 +137,7 @@ export function queryOn(db: Database): Query {
 }
 
 export async function setUntilCommit(tx: Tx, settings: Settings): Promise<void> {
-  await sql.raw(transactionSettings(settings)).execute(tx);
+  await sql.raw(settingsStatement(settings)).execute(tx);
 }
 
 /** Returns the error if `work` fails. The transaction then goes on as if `work` had not been called. */

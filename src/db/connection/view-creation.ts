@@ -92,7 +92,7 @@ async function readStored(tx: Tx, names: readonly string[]): Promise<readonly St
 /** What keeps BI tools from reading; undefined if nothing does. */
 export async function readerProblem(db: Database): Promise<string | undefined> {
   if (!(await readerExists(db))) {
-    return "the role that BI tools read with does not exist; run migrate; if its user may create no roles, have `create role usage_reader` run before";
+    return "the role that BI tools read with does not exist; run migrate; if the user who migrates may create no roles, have an administrator run `create role usage_reader` before";
   }
   if ((await grantCorrections(db)).length === 0) return undefined;
   return "its rights are not those it should have, as after a restore; run migrate, which grants them";

@@ -17,7 +17,7 @@ export function readViews(): readonly ViewText[] {
   return fs
     .readdirSync(VIEWS_FOLDER)
     .filter((file) => file.endsWith(".sql"))
-    .flatMap((file) => withDimensions(file, fs.readFileSync(path.join(VIEWS_FOLDER, file), "utf8")))
+    .flatMap((file) => forEachDimension(file, fs.readFileSync(path.join(VIEWS_FOLDER, file), "utf8")))
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([file, text]) => parseView(file, text));
 }
@@ -28,8 +28,8 @@ export function viewsHash(views: readonly ViewText[]): string {
   return hash("sha256", texts.replaceAll("\r\n", "\n"));
 }
 
-/** Makes a view for each dimension of usage from a file with DIMENSION in its name; from one with MEMBER, for each whose groups may be sets. */
-function withDimensions(file: string, text: string): readonly (readonly [file: string, text: string])[] {
+/** A file with DIMENSION in its name becomes one for each dimension of usage; with MEMBER, for each dimension whose groups may be sets. */
+function forEachDimension(file: string, text: string): readonly (readonly [file: string, text: string])[] {
   if (!/DIMENSION|MEMBER/.test(file)) return [[file, text]];
   return USAGE_DIMENSIONS.flatMap((one) => {
     const member = memberOf(one);

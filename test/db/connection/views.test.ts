@@ -107,7 +107,7 @@ test("the error names a view of somebody else that depends on a view to be dropp
   await expect(migrateToLatest(db)).rejects.toMatchObject({
     code: "database",
     message:
-      "nothing was migrated, as materialized view public.my_report depends on view bi.usage_total: drop that, run migrate again, and create it anew",
+      "nothing was migrated, as materialized view public.my_report depends on view bi.usage_total: drop the dependent object, run migrate again, and create it anew",
   });
   const { rows } = await sql`select project from public.my_report`.execute(db);
   expect(rows).toEqual([{ project: "project-1" }]);
