@@ -13,12 +13,12 @@ const CATCH_UP_DAYS = 14;
 /** The names of filters that `each` makes, such as "accessor=VALUE". */
 const NAMES_OF_EACH = `^(${EACH_DIMENSIONS.join("|")})=`;
 
-/** A day that late usage may still change has a wider band. */
+/** Multiplies the tolerance for a day that late usage may still change. */
 const SETTLING_TOLERANCE = 1.25;
 
 /**
  * The days to judge: those that have become final, and the newest of the others. Three are left out:
- * - days before the first judged one, or if none was judged, before the newest final one
+ * - days before the oldest recent verdict; without one, days before the newest final day, or before the newest day if none is final
  * - filters made by `each`, because hundreds of keys would make false alarms every day
  * - final days that were last read in the first half of their window, for example before an outage: their late usage was
  *   never read, so they would look like a drop. An export that runs at least once in half a window reads each day in the second half.
@@ -64,7 +64,7 @@ export async function judgePendingDays(db: Database, { sensitivity }: AnomalySet
   if (sensitivity === "off") return [];
   const pending = await pendingDays(db);
   if (pending.length === 0) return [];
-  const minimums = sql.join(
+  const minimumCases = sql.join(
     METRIC_TABLE.map(({ name, unit }) => sql`when metric = ${name} then ${GUARDED_FROM[unit]}::bigint`),
     sql` `,
   );
@@ -74,7 +74,7 @@ export async function judgePendingDays(db: Database, { sensitivity }: AnomalySet
       with pending as (
         select * from jsonb_to_recordset(${JSON.stringify(pending)}) as p (series_id integer, usage_date date, is_final boolean)
       ), daily as materialized (
-        select d.*, case ${minimums} end as minimum
+        select d.*, case ${minimumCases} end as minimum
         from usage_export.total_day d where series_id in (select series_id from pending) and finality <> 'open'
       ), judged as (
         insert into usage_export.judged_day as stored
@@ -113,7 +113,7 @@ export async function judgePendingDays(db: Database, { sensitivity }: AnomalySet
   return rows;
 }
 
-/** Counted from the end of a day's window. A verdict on a usual day ends the alert about an earlier day, open for at most 14 days. */
+/** Verdicts without an alert are kept this long after their day's window. They end an earlier alert, which is open for at most 14 days. */
 const KEPT_DAYS = 60;
 
 async function removeOldVerdicts(tx: Tx): Promise<void> {

@@ -1,5 +1,5 @@
 // The processes that call the service now, with the slots that each may use, and the pauses that the service asked for. Each statement is a
-// transaction of its own, so that a process that stops between two blocks no other.
+// transaction of its own, so that a process that is suspended between two statements blocks no other.
 
 import { sql } from "kysely";
 import type { Database } from "./connection/database.ts";
@@ -21,7 +21,7 @@ export type Callers = {
   readonly nowMs: number;
 };
 
-/** Announces that the process lives, and uses at most `slots` until it announces another number. Returns what all processes have announced. */
+/** Announces that this process lives and will use at most `slots`. Returns what all live processes have announced, and the pauses. */
 export async function announce(db: Database, id: string, slots: number): Promise<Callers> {
   await withRetries(() =>
     sql`

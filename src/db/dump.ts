@@ -61,7 +61,7 @@ function changedDays({ name }: DumpedView, since: string) {
   `;
 }
 
-/** Yields rows of JSON texts: every digit is kept. Their order is the same in every locale. */
+/** Yields batches of rows. Values are JSON texts, which keep every digit. The order is the same in every locale. */
 export function readViewRows(tx: Tx, view: DumpedView, { from, to, changedSince }: DayChoice) {
   const day = view.day === undefined ? sql`null` : sql.ref(`v.${view.day}`);
   const isChanged =
@@ -75,8 +75,8 @@ export function readViewRows(tx: Tx, view: DumpedView, { from, to, changedSince 
 }
 
 async function* readRows(tx: Tx, { columns }: DumpedView, table: RawBuilder<unknown>, isChosen: RawBuilder<unknown>) {
-  // By default a cursor is planned for its first rows, and here all are read. The transaction ends if nobody reads on: while it is open,
-  // the database keeps every row that is replaced.
+  // By default a cursor is planned for its first rows, and here all are read. If nobody reads on, the timeout ends the transaction: while it
+  // is open, the database keeps every row that is replaced.
   const reading = { cursor_tuple_fraction: "1", idle_in_transaction_session_timeout: "10min" };
   await setUntilCommit(tx, { timezone: "UTC", ...reading });
   const value = (column: string) => sql.ref(`v.${column}`);

@@ -9,7 +9,7 @@ import { WATCHED_DAYS_MAX } from "./prices-and-budgets.ts";
 
 /** Longer than it takes to send a notification. */
 const CLAIM_SECONDS = 60;
-/** A notification about a budget is sent at most 31 days before its period ends, and its record is kept until the period is no longer watched. */
+/** A budget's notifications are sent from 31 days before its period ends to WATCHED_DAYS_MAX after it. Their records are kept longer. */
 const RECORD_KEPT_DAYS = WATCHED_DAYS_MAX + 35;
 
 export type LastSent = {
@@ -44,7 +44,7 @@ export async function claimNotification(db: Database, subject: string, lastSent:
 
 type Sent = Pick<LastSent, "state"> & { readonly subject: string; readonly covers?: readonly string[] };
 
-/** If the subject is still claimed, replaces the claims of it and of all that it covers: a replica that read them before can't send again. */
+/** If the subject still has this claim, gives it and all that it covers new claims: a replica that read the old ones can't send again. */
 export async function markSent(db: Database, { subject, state, covers = [] }: Sent, claim: string): Promise<void> {
   await inTransaction(db, async (tx) => {
     const { rows } = await sql`

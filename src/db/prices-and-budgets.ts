@@ -64,14 +64,14 @@ async function writeBudget(tx: Tx, budget: Budget): Promise<void> {
   `.execute(tx);
 }
 
-/** A period is watched for this long after its end, and again after each reading of its days: a late reading may reach a threshold. */
+/** Thresholds are notified (a period is watched) for this long after its end and after each reading of its days, which may be late. */
 const WATCHED_DAYS = 3;
 /** A period that ended longer ago is never watched: the record of its notifications may be deleted, and they could be sent again. */
 export const WATCHED_DAYS_MAX = 365;
 
 const lastRead = new WeakMap<Database, { readonly version: string; readonly budgets: readonly BudgetUse[] }>();
 
-/** Read anew only if what they are computed from has changed: it may take a second, and every scrape, tick and page asks. `tx` is of `db`. */
+/** Reads only if budgetsVersion has changed: reading may take a second, and every scrape, tick and page asks. `tx` is of `db`. */
 export async function watchedBudgets(db: Database, tx: Tx): Promise<readonly BudgetUse[]> {
   const version = await budgetsVersion(tx);
   if (version === null) return [];
@@ -101,8 +101,8 @@ async function budgetsVersion(tx: Tx): Promise<string | null> {
 
 const watchedFrom = sql`(now() - make_interval(days => ${WATCHED_DAYS}))`;
 /**
- * The current periods, earlier ones whose days are still read again, and those with a day that was read lately. Only the conditions from
- * `is_settled` on need the use, which is slow to compute. Those before are cheap, and leave most periods out.
+ * The current periods, earlier ones whose days are still read again, and those with a day that was read lately. The conditions from
+ * `is_settled` on make Postgres compute the use of a period, which is slow. Those before them are cheap, and leave most periods out.
  */
 const isWatched = sql`
   p.period_end >= (now() at time zone 'UTC')::date - ${WATCHED_DAYS_MAX}::integer and (

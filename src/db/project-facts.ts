@@ -1,4 +1,4 @@
-// What is learnt of the service beside usage: its dialect, the keys and balances of each project, and the names of line items.
+// What the program stores about the service beside usage: its dialect, the keys and balances of each project, and the names of line items.
 
 import { sql } from "kysely";
 import { storableText } from "../text.ts";

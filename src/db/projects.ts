@@ -31,8 +31,8 @@ export type ListChange = Readonly<Record<"added" | "vanished" | "waiting", reado
 const CONFIRMED_MS = 60 * 60_000;
 
 /**
- * Undefined if a list that was read later is stored already. A list without more than half of the projects that were listed before is in doubt:
- * it may be cut, or be that of another key. Then nothing vanishes and nothing is added until a later list or a person confirms it.
+ * Undefined if a list that was read later is stored already. A list is in doubt if it lacks more than half of the projects that were listed
+ * before: it may be cut, or be that of another key. Then nothing vanishes and nothing is added until a later list or a person confirms it.
  */
 export async function storeReading(db: Database, reading: ListReading): Promise<ListChange | undefined> {
   const { list, listed, readAt, isConfirmed } = reading;
@@ -84,7 +84,7 @@ function idsOf(projects: readonly Project[]) {
   return sql`${projects.map(({ id }) => id)}::text[]`;
 }
 
-/** Returns how many projects are new, renamed or found again. */
+/** Returns how many projects are new, renamed or found again. While a project is listed, its `last_seen_at` is null. */
 async function writeListed(tx: Tx, list: string, listed: readonly Project[], readAt: Date): Promise<number> {
   const { rows } = await sql`
     insert into usage_export.discovered_project as stored (list, project_id, name, named_at, first_seen_at)

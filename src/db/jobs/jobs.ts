@@ -25,7 +25,7 @@ export type StoredJob = JobId & {
   readonly createdAt: Date;
 };
 
-/** Locks the job's row, which is made if there is none, so that no other process plans the job in this transaction. */
+/** Locks the job's row, which is made if there is none: until the transaction ends, no other process plans the job. */
 export async function lockJob(tx: Tx, { kind, name }: JobId): Promise<StoredJob> {
   await sql`insert into usage_export.job (kind, name) values (${kind}, ${name}) on conflict do nothing`.execute(tx);
   const row = tx.selectFrom("usage_export.job").selectAll().where("kind", "=", kind).where("name", "=", name);

@@ -21,7 +21,7 @@ export type WorkSettings = {
   readonly atOnce: number;
   /** How many of these may have the same `group` of pg-boss. */
   readonly atOnceOfGroup?: number;
-  /** A job whose handler throws is tried again later. `handBack` adds the job anew, with all its attempts. */
+  /** A job whose handler throws is tried again later. `handBack` adds the job anew, as if it had never been tried. */
   readonly handle: (job: ClaimedJob, handBack: () => Promise<void>) => Promise<void>;
 };
 
@@ -75,7 +75,7 @@ type ReportDatabase = (error?: unknown) => void;
 export async function openQueue(db: Database, log: Logger, reportDatabase: ReportDatabase = () => {}): Promise<Queue> {
   const boss = await openBoss(onPool(db, reportDatabase), { migrate: false, supervise: true });
   const report = (error: Error) => {
-    // The database's own outage is reported by its statements, so it is no warning here.
+    // The database's own outage is reported by its statements, so it is no warning here. pg-boss may report a copy that is no Error.
     const level = isConnectionError(Object.assign(new Error(error.message), error)) ? "debug" : "warn";
     log[level]({ reason: error.message }, "queue error");
   };
@@ -116,8 +116,8 @@ function queueOn(boss: PgBoss, report: (error: Error) => void) {
 }
 
 /**
- * Claims jobs while there is room for them. The workers of pg-boss have statements for each job, half of all statements in a night of small
- * projects. Here jobs that are claimed, renewed or completed at about the same time share one.
+ * Claims jobs while there is room for them. The workers of pg-boss would send statements for each job: half of all statements in a night of
+ * small projects. Here jobs that are claimed, renewed or completed at about the same time share one statement.
  */
 function startConsumer(boss: PgBoss, queue: JobId["kind"], settings: WorkSettings, report: (error: Error) => void) {
   /** Each controller is aborted if another process has claimed the job since. */
@@ -135,7 +135,7 @@ function startConsumer(boss: PgBoss, queue: JobId["kind"], settings: WorkSetting
       await completeHandled();
       claiming = isStopped ? undefined : claim(boss, queue, settings, [...inHand.keys()]);
       const handling = (await claiming?.catch(report))?.map(handleClaimed) ?? [];
-      // Meanwhile other jobs end, and are completed and replaced together.
+      // Jobs that end during this pause are completed and replaced together.
       if (handling.length > 0) await Promise.race([Promise.all(handling), sleep(PAUSE_MS)]);
       else await sleep(POLL_MS, undefined, { signal: wakeUp.signal }).catch(() => {});
     }
@@ -160,7 +160,7 @@ function startConsumer(boss: PgBoss, queue: JobId["kind"], settings: WorkSetting
     for (const job of jobs) inHand.delete(job);
   }
 
-  /** If this fails, too, other processes claim the jobs when they miss their heartbeats. */
+  /** If this fails, too, the jobs get no more heartbeats, and other processes claim them. */
   async function giveUp(jobs: readonly JobWithMetadata[], why: Error): Promise<void> {
     if (jobs.length > 0) await boss.fail(queue, [...jobs], why).catch(report);
     for (const job of jobs) inHand.delete(job);
@@ -169,8 +169,8 @@ function startConsumer(boss: PgBoss, queue: JobId["kind"], settings: WorkSetting
   async function renew(): Promise<void> {
     const jobs = [...inHand.keys()];
     if (jobs.length === 0) return;
-    const { settled } = (await boss.touch(queue, jobs)) as { readonly settled?: readonly string[] };
-    for (const job of jobs) if (settled && !settled.includes(job.id)) inHand.get(job)?.abort();
+    const { settled: renewed } = (await boss.touch(queue, jobs)) as { readonly settled?: readonly string[] };
+    for (const job of jobs) if (renewed && !renewed.includes(job.id)) inHand.get(job)?.abort();
   }
 
   const wake = () => wakeUp.abort();
@@ -193,8 +193,8 @@ function startConsumer(boss: PgBoss, queue: JobId["kind"], settings: WorkSetting
 }
 
 /**
- * Claims as many jobs as there is room for. All of them may be of one group, so a claim is no larger than the least room of the groups that it
- * asks. Groups with little room are asked only if the others have no job.
+ * Claims as many jobs as there is room for. All of them may be of one group, so a claim is no larger than the room of any group that it
+ * includes. Groups with little room are included only if the others have no job.
  */
 async function claim(
   boss: PgBoss,
@@ -207,8 +207,8 @@ async function claim(
   const rooms = [...groups].map(([id, { length }]) => ({ id, room: atOnceOfGroup - length }));
   const half = atOnceOfGroup / 2;
   for (const roomMin of rooms.some(({ room }) => room > 0 && room < half) ? [half, 1] : [1]) {
-    const asked = rooms.filter(({ room }) => room >= roomMin);
-    const batchSize = Math.min(atOnce - jobs.length, atOnceOfGroup, ...asked.map(({ room }) => room));
+    const included = rooms.filter(({ room }) => room >= roomMin);
+    const batchSize = Math.min(atOnce - jobs.length, atOnceOfGroup, ...included.map(({ room }) => room));
     if (batchSize === 0) return [];
     const ignoreGroups = rooms.flatMap(({ id, room }) => (room >= roomMin ? [] : [id]));
     const claimed = await boss.fetch<object>(queue, { batchSize, ignoreGroups, includeMetadata: true });

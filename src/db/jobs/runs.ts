@@ -22,7 +22,7 @@ export type NewRun = {
 /** `planned`: how many slices are to be read. */
 export type RunProject = { readonly projectId: string; readonly planned: number };
 
-/** `error` is the first of the run. */
+/** `error` is the first error of the run. */
 export type RunOutcome = { readonly status: "ok" | "failed"; readonly error: string | undefined };
 
 /** A third of the time after which a run without a heartbeat counts as interrupted. */
@@ -112,7 +112,7 @@ export async function deleteOldRuns(db: Database, keepDays: number) {
     delete from usage_export.key_event e using usage_export.api_key k
     where k.intent_id = e.intent_id and k.state = 'retired' and k.retired_at < ${before} and e.at < ${before}
   `;
-  // Kept rows are of the same day, so that no process still asks for older changes.
+  // No process asks for older changes: rows are kept (kept-rows.ts) for the current day at most.
   await execute(db, sql`delete from usage_export.data_change where changed_at < now() - interval '2 days'`);
   await execute(db, sql`delete from usage_export.worker where last_seen_at < now() - interval '7 days'`);
   const { numAffectedRows: runs } = await execute(db, deleteRuns);
@@ -126,7 +126,7 @@ type RunRef = Pick<NewRun, "runId" | "kind" | "job" | "trigger">;
 
 export type OpenProject = RunRef & {
   readonly projectId: string;
-  /** Null for a run of missing days alone. */
+  /** Null if only missing days caused the run. */
   readonly scheduledFor: Date | null;
   readonly startedAt: Date;
   /** Answers with a higher number were asked for since the run began. */
@@ -148,7 +148,7 @@ export async function readOpenProjects(db: Database, asked: readonly ProjectJob[
   return asked.map((one) => rows.find(({ runId, projectId }) => runId === one.runId && projectId === one.projectId));
 }
 
-/** `error` is the first of the run. */
+/** `error` is the first error of the run. */
 export type StoredRun = RunCounts &
   RunRef & {
     readonly status: string;
@@ -178,13 +178,13 @@ export async function recordAttempt(db: Database, runId: string, projectId: stri
 export type ProjectEnd = ProjectJob & {
   readonly counts: RunCounts;
   readonly error?: string | undefined;
-  /** The source that the project's key could read. Days that it was refused for before the run become due at once. */
+  /** The source that the project's key could read. Days for which a key was refused before the run become due at once. */
   readonly allowed?: Source | undefined;
 };
 
 /**
- * Ends projects, each once, and each run with its last project. Returns for each end the run that it ended; of several that ended a run
- * together only the last has it. It is one statement, because single ones would wait for each other at the row of the run.
+ * Ends projects, each once, and each run with its last project. Returns for each of `ends` the run that ended with it; if several projects
+ * of a run end together, only for the last of them. One statement ends all: single ones would wait for each other at the row of the run.
  */
 export async function endProjects(db: Database, ends: readonly ProjectEnd[]) {
   const column = (name: keyof RunCounts) => sql`${ends.map(({ counts }) => counts[name])}::bigint[]`;
@@ -249,8 +249,8 @@ export async function runningRuns(tx: Tx, { kind, name }: JobId) {
 }
 
 /**
- * The projects that are not started again now: those of a run in progress, and those that no worker of the last hour had in its configuration,
- * whose error stands beside no planned slice. A failed rotation has no slice, either: callers ask only for rotations that were never begun.
+ * The projects that are not started again now: those of a run in progress, and those that no worker had in its configuration within the hour,
+ * whose row has an error and no planned slice. So has that of a failed rotation: callers ask only for rotations that were never begun.
  */
 export async function projectsHeldBack(tx: Tx, { kind, name }: JobId): Promise<ReadonlySet<string>> {
   const { rows } = await sql<{ readonly projectId: string }>`
@@ -282,10 +282,10 @@ export async function endRunsWithoutJobs(db: Database): Promise<readonly StoredR
   return storedRuns(db, (await execute(db, end)).rows);
 }
 
-/** The time of an attempt long ago, after which a failed day is due at once. */
+/** As the time of its last attempt, makes a failed day due at once. */
 const LONG_AGO = sql`to_timestamp(0)`;
 
-/** Makes the days due at once for which a key was refused: a worker that starts may have another key. */
+/** Makes days for which a key was refused due at once: a worker that starts may have another key. */
 export async function retryRefusals(db: Database): Promise<void> {
   const retry = sql`
     update usage_export.slice set attempted_at = ${LONG_AGO} where status = 'failed' and error_code = 'unauthorized'

@@ -86,7 +86,7 @@ export function openKeyLedger(db: Database, options: LedgerOptions) {
   };
 }
 
-/** `now` is by the database's clock. Throws `config` if a key is of another project, because the rotation's keys could not remove it. */
+/** `now` is by the database's clock. Throws `config` if a key is of another project: no key of the rotation's project could remove it. */
 export async function readLedger(db: Database, { name, project }: Pick<RotationConfig, "name" | "project">) {
   const { state, keys } = await inTransaction(db, async (tx) => ({
     state: await selectState(tx, name),

@@ -15,7 +15,7 @@ export type SealedKey = {
   readonly masterKey: string | null;
 };
 
-/** The active key, then the draining ones, newest first. Left out are keys never taken into use, and keys made for another project. */
+/** The active key, then the draining ones, newest first. Keys that were never active, and those of another project, are left out. */
 export async function usableKeys(db: Database, rotation: string, projectId: string): Promise<readonly SealedKey[]> {
   return inTransaction(db, (tx) =>
     selectSealed(tx)
