@@ -1,4 +1,4 @@
-// Which stored slices are due, were read by a run, or have which status: what planning needs. facts/coverage.ts reads what people see.
+// Reads for planning: the status of slices, which are due, and which a run has settled. facts/coverage.ts reads what people see.
 
 import { sql } from "kysely";
 import { type BackfillJob, type DueSlice, RETRIED_CODES } from "../../usage/backfill.ts";
@@ -31,7 +31,7 @@ export type StoredDays = {
   /** The oldest stored day on or after the given one. */
   readonly oldest: Day | null | undefined;
   readonly hasRows: boolean;
-  /** Whether the newest complete day has no amount but 0: the bill of a filter by a free line item has rows. */
+  /** Whether the newest complete day has no amount but 0. A free line item has rows with amounts of 0. */
   readonly isNewestEmpty: boolean;
 };
 
@@ -54,13 +54,13 @@ export async function storedDays(db: Database, seriesId: number, from: Day | und
   return rows[0] ?? { oldest: null, hasRows: false, isNewestEmpty: false };
 }
 
-/** Whether a suspect slice is older than the window, so that no scheduled run confirms the doubt. No run can confirm that a filter is ignored. */
+/** Whether a suspect slice has a doubt that a later reading may confirm, and is older than the window, so that no scheduled run reads it. */
 const IS_LEFT_IN_DOUBT = sql`(
   sl.status = 'suspect' and sl.suspect_why is distinct from 'filter-ignored'
   and coalesce(sl.usage_date < (now() at time zone 'UTC')::date - d.window_days, false)
 )`;
 
-/** The series that may lack due days: most are whole (series_days). Each worker asks every 10 s. */
+/** The series that may lack due days. The view series_days has found most to be whole: each worker asks every 10 s. */
 export async function incompleteSeries(tx: Tx): Promise<readonly number[]> {
   const { rows } = await sql<{ ids: readonly number[] }>`
     select coalesce(json_agg(series_id), '[]') as ids from usage_export.series_days where due_from is not null and is_whole is not true
@@ -118,7 +118,7 @@ export type SeriesOfRun = {
   readonly startedAt: Date;
 };
 
-/** For each of `asked`. A failure that the queue retries settles nothing. A series without a window has the worst status of its slices. */
+/** The settled slices of each of `asked`. A failure that the queue retries settles nothing. Without a window a series has its worst status. */
 export async function settledSlices(db: Database, asked: readonly SeriesOfRun[]) {
   const series = asked.flatMap((one, i) => one.seriesIds.map((id) => ({ ...one, id, i })));
   const { rows } = await sql<SettledSlice & { readonly i: number }>`

@@ -33,7 +33,7 @@ export async function recordFailure(db: Database, { seriesId, days, fetchNo, rea
   });
 }
 
-/** Without a window a failure stands under the day of its run, and an answer ends it. Deletes those on days that no answer has covered. */
+/** Without a window, a failure is stored on its run's day until an answer comes. Deletes those on days (after `after`) without an answer. */
 export async function deleteUndatedFailures(tx: Tx, seriesIds: readonly number[], after?: Day): Promise<void> {
   await sql`
     delete from usage_export.slice
@@ -58,7 +58,7 @@ export type FailureCause = {
   readonly projects: number;
   /** Whether a worker tries again by itself: an outage within minutes, another failure within a day. */
   readonly isRetried: boolean;
-  /** The newest error text in which the service answered; if there is none, the newest. */
+  /** The newest error text that quotes an answer of the service; without one, the newest error text. */
   readonly error: string;
 };
 

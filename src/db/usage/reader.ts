@@ -1,4 +1,4 @@
-// Reads what a worker needs to begin with a project. Projects that are claimed together are read by common statements.
+// Reads what a worker needs to start on a project. Projects that are claimed together are read by common statements.
 
 import { batched } from "../../async.ts";
 import type { Database } from "../connection/database.ts";

@@ -152,14 +152,14 @@ export async function extendDue(tx: Tx, seriesIds: readonly number[], due: DueDa
     update usage_export.series
     set due_through = greatest(due_through, ${through}::date), due_from = ${dueFrom}, next_due_at = ${nextDue}
     where series_id = any(${numbersArray(seriesIds)}::integer[]) and (due_from is not null or ${from} is not null)
-      -- If only the answer shows the days, a series whose answers carry no date has none that could become due.
+      -- Without a window to read, only dated answers make days due.
       and (${oldestWindow !== undefined}::boolean or undated_since is null)
       and (due_through is null or due_through < ${through}::date or due_from is distinct from ${dueFrom}
         or next_due_at is distinct from ${nextDue})
   `.execute(tx);
 }
 
-/** `days`, in their order, are those of an answer without a window. The newest becomes due later if it was not over when the service was asked. */
+/** `days` are those of an answer without a window, oldest first. The newest becomes due later if it was not over when the service was asked. */
 export async function extendDueByAnswer(tx: Tx, seriesId: number, days: readonly DecidedSlice[], yesterday: Day) {
   const [oldest, newest] = [days[0], days.at(-1)];
   if (!oldest || !newest) return;
@@ -238,7 +238,7 @@ export async function storedValues(
         ) as position
       from grouped g
       join usage_export.group_value named using (group_id)
-      -- The key of a group with a value is a JSON array. One with a NUL is left out: Postgres takes none, and no key or tag has one.
+      -- The key of a group with a value is a JSON array. One with a NUL is left out: Postgres can't unpack it, and no API key or tag contains one.
       cross join lateral json_array_elements_text(
         case when named.group_key like '[%' and strpos(named.group_key, '\\u0000') = 0 then named.group_key else '[]' end::json
       ) as v (value)

@@ -17,7 +17,7 @@ export function sliceKey({ seriesId, day }: SliceRef): string {
   return `${seriesId} ${day}`;
 }
 
-/** Inserts the slices that are not stored. Every transaction does so first, and in the same order, so that no two deadlock. */
+/** Inserts the slices that are not stored. Every transaction does so before it writes any, in the same order, so that no two deadlock. */
 export async function insertMissing(tx: Tx, slices: readonly SliceRef[]): Promise<void> {
   if (slices.length === 0) return;
   await sql`
@@ -67,7 +67,7 @@ function storedSlice({ fetchNo, contentHash, rows, kind, runId, since, doubtFetc
   return { fetchNo, contentHash: contentHash ?? undefined, rows, doubt };
 }
 
-/** The totals of each slice, by `sliceKey`. Doubles are exact enough for comparing them. The rows of groups that are gone add nothing. */
+/** The totals of each slice, by `sliceKey`. Doubles are exact enough for comparing them. The row of a group that is gone has no amounts. */
 export async function sumSlices(tx: Tx, slices: readonly SliceRef[]): Promise<ReadonlyMap<string, Totals>> {
   if (slices.length === 0) return new Map();
   const sums = sql.join(STORED_METRICS.map((metric) => sql`sum(abs(r.${sql.ref(metric)}))::text`));
@@ -137,8 +137,8 @@ function writeComplete(good: readonly DecidedSlice[], seenAt: Date) {
 }
 
 /**
- * Assignments that record, for bi.changed_days, that the views show the slice `sl` differently from now on. pg_current_xact_id() is called first:
- * every transaction with a higher number has a later `changed_at` than this `changed_after`.
+ * Assignments that record, for bi.changed_days, that the views show the slice `sl` differently from now on. The transaction gets its number
+ * before it reads the clock, so every transaction with a higher number has a later `changed_at` than this `changed_after`.
  */
 export function changedNow(isChanged: RawBuilder<unknown>): RawBuilder<unknown> {
   return sql`
@@ -164,7 +164,7 @@ function writeSuspect(suspect: readonly Exclude<DecidedSlice, { readonly doubt: 
   `;
 }
 
-/** When the first reading of the whole day was stored; undefined if the service was asked before the day's end. */
+/** The `closed_at` of the answer; undefined if the service was asked before the day's end. */
 function closingMoment({ day, undated, askedAt }: DecidedSlice, seenAt: Date): Date | undefined {
   const over = startOfDay(addDays(day, 1));
   // Numbers without a date are those of the moment they were read; no later reading completes them.
@@ -241,7 +241,7 @@ export function selectIncoming(slices: readonly FetchedSlice[], groupIds: GroupI
     (metric) => sql`unnest(${numbersArray(amountsOf(slices, metric))}::numeric[]) as ${sql.ref(metric)}`,
   );
   const extras = slices.flatMap(({ columns }) => columns.extras);
-  // In the from clause Postgres would first store each array as rows. Nulls fill up a shorter array.
+  // unnest is in the select list: in the from clause Postgres would first store each array as rows. Nulls fill up a shorter array.
   return sql`
       select unnest(${numbersArray(sliceNos)}::integer[]) as slice_no, unnest(${numbersArray(ids)}::integer[]) as group_id,
         ${sql.join(numbers)}, unnest(${extras.some((extra) => extra !== null) ? extras : []}::text[])::jsonb as extra_metrics

@@ -84,12 +84,12 @@ export function openWriter(db: Database) {
       beforeBatch,
       concurrency: BATCHES_AT_ONCE,
     }),
-    /** Returns the run to the project that ended it; to one only, if several ended it together. */
+    /** Returns the run that ended with the project. If several projects end it together, only one gets it. */
     endProject: batched<ProjectEnd, StoredRun | undefined>((batch) => endProjects(db, batch), {
       weightMax: BATCH_PROJECTS_MAX,
       beforeBatch,
     }),
-    /** A batch waits a moment for more answers while requests are under way. */
+    /** Counts the request as under way: a batch then waits a moment for more answers. */
     async whileAsking<T>(ask: () => Promise<T>): Promise<T> {
       if (requestsUnderWay === 0) allAnswered = new AbortController();
       requestsUnderWay++;
@@ -135,7 +135,7 @@ export async function mergeAnswers(db: Database, answers: readonly AnswerToStore
   const snapshots = await undatedSnapshots(db, all);
   const slices = all.filter((slice) => !snapshots.has(slice));
   return inTransaction(db, async (tx, attempt) => {
-    // After a stale read or a deadlock nothing may change before it is written again. Groups first: who creates one waits for slices later.
+    // After a stale read or a deadlock, slices are locked before they are read again. As in every transaction, groups come before slices.
     if (attempt > 1) {
       await internGroups(tx, all);
       await lockSlices(tx, slices);
@@ -144,7 +144,7 @@ export async function mergeAnswers(db: Database, answers: readonly AnswerToStore
   });
 }
 
-/** The slices to store as undated snapshots. An answer without rows names no day, either, so it is none if the series has dated answers. */
+/** The slices to store as undated snapshots. An empty answer names no day, either: it is a snapshot unless the series has dated answers. */
 async function undatedSnapshots(db: Database, all: readonly SliceToStore[]): Promise<ReadonlySet<SliceToStore>> {
   const undated = all.filter((slice) => slice.undated && slice.answer.rules.undated === "snapshot");
   const empty = undated.filter(({ rowCount }) => rowCount === 0);
@@ -168,8 +168,8 @@ async function readAndWrite(
   const windowless = answers.filter((one) => one.serviceChoosesDays).sort((a, b) => a.seriesId - b.seriesId);
   const lockedSeries = [...windowless, ...undated];
   const newestSnapshots = await lockSnapshots(tx, lockedSeries);
-  // The second of two transactions that change a slice has the later time, as it has read what the first one wrote. An insert or a lock may
-  // have waited, so the time is read after it.
+  // Of two transactions that change a slice, the second must have the later time. An insert or a lock may have waited for the first one, so
+  // the time is read after it.
   const seenAt = readAt && missing.length + lockedSeries.length === 0 ? readAt : await databaseNow(tx);
   const compared = changing.filter(({ stored, rowCount, answer }) =>
     comparesTotals(stored.rows, rowCount, answer.rules),
