@@ -11,7 +11,7 @@ export type Schedule = { readonly schedule: string; readonly timezone: string };
 
 /**
  * A local time that the clock skips occurs at the first moment after the gap, and one that it shows twice occurs the first time. A schedule of
- * several hours follows what the clock shows. croner 11.0.1, over ten years and all zones, leaves out one case: in Greenland, where a gap ends
+ * several hours occurs each time that the clock shows one of them. croner 11.0.1, over ten years and all zones, leaves out one case: in Greenland, where a gap ends
  * at midnight, the times from 23:00 on do not occur that night.
  */
 function cronOf({ schedule, timezone }: Schedule): Cron {
@@ -45,8 +45,8 @@ export function overdueSince(job: Schedule, stored: StoredJob | undefined, now: 
 }
 
 /**
- * The first scheduled time that no worker handled, or the registration of a job that never ran. By the newest scheduled time, a job of every
- * minute would never be overdue.
+ * The first scheduled time that no worker handled, or the registration of a job that never ran. The newest one would not do: that of a job of
+ * every minute is never three minutes ago.
  */
 export function waitingSince(job: Schedule, stored: StoredJob | undefined, now: Date): Date | undefined {
   if (!stored || stored.pause) return undefined;

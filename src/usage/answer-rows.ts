@@ -53,7 +53,7 @@ export function combinedGroup(dimensions: readonly Dimension[], groups: readonly
   };
 }
 
-/** Postgres takes no text out of JSON that has an escaped NUL anywhere. Parsing tags that have none would slow down every row. */
+/** Postgres can't read a text in JSON with an escaped NUL. Only tags with one are parsed again: parsing all would slow down every row. */
 function valueJson(dimension: Dimension, display: string | null): string {
   if (dimension !== "tags" || display === null) return JSON.stringify(display);
   if (!display.includes("\\u0000")) return display;

@@ -71,7 +71,7 @@ export function countStatuses(jobs: readonly BackfillJob[], range: Window, known
 
 /**
  * A due slice that is not complete, or was not read since its day was over. A suspect slice with good numbers of the whole day is left out,
- * unless a later answer may confirm its doubt and no scheduled run reads it again.
+ * unless its doubt needs another answer that no scheduled run will bring.
  */
 export type DueSlice = {
   readonly seriesId: number;
@@ -83,7 +83,7 @@ export type DueSlice = {
   readonly code?: string | null;
 };
 
-/** The codes of failures that may be over in a minute. Another attempt after any other failure would have the same result. */
+/** The codes of failures that may be over in a minute. After any other failure, another attempt soon would have the same result. */
 export const RETRIED_CODES: readonly string[] = ["unavailable", "rate_limited"];
 
 /** A slice that the run itself has tried is due again only if the failure may be over; any other slice, if it was due when the run began. */

@@ -11,7 +11,7 @@ export const NO_COUNTS = {
   failed: 0,
   /** Slices of answers without any date, stored as snapshots of unknown span. */
   undated: 0,
-  /** Slices whose answer was dropped, as that of a later request is stored. */
+  /** Slices whose answer was dropped, because the answer of a later request is stored. */
   stale: 0,
   /** Rows that appeared, changed or disappeared. */
   rowsChanged: 0,

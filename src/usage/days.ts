@@ -57,7 +57,7 @@ export const DAYS_MAX = 366;
 /** No usage is older. */
 const DAY_MIN: Day = "2000-01-01";
 
-/** The month before a calendar month, or as many days whole weeks earlier, so that weekdays match: for 30 days those 35 days earlier. */
+/** For a calendar month the month before. Otherwise as many days, moved back by whole weeks so that weekdays match: 30 days by 35. */
 export function comparedPeriod(period: Window): Window {
   if (isCalendarMonth(period)) return monthBefore(period.start);
   const days = Math.ceil(dayCount(period) / 7) * 7;
@@ -73,7 +73,7 @@ function isCalendarMonth({ start, end }: Window): boolean {
   return start.endsWith("-01") && end.slice(0, 7) === start.slice(0, 7) && addDays(end, 1).endsWith("-01");
 }
 
-/** The first rule that the period breaks, after the parameter's name. `newestIs` says why it may have no day after `newest`. */
+/** Names the parameter that breaks a rule, and the rule; undefined if none does. `newestIs` says why no day may be after `newest`. */
 export function periodError(
   { start, end }: Window,
   newest: Day,

@@ -21,9 +21,9 @@ type DimensionEntry = {
   readonly overlaps?: true;
   /** Given if a group may be a set of values: what one is called, as in the view bi.usage_by_single_MEMBER. */
   readonly member?: string;
-  /** Whether the configuration may ask for a filter by each value: every dialect must filter by the values that it groups by. */
+  /** Whether the configuration may ask for a filter by each value. Only if every dialect filters by the same values that it groups by. */
   readonly hasEach?: true;
-  /** The names in dialect "2026" where they differ from `name`; as a filter null where it has none. */
+  /** The names in dialect "2026" where they differ from `name`. `filter` is null if the dialect has no such filter. */
   readonly in2026?: { readonly grouping?: string; readonly filter?: string | null };
   /** Whether dialect "2026" filters by other values than it groups by. */
   readonly filtersById2026?: true;
@@ -143,7 +143,7 @@ export function filterIn(dialect: Dialect, name: Dimension): string | null {
   return other === undefined ? name : other;
 }
 
-/** Whether a service of one dialect does not understand what the other asks for. */
+/** Whether the two dialects name the dimension, or the values of its filter, differently. */
 export function differsIn2026(name: Dimension, use: "grouping" | "filter"): boolean {
   const { in2026, filtersById2026 } = dimension(name);
   return in2026?.[use] !== undefined || (use === "filter" && filtersById2026 === true);

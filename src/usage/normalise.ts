@@ -109,8 +109,8 @@ function sameMetrics(a: RowMetrics, b: RowMetrics): boolean {
 }
 
 /**
- * A service that does not know a grouping answers with the ungrouped total, so some row must have the dimension. Under its name in the other
- * dialect it must have a value: a service of that dialect names all its dimensions in every row.
+ * Some row must have the dimension, because a service that does not know a grouping answers with the ungrouped total. If a row has it under
+ * the name of the other dialect, only a value proves it: a service of that dialect names all its dimensions in every row.
  */
 function requireDimension(dimension: Dimension, askedAs: string, results: readonly JsonObject[], source: Source): void {
   const hasDimension = (row: JsonObject) => {
@@ -208,7 +208,7 @@ export function coveredDays(
   return named && daysOf(named);
 }
 
-/** The days from the first row's to the end of the period, or to today if it ends later. Without rows, only that last day. */
+/** From the first row's day to the end of the period, but not beyond today unless a row is later. Without rows, only the last of these days. */
 function namedDays(period: Window | undefined, rowDays: readonly Day[], runDay: Day): Window | undefined {
   const sorted = [...rowDays].sort();
   const periodEnd = period && period.end > runDay && period.start <= runDay ? runDay : period?.end;

@@ -17,7 +17,7 @@ import type { AnswerRules } from "./slice-decision.ts";
 /** The service may answer a longer window in weeks instead of days, and its longest window is not published. */
 export const REQUEST_DAYS_MAX = 31;
 
-/** What becomes of a filter with a feature that Get Fields does not list. */
+/** What happens to a filter with a feature that the service's list of fields lacks. */
 export const FEATURE_CHECKS = ["error", "warn", "off"] as const;
 
 export type ExportJob = AnswerRules & {
@@ -58,7 +58,7 @@ export type Selection = {
   readonly days?: readonly Day[] | undefined;
 };
 
-/** The projects alternate, because the first call with a key is made alone: meanwhile calls for other projects are made. */
+/** The projects alternate: the first call with a key is made alone, and calls for other projects go on beside it. */
 export function seriesOf(job: ExportJob, selection: Selection = {}): Series[] {
   const projects = job.projects.filter(({ name }) => selection.projects?.includes(name) ?? true);
   const filters = job.filters.filter(({ name }) => selection.filters?.includes(name) ?? true);
@@ -73,7 +73,7 @@ export function seriesOf(job: ExportJob, selection: Selection = {}): Series[] {
   ];
 }
 
-/** Usage by the filter's own dimension has the ungrouped numbers of each value already. */
+/** Leaves out the groupings whose numbers the usage by the filter's own dimension has already. */
 function seenSeries(project: Project, filter: Filter, groupings: readonly Grouping[], names: Selection["filters"]) {
   const dimension = filter.seen?.dimension;
   const isSelected = !names || names.includes(filter.name) || (dimension && names.includes(everyValueName(dimension)));
@@ -109,11 +109,11 @@ export function requestsOfDays(series: Series, days: readonly Day[]): UsageReque
 }
 
 export type DueDays = {
-  /** The first due day of a series that had none. Undefined for picked days that all end before yesterday: they need not reach the next run. */
+  /** The first due day of a series that had none. Undefined if only days before yesterday were picked: they make no day due in such a series. */
   readonly first?: Day | undefined;
-  /** The run's oldest consecutive days. A series with due days gets these too if they adjoin its first one. Left out if the service chooses. */
+  /** The run's oldest consecutive days. They become due if they adjoin the due days of the series. Left out if the service chooses the days. */
   readonly oldestWindow?: Window;
-  /** The newest day of the run that is over. A series with due days has them up to it. */
+  /** The newest day of the run that is over. The due days of a series reach at least to this day. */
   readonly through: Day;
 };
 
@@ -134,7 +134,7 @@ export type ExportPlan = {
   readonly due: DueDays | undefined;
 };
 
-/** By seriesKey, the due days that were not read since they ended, failed, or are still in doubt. */
+/** By seriesKey, the due days that failed, are still in doubt, or were not read since they ended. */
 export type DaysToReread = ReadonlyMap<string, readonly { readonly day: Day }[]>;
 
 type StoredState = {
@@ -196,7 +196,7 @@ function consecutiveDays(days: readonly Day[], lengthMax = Number.POSITIVE_INFIN
   return windows;
 }
 
-/** For each project. A single one has two requests for each slot, so that none is idle; if those of one of several hang, a slot is left for others. */
+/** For each project. A single project has two requests for each slot, so that no slot is idle. One of several leaves a slot for the others. */
 export function requestsAtOnce(maxConcurrent: number, projects: number): number {
   return projects === 1 ? 2 * maxConcurrent : Math.max(1, maxConcurrent - 1);
 }

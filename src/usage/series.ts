@@ -61,7 +61,7 @@ export type Filter = {
   /** Given for a value of a fan-out: the service knows it, even if it does not list it. */
   readonly seen?: {
     readonly dimension: Dimension;
-    /** From the window's first day with the value to the newest day that was read by the dimension: due at once. Undefined outside the window. */
+    /** The days that are due at once: from the value's first day in the window to the newest day read by the dimension. Undefined without any. */
     readonly days: Window | undefined;
   };
 };
@@ -88,7 +88,7 @@ export function seriesText({ project, source = "usage", grouping, filter }: Seri
   return `${project} / ${source === "usage" ? "" : `${source} `}${grouping} / ${filter}`;
 }
 
-/** Kept, as a plan of thousands of projects asks for the key of each filter very often. */
+/** Keys are kept, because a plan of thousands of projects asks for the key of each filter very often. */
 const FILTER_KEYS = new WeakMap<Filter, string>();
 
 /** The filter's conditions as canonical JSON: a filter with other conditions makes another series. */

@@ -27,7 +27,7 @@ export type StoredSlice = {
   readonly contentHash: string | undefined;
   readonly rows: number;
   readonly doubt: Doubt | undefined;
-  /** Left out if the content of the answer is the stored one. */
+  /** Left out if the decision needs no totals. */
   readonly totals?: Totals | undefined;
 };
 
@@ -67,7 +67,7 @@ export type SliceDecision =
   | "unchanged" // the same numbers; no row is written
   | "replace"; // the rows become those of the answer
 
-/** A passing fault of the service affects every run of that moment in the same way. */
+/** The least time between the first doubtful answer and one that confirms it: a passing fault affects every run of its time alike. */
 const CONFIRM_AFTER_MS = HOUR_MS;
 
 /** `doubt` is set only for a suspect slice. */
