@@ -60,7 +60,7 @@ function isJson(headers: ResponseHeaders): boolean {
 }
 
 function headerForMessage(headers: ResponseHeaders, name: string, redact: Redact): string {
-  return sanitizeLine(String(headers[name] ?? "not given"), redact) || "another";
+  return sanitizeLine(String(headers[name] ?? "not given"), redact) || "not shown";
 }
 
 export function isIdentifier(text: string): boolean {

@@ -35,27 +35,27 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
   // request arrived.
   const unshared = openAgent({ ...CONNECTION_OPTIONS, pipelining: 0 }, deps.proxy);
   const caller = new Caller({ waitMsMax: WAIT_MS_MAX, random: Math.random, sleep, ...deps, now });
-  /** The service's Unix time less that of `now`. */
+  /** Added to `now()`, gives the service's Unix time. */
   let serviceOffsetMs: number | undefined;
 
   async function callService(call: ServiceCall, key: Secret, signal: AbortSignal): Promise<ServiceAnswer> {
     const options = requestOptions(base, settings.authScheme, call, key);
     const isSentOnce = call.method === "POST";
     const agent = isSentOnce ? unshared : shared;
-    const stop = isSentOnce ? undefined : signal;
+    const exchangeSignal = isSentOnce ? undefined : signal;
     const redact = isSentOnce ? REDACT_ALL : redactorFor(key, deps.scrub);
     async function send(mayBegin: () => boolean): Promise<Outcome | undefined> {
       let reply: Reply;
       try {
-        reply = await exchange(agent, options, settings.timeoutSeconds, mayBegin, stop);
+        reply = await exchange(agent, options, settings.timeoutSeconds, mayBegin, exchangeSignal);
       } catch (error) {
         if (error === NOT_BEGUN) return undefined;
-        stop?.throwIfAborted();
+        exchangeSignal?.throwIfAborted();
         return { error: connectionError(call, error) };
       }
       const timeMs = httpDateMs(reply.headers.date);
       if (timeMs !== undefined) serviceOffsetMs = timeMs - now();
-      stop?.throwIfAborted();
+      exchangeSignal?.throwIfAborted();
       return reply.status >= 300 ? statusFailure(call, reply, redact, Date.now()) : readAnswer(call, reply, redact);
     }
     return caller.call(call, key, signal, send);
@@ -112,8 +112,8 @@ const NOT_BEGUN = new Error("not begun");
 
 /**
  * Sends a request once and reads the whole answer, by undici's events: a stream for each body would cost more than the rest of a call. Rejects
- * if there is no whole answer within `seconds`, if it is too long, or if the signal is aborted; a body that only serves an error message is then
- * left out. If `mayBegin` is false once it is connected, as the process was suspended meanwhile, nothing is sent: it rejects with NOT_BEGUN.
+ * if there is no whole answer within `seconds`, if it is too long, or if the signal is aborted; but if only the body of an error is missing, it
+ * resolves without one. If `mayBegin` is false after connecting, as the process was suspended meanwhile, it sends nothing and rejects (NOT_BEGUN).
  */
 async function exchange(
   agent: Dispatcher,

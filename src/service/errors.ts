@@ -17,7 +17,7 @@ export function callName({ method, path }: ServiceCall): string {
   return `${method} /${path.join("/")}`;
 }
 
-/** The failure of an answer whose status is not 2xx. `nowMs` is the time of day, for an answer without a Date header. */
+/** The failure of an answer whose status is not 2xx. `nowMs` is the Unix time, used if the answer has no Date header. */
 export function statusFailure(call: ServiceCall, reply: Reply, redact: Redact, nowMs: number): Failure {
   const { status, headers } = reply;
   const { text, requestId, scope } = readErrorBody(reply, redact);

@@ -51,7 +51,7 @@ function reviveNumber(_key: string, value: unknown, context?: { source?: string 
   return isExact(context.source) ? value : new ExactNumber(context.source);
 }
 
-/** Counts the colons of the value's JSON: one a member, and those in texts. Throws a SyntaxError for what can't be stored as it was sent. */
+/** Counts the colons of the value's JSON: one for each member, and those in texts. Throws a SyntaxError for what can't be stored as it was sent. */
 function colonsOf(value: unknown, depth: number, hasEscapes: boolean): number {
   if (typeof value === "string") return colonsOfText(value, hasEscapes);
   if (typeof value !== "object" || value === null) return 0;

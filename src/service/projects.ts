@@ -92,7 +92,7 @@ const FieldsAnswer = z
 
 export type ListedFields = Readonly<z.output<typeof FieldsAnswer>>;
 
-/** Reads what can be filtered by; undefined if the service does not say. Without dates the answer covers the longest period. */
+/** Returns a function that reads the names to filter by; undefined if the service has none. Without dates it lists those of the longest period. */
 export function fieldsReader(source: Source) {
   return async (service: Service, projectId: string, key: Secret, signal: AbortSignal) => {
     const path = ["v1", "projects", projectId, source, "fields"];

@@ -45,7 +45,7 @@ export const REDACT_ALL: Redact = () => "";
 const LINE_LENGTH_MAX = 100;
 const SEARCHED_TEXT_LENGTH_MAX = 2_000;
 
-/** One line without control or direction characters, without secrets, and not longer than `lengthMax`. */
+/** One line without control or direction characters, without secrets, cut after `lengthMax` characters. */
 export function sanitizeLine(text: string, redact: Redact, lengthMax = LINE_LENGTH_MAX): string {
   // Redaction is slow on a long text, so the text is shortened first. It is cut to its final length only after redaction, because half a key
   // might not be recognised.

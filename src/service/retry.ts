@@ -38,7 +38,7 @@ export class Caller {
     const attemptsMax = call.method !== "POST" && this.#unanswered < UNANSWERED_CALLS_MAX ? ATTEMPTS_MAX : 1;
     const codes: ErrorCode[] = [];
     for (;;) {
-      // If this throws, nothing was sent, so the count of unanswered calls stays.
+      // If this throws, nothing was sent, or the call was aborted: the count of unanswered calls stays.
       const outcome = await this.#attempt(call, key, signal, send);
       if (!("error" in outcome)) {
         this.#unanswered = 0;
@@ -67,7 +67,7 @@ export class Caller {
 
   async #attempt(call: ServiceCall, key: Secret, signal: AbortSignal, send: Send): Promise<Outcome> {
     const { rate, waitMsMax } = this.#deps;
-    // The path begins with v1, projects and the project's id.
+    // The path begins with v1, projects and the project's id. Calls of no project wait as if their path were one.
     const project = call.path.slice(0, 3).join("/");
     for (;;) {
       const permit = await rate.acquire({ key: key.name, project, waitMsMax }, signal);

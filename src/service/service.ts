@@ -57,7 +57,7 @@ export type ServiceAnswer = { readonly status: number; readonly value: unknown }
 export type Service = Pick<ServiceSettings, "baseUrl" | "dialect"> & {
   /** Throws an AppError for anything but a 2xx, with `sent: "no"` if certainly nothing was sent. Throws the reason of an aborted signal as it is. */
   readonly call: (call: ServiceCall, key: Secret, signal: AbortSignal) => Promise<ServiceAnswer>;
-  /** Makes calls with a refused key, or with all of them, again: the key may have got the scope, or more servers may know a new key. */
+  /** Allows calls with a refused key, or with all of them, again: the key may have got the scope, or more servers may know a new key. */
   readonly forgetRefusals: (key?: Secret) => void;
   /** The Date of the newest answer plus the time since then. Never ahead of the service's clock, but behind it after this machine slept. */
   readonly serviceTime: () => Date | undefined;
