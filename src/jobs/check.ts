@@ -1,4 +1,4 @@
-// Checks a project by calls to the service: whether its key works, and the windows, groupings and filters that the exports send are applied.
+// Checks a project by calls to the service: does its key work, and are the exports' windows, groupings and filters applied?
 
 import type { RotationConfig } from "../config/rotations.ts";
 import { AppError, errorText } from "../errors.ts";
@@ -26,7 +26,7 @@ export type Finding = {
 
 export type SubjectFindings = { readonly subject: string; readonly findings: readonly Finding[] };
 
-type Probe = ServiceContext & {
+type Target = ServiceContext & {
   readonly filterChecks: Readonly<Record<"error" | "warn", FilterCheck>>;
   readonly project: Project;
   readonly today: Day;
@@ -41,11 +41,11 @@ const fail = (text: string): CheckResult => ({ state: "fail", text });
 /** Runs `find`, and adds its result to the findings. */
 type Check = (what: string, find: () => Promise<CheckResult>) => Promise<CheckResult>;
 
-/** If the key does not work, nothing else is checked: the service would refuse it for the same reason. */
+/** If the key does not work, nothing else is checked: the service would refuse every other call, too. */
 export async function checkProject(context: ServiceContext, project: Project): Promise<Finding[]> {
   const { app, config, service, keys } = context;
   const filterChecks = { error: new FilterCheck(context, "error"), warn: new FilterCheck(context, "warn") };
-  const probe = { ...context, filterChecks, project, today: dayOf(new Date()) };
+  const target = { ...context, filterChecks, project, today: dayOf(new Date()) };
   const jobs = config.exports.filter(({ projects }) => projects.some(({ id }) => id === project.id));
   const sources = SOURCES.filter((source) => jobs.some((job) => job.source === source));
   const findings: Finding[] = [];
@@ -63,42 +63,42 @@ export async function checkProject(context: ServiceContext, project: Project): P
   });
   if (key.state === "fail") return findings;
   for (const rotation of config.rotations.filter((one) => one.project.id === project.id)) {
-    await check(`rotation ${rotation.name}`, () => checkRotation(probe, rotation));
+    await check(`rotation ${rotation.name}`, () => checkRotation(target, rotation));
   }
-  for (const source of sources) await checkSource(probe, check, source, jobs);
+  for (const source of sources) await checkSource(target, check, source, jobs);
   return findings;
 }
 
 type CheckedSeries = { readonly series: Series; readonly windowed: boolean; readonly filterCheck: FilterCheck };
 
 /** Each grouping and each filter is checked once, even if several exports have it. Fan-outs are left out. */
-async function checkSource(probe: Probe, check: Check, source: Source, jobs: readonly ExportJob[]): Promise<void> {
+async function checkSource(target: Target, check: Check, source: Source, jobs: readonly ExportJob[]): Promise<void> {
   const prefix = source === "billing" ? "billing " : "";
   const jobsOfSource = jobs.filter((job) => job.source === source);
   const all = jobsOfSource.flatMap((job) => {
-    // With "off", `check` warns all the same.
-    const filterCheck = probe.filterChecks[job.checkFeatures === "error" ? "error" : "warn"];
-    return seriesOf({ ...job, seen: new Map() }, { projects: [probe.project.name] }).map(
+    // With checkFeatures "off", the command `check` warns all the same.
+    const filterCheck = target.filterChecks[job.checkFeatures === "error" ? "error" : "warn"];
+    return seriesOf({ ...job, seen: new Map() }, { projects: [target.project.name] }).map(
       (series): CheckedSeries => ({ series, windowed: job.window !== undefined, filterCheck }),
     );
   });
   const dependent = all.find(({ series }) => dependsOnDialect(series));
-  if (dependent && source === "usage" && probe.service.dialect === "auto") {
-    await check("dialect", () => checkDialect(probe, dependent.windowed));
+  if (dependent && source === "usage" && target.service.dialect === "auto") {
+    await check("dialect", () => checkDialect(target, dependent.windowed));
   }
   for (const { series, windowed } of new Map(all.map((one) => [one.series.grouping, one])).values()) {
     const unfiltered = { ...series, filter: ALL_USAGE };
-    await check(`${prefix}grouping ${series.grouping}`, () => checkGrouping(probe, unfiltered, windowed));
+    await check(`${prefix}grouping ${series.grouping}`, () => checkGrouping(target, unfiltered, windowed));
   }
   if (all.some(({ windowed }) => windowed)) {
-    const series = { grouping: "none", filter: ALL_USAGE, project: probe.project, source } as const;
+    const series = { grouping: "none", filter: ALL_USAGE, project: target.project, source } as const;
     // Reading throws if the answer is for another window.
-    const readDay = () => read(probe, { series, window: lastDays(probe.today, 1) });
+    const readDay = () => read(target, { series, window: lastDays(target.today, 1) });
     await check(`${prefix}window`, () => readDay().then(() => ok("start and end are honoured")));
   }
   for (const [key, one] of new Map(all.map((one) => [filterKey(one.series.filter), one]))) {
     if (key === NO_CONDITIONS) continue;
-    await check(`${prefix}filter ${one.series.filter.name}`, () => checkFilter(probe, one));
+    await check(`${prefix}filter ${one.series.filter.name}`, () => checkFilter(target, one));
   }
 }
 
@@ -112,37 +112,37 @@ function keyResult(project: Project, scopes: readonly string[] | undefined, sour
   return fail(`the key of "${project.name}" has the scopes ${list}; ${needed}`);
 }
 
-async function checkRotation({ app, service, keys }: Probe, job: RotationConfig): Promise<CheckResult> {
+async function checkRotation({ app, service, keys }: Target, job: RotationConfig): Promise<CheckResult> {
   for (const sink of job.deliver) await testSink(sink);
   const token = await keys.useToRotate(job, (key) => fetchToken(service, key, app.signal));
   const which = job.createWith ? "the key of createWith" : "the key";
   if (!token) return warn(`the service does not say whether ${which} may create keys`);
   if (holdsScope(token.scopes, "keys:write")) return ok(`${which} may create keys, and every sink can be written`);
-  const scopes = token.scopes.map(toPrintableLine).join(", ");
-  const hint = job.createWith ? "" : '; or name another in createWith, such as { "env": "NAME" }';
-  return fail(`${which} may not create keys: it needs keys:write, and has ${scopes}${hint}`);
+  const scopes = token.scopes.map(toPrintableLine).join(", ") || "(none)";
+  const hint = job.createWith ? "" : ', or name a key that has it in createWith, such as { "env": "NAME" }';
+  return fail(`${which} may not create keys: it has the scopes ${scopes}; add keys:write${hint}`);
 }
 
-async function checkDialect({ dialects, project, today }: Probe, windowed: boolean): Promise<CheckResult> {
+async function checkDialect({ dialects, project, today }: Target, windowed: boolean): Promise<CheckResult> {
   const dialect = await dialects.probe(project, windowed ? lastDays(today, REQUEST_DAYS_MAX) : undefined);
   if (dialect !== undefined) return ok(`"${dialect}", as the service's answers show`);
   const used = `"${DEFAULT_DIALECT}" is used until some does; set service.dialect if you know it`;
   return warn(`no usage shows which dialect the service speaks: ${used}`);
 }
 
-async function checkGrouping(probe: Probe, series: Series, windowed: boolean): Promise<CheckResult> {
-  const request = { series, window: windowed ? lastDays(probe.today, 1) : undefined };
-  const rows = rowCount((await read(probe, request)).slices);
+async function checkGrouping(target: Target, series: Series, windowed: boolean): Promise<CheckResult> {
+  const request = { series, window: windowed ? lastDays(target.today, 1) : undefined };
+  const rows = rowCount((await read(target, request)).slices);
   return ok(`${rows} ${rows === 1 ? "row" : "rows"}${windowed ? " yesterday" : ""}`);
 }
 
 /** The numbers of several days are compared, because a feature may not be used every day. */
 const RECENT_DAYS = 7;
 
-async function checkFilter(probe: Probe, { series, windowed, filterCheck }: CheckedSeries): Promise<CheckResult> {
-  const window = windowed ? lastDays(probe.today, RECENT_DAYS) : undefined;
+async function checkFilter(target: Target, { series, windowed, filterCheck }: CheckedSeries): Promise<CheckResult> {
+  const window = windowed ? lastDays(target.today, RECENT_DAYS) : undefined;
   const request = { series: { ...series, grouping: "none" }, window } as const;
-  const { slices, doubt } = await read(probe, request, filterCheck);
+  const { slices, doubt } = await read(target, request, filterCheck);
   const effect = await filterCheck.effectOf(request, slices);
   if (effect === "no usage") {
     const [unknown] = await filterCheck.unknownNames(request.series);
@@ -154,7 +154,7 @@ async function checkFilter(probe: Probe, { series, windowed, filterCheck }: Chec
 }
 
 /** Reads like the first run of an export, when nothing is stored. */
-function read(probe: Probe, request: UsageRequest, check = probe.filterChecks.error) {
+function read(target: Target, request: UsageRequest, check = target.filterChecks.error) {
   const stored = async () => ({ oldest: undefined, hasRows: false, isNewestEmpty: false });
-  return readBreakdown(probe, { check, job: { undated: "snapshot" }, runDay: probe.today, stored }, request);
+  return readBreakdown(target, { check, job: { undated: "snapshot" }, runDay: target.today, stored }, request);
 }

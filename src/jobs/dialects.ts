@@ -58,7 +58,7 @@ export class Dialects {
     return DEFAULT_DIALECT;
   }
 
-  /** The dialect to ask again in, if the answer in dialect `used` does not fit or is in doubt: found by a probe, for billing simply the other. */
+  /** Called if the answer in dialect `used` does not fit or is in doubt. Returns the dialect to send the request again in, if there is one. */
   async alternative({ series, window }: UsageRequest, used: Dialect): Promise<Dialect | undefined> {
     if (this.#deps.service.dialect !== "auto" || !dependsOnDialect(series)) return undefined;
     if (series.source === "billing") return used === "2026" ? "interface" : "2026";

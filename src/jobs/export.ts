@@ -119,8 +119,8 @@ export async function executePlan(
 }
 
 /**
- * Makes the requests of one project, whichever of them fail. If the program stops, returns what was done until then. `allowed` is what the key
- * may read; undefined if all requests failed. Throws if the database is lost.
+ * Makes the requests of one project, also after one has failed. If the program stops, returns what was done until then. `allowed` is the source
+ * that the key may read; undefined if all requests failed. Throws if the database is lost.
  */
 export async function exportProject(context: ExportContext, project: ProjectRun) {
   const { signal } = context.app;
@@ -173,15 +173,15 @@ export async function makeRequest(
   const stored = (from?: Day) => storedDays(db, seriesId, from);
   // A failure before the call has this older number, so that it does not count as newer than what another process stored meanwhile.
   let attempt = { fetchNo, askedMs: performance.now() };
-  // The number of a call is taken right before it: the answer then never replaces a later one, and does not count as older than answers
-  // that came while it waited for its permit.
+  // Each call takes its number right before it is sent. So its answer never replaces a later one, and answers that came while the call waited
+  // for its permit do not count as newer.
   const onPermit = async () => {
     attempt = { fetchNo: await fetchNumbers(), askedMs: performance.now() };
   };
   try {
-    const how = { check, job, runDay, stored, onPermit };
+    const options = { check, job, runDay, stored, onPermit };
     const answer = await writer.whileAsking(async () => {
-      const { slices, doubt, period } = await readBreakdown(context, how, request);
+      const { slices, doubt, period } = await readBreakdown(context, options, request);
       const emptied = window ? [] : emptiedSlices(await stored(period?.start), period, slices, job);
       return { slices: [...emptied, ...slices], doubt };
     });
@@ -204,7 +204,7 @@ export async function makeRequest(
   }
 }
 
-type Reading = {
+type ReadOptions = {
   readonly check: FilterCheck;
   readonly job: Pick<ExportJob, "undated">;
   readonly runDay: Day;
@@ -219,7 +219,7 @@ type CheckedAnswer = ReturnType<typeof normalise> & { readonly doubt: FilterDoub
 /** Makes the call in the service's dialect, reads the answer, and checks whether its numbers can be believed. Throws `bad_answer`. */
 export async function readBreakdown(
   { app, service, keys, dialects }: Pick<ServiceContext, "app" | "service" | "keys" | "dialects">,
-  { check, job: { undated }, runDay, stored, onPermit }: Reading,
+  { check, job: { undated }, runDay, stored, onPermit }: ReadOptions,
   request: UsageRequest,
 ): Promise<CheckedAnswer> {
   const { series } = request;
@@ -233,7 +233,7 @@ export async function readBreakdown(
     const dialectToTry = isUnderstood ? undefined : await otherDialect();
     if (dialectToTry) return read(dialectToTry, false);
 
-    // Rows without a date are stored as a snapshot, under the day of the run, or as the usage of a day, by the service's clock.
+    // Rows without a date become a snapshot under the day of the run, or the usage of today or yesterday by the service's clock.
     const readOn = undated === "snapshot" ? runDay : dayOf(service.serviceTime() ?? new Date());
     const undatedDay = undated === "day-before" ? addDays(readOn, -1) : readOn;
     const { slices, period } = normalise(request, answer, undatedDay, dialect);
@@ -253,7 +253,7 @@ export async function readBreakdown(
 }
 
 /**
- * Without a window an answer covers its period. Returns an empty slice for each day from the oldest stored one in it until the answer's first.
+ * An answer without a window counts for its whole period, so its days from the oldest stored one until the answer's first get an empty slice.
  * Throws `bad_answer` if the answer has neither rows nor a date, because it is unknown which days are empty.
  */
 function emptiedSlices(
@@ -272,7 +272,7 @@ function emptiedSlices(
   return emptied.map((day) => sliceOf(day, []));
 }
 
-/** A reading for which the service asks for a longer wait (Retry-After) is skipped. */
+/** A reading that takes longer is given up, also one that waits as the service asked (Retry-After). */
 const READING_MS_MAX = 10_000;
 
 type Fetch<T> = (service: Service, projectId: string, key: Secret, signal: AbortSignal) => Promise<T>;

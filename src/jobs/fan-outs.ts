@@ -11,7 +11,7 @@ import { type Filter, filterKey, seenFilter } from "../usage/series.ts";
 
 const VALUE_LENGTH_MAX = 256;
 
-/** Adds the values that were seen on the days of each job's window, by the database's clock, and on `askedDays`. */
+/** Gives each job filters for the values that were seen on the days of its window, by the database's clock, and on `askedDays`. */
 export async function withSeenValues(config: Config, db: Database, askedDays?: Window): Promise<Config> {
   if (config.exports.every(({ fanOuts = [] }) => fanOuts.length === 0)) return config;
   const today = dayOf(await databaseNow(db));
@@ -50,11 +50,11 @@ async function readSeen(
     for (const { id, name: project } of projects) {
       const inWindow = recent.get(id) ?? [];
       const usable = inWindow.filter(isUsable);
-      // The values with the most requests come first.
+      // The values with the most requests come first. Each has the number of all values, of which not all were read.
       const read = usable.slice(0, atMost);
-      const onOtherDays = (onAskedDays.get(id) ?? []).filter(isUsable).slice(0, atMost);
+      const asked = (onAskedDays.get(id) ?? []).filter(isUsable).slice(0, atMost);
       const days = new Map(read.map(({ value, firstDay, lastRead }) => [value, { start: firstDay, end: lastRead }]));
-      const values = new Set([...read, ...onOtherDays].map(({ value }) => value));
+      const values = new Set([...read, ...asked].map(({ value }) => value));
       const filters = [...values]
         .map((value) => seenFilter(dimension, value, days.get(value)))
         .filter((filter) => !filtersOfJob.has(filterKey(filter)))

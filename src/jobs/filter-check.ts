@@ -32,14 +32,14 @@ type FilterCondition = { readonly kind: "feature" | Dimension; readonly name: st
 /** A name in a filter that the service does not list, so that only the numbers can show whether the service knows it. */
 type UnknownName = {
   readonly condition: FilterCondition;
-  /** Whether the service lists other names of this kind. Then the same answer once more proves nothing about this name. */
+  /** Whether the service lists other names of this kind. If it does, repeating the answer does not confirm this name. */
   readonly isKindListed: boolean;
   /** What is known about the name, and what may have been meant. */
   readonly text: string;
 };
 
-/** The dialect of the request, and what earlier answers of its series brought. */
-type Judged = { readonly dialect: Dialect; readonly stored: () => Promise<StoredDays> };
+/** What is known of a request besides its answer: its dialect, and what earlier answers of its series brought. */
+type Known = { readonly dialect: Dialect; readonly stored: () => Promise<StoredDays> };
 
 /** Checks the answers of one run of a project. Names and totals are requested once; if that fails, the next request asks again. */
 export class FilterCheck {
@@ -107,7 +107,7 @@ export class FilterCheck {
     return { ...request, series: { ...series, filter } };
   }
 
-  /** A service that ignores `grouping` answers the total, with null in every dimension, also in one that all usage has: the witness. */
+  /** A service that ignores `grouping` answers null in every dimension, even in a witness: a dimension in which all usage has a value. */
   async requireThatServiceGroups({ series, window }: UsageRequest, answer: unknown): Promise<void> {
     const { project, source, grouping } = series;
     const dimensions = dimensionsOf(grouping);
@@ -144,7 +144,7 @@ export class FilterCheck {
   }
 
   /** Why the numbers of an answer may not be those of the filter; undefined if there is no doubt. */
-  async doubtOf(request: UsageRequest, slices: readonly NormalisedSlice[], judged: Judged) {
+  async doubtOf(request: UsageRequest, slices: readonly NormalisedSlice[], known: Known) {
     const { project, filter } = request.series;
     // An answer that names no day can't be compared with the total of a day.
     if (!this.#isCompared(filter) || slices.some(({ undated }) => undated)) return undefined;
@@ -157,16 +157,16 @@ export class FilterCheck {
       this.#deps.app.log.warn({ project: project.name, filter: filter.name, [condition.kind]: condition.name }, text);
     }
     if (isProved || effect === "no usage") return undefined;
-    if (effect === "empty") return this.#doubtOfEmpty(request, unknown[0], judged);
-    const doubt = await this.#doubtOfNumbers(request, effect, unknown[0], judged);
-    return doubt?.isConfirmable && (await judged.stored()).hasRows ? undefined : doubt;
+    if (effect === "empty") return this.#doubtOfEmpty(request, unknown[0], known);
+    const doubt = await this.#doubtOfNumbers(request, effect, unknown[0], known);
+    return doubt?.isConfirmable && (await known.stored()).hasRows ? undefined : doubt;
   }
 
   /** The doubt about an answer without usage on days that have some. */
-  async #doubtOfEmpty(request: UsageRequest, unknown: UnknownName | undefined, { stored }: Judged) {
+  async #doubtOfEmpty(request: UsageRequest, unknown: UnknownName | undefined, { stored }: Known) {
     const { series, window } = request;
     const { source, filter } = series;
-    // A seen value may have no usage on these days, unless this dialect lacks the filter.
+    // A seen value may have no usage on these days. But a filter that the other dialect names otherwise may not have been understood.
     if (filter.seen && !conditionsOf(filter).some(hasOtherDialectName)) return undefined;
     const { hasRows, isNewestEmpty } = await stored();
     const unproved = hasRows ? undefined : unknown;
@@ -182,14 +182,13 @@ export class FilterCheck {
   }
 
   /** The doubt about an answer whose numbers may include usage that does not meet the filter. */
-  async #doubtOfNumbers(request: UsageRequest, effect: Effect, unknown: UnknownName | undefined, { dialect }: Judged) {
+  async #doubtOfNumbers(request: UsageRequest, effect: Effect, unknown: UnknownName | undefined, { dialect }: Known) {
     const { source, filter } = request.series;
     const misnamed = conditionsOf(filter).find(hasOtherDialectName);
     const suspected = unknown?.condition ?? (effect === "same" ? misnamed : undefined);
     if (!suspected || (!unknown && (await this.#deps.dialects.isProved(request, dialect)))) return undefined;
     const ignored = `the service seems to ignore the ${suspected.text}${unknown ? "" : SAME_NUMBERS}`;
-    const mayBeConfirmed = unknown ? !unknown.isKindListed : source === "billing";
-    const isConfirmable = this.#checkFeatures === "warn" || mayBeConfirmed;
+    const isConfirmable = this.#checkFeatures === "warn" || (unknown ? !unknown.isKindListed : source === "billing");
     return filterDoubt("filter-ignored", ignored, isConfirmable, unknown);
   }
 
@@ -220,7 +219,7 @@ function totalKey({ series: { project, source }, window }: UsageRequest): string
 
 function filterDoubt(kind: FilterDoubt["kind"], what: string, isConfirmable: boolean, unknown?: UnknownName) {
   const cause = unknown ? `: ${unknown.text}` : "";
-  const hint = isConfirmable ? "; it counts when a run at least an hour later gets the same" : "";
+  const hint = isConfirmable ? "; the answer counts once a run at least an hour later gets the same" : "";
   return { kind, reason: what + cause + hint, isConfirmable };
 }
 
@@ -275,7 +274,7 @@ function conditionsOf({ features, dimensions }: Filter): FilterCondition[] {
   ];
 }
 
-/** Whether a service of the other dialect does not understand the condition. */
+/** Whether the condition is written otherwise, or not at all, in the other dialect. */
 function hasOtherDialectName({ kind }: FilterCondition): boolean {
   return kind !== "feature" && differsIn2026(kind, "filter");
 }

@@ -116,7 +116,7 @@ export async function lastUse(context: RotationContext, job: RotationConfig, key
     const listed = await keys.useToRotate(job, (secret) => listKeys(service, project.id, secret, signal));
     const clocks = await readClocks(context);
     const [earliest, today] = [dayOf(min(clocks)), dayOf(max(clocks))];
-    // By a wrong clock the days would not be those of the grace period. Around midnight right clocks are a day apart, too.
+    // With a wrong clock, other days than the grace period would be read. Around midnight, right clocks may be a day apart.
     if (earliest < addDays(today, -1)) {
       const text = `the clocks of database, machine and service disagree: it is ${earliest} by one and ${today} by another`;
       return { seen: "unknown", text };

@@ -113,7 +113,7 @@ async function findKey(
 }
 
 async function reportFallback({ app, db }: KeyRingDeps, project: Project, rotation: string, reason: string) {
-  app.log.error({ project: project.name, rotation, reason }, "fell back to the previous key");
+  app.log.error({ project: project.name, rotation, reason }, "the key in use does not work: another one was used");
   if (db) await recordEvent(db, { rotation, intentId: undefined, event: "fallback", actor: app.actor, reason });
 }
 
@@ -148,7 +148,7 @@ export function openStaticKeys(
     const given = Object.fromEntries(variables.map((name) => [name, env[name]]));
     const { failure, stdout } = await runCommand(command, { input: "", variables: given, timeoutSeconds, signal });
     const source = `the key command ${JSON.stringify(command[0] ?? "")}`;
-    // "unavailable" has the job tried again: a vault may be back in a minute.
+    // The worker tries a job again after "unavailable": a vault may be back in a minute.
     if (failure !== undefined) {
       const hint = "what it printed is not shown, as it may hold a key; run it by hand to see why";
       throw new AppError("unavailable", `${source} ${failure} (${hint})`);

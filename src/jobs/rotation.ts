@@ -97,7 +97,7 @@ async function rotateOne(context: RotationContext, job: RotationConfig, wants: W
     return await withRotationLease(context, job, (lease) => rotateKey(context, job, lease, request));
   } catch (error) {
     if (context.app.signal.aborted || !(error instanceof AppError)) throw error;
-    // A rotation for many projects goes on if one of them has no key.
+    // A rotation for many projects (the only kind with a `jobName`) goes on if one of them has no key.
     if (error.code === "config" && job.jobName === undefined) throw error;
     return { status: "failed", did: [], kept: [], idle: undefined, errors: [errorText(error)] };
   }

@@ -18,7 +18,7 @@ export function holdsScope(granted: readonly string[], scope: string): boolean {
   return INCLUDED[scope]?.every((included) => holdsScope(granted, included)) === true;
 }
 
-/** The requested scopes decide whether a create makes a self-hosted key. */
+/** The requested scopes decide whether a create makes a self-hosted key, which has no tags. */
 export function makesSelfHosted(asked: readonly string[]): boolean {
   return asked.some((scope) => scope === "self-hosted:products" || SELF_HOSTED_PRODUCTS.includes(scope));
 }

@@ -20,7 +20,7 @@ test("check says that the key may create keys and that every sink can be written
 
 limitedTest("check says which scope is missing for creating keys", async ({ context }) => {
   const says =
-    "FAIL rotation exporter: the key may not create keys: it needs keys:write, and has project:read, usage:read";
+    "FAIL rotation exporter: the key may not create keys: it has the scopes project:read, usage:read; add keys:write";
   expect(await context.run(["check"])).toMatchObject({ status: 1, stdout: expect.stringContaining(says) });
 });
 
