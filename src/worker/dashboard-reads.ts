@@ -1,5 +1,5 @@
-// What the pages of the dashboard, the report file and the weekly report read from the database. A page waits for each read, so
-// each statement has a limit.
+// What the pages of the dashboard, the report file and the weekly report read from the database. A page waits for each read, so each
+// statement has a time limit.
 
 import type { Config } from "../config/config.ts";
 import type { Database } from "../db/connection/database.ts";
@@ -26,14 +26,14 @@ import type { DashboardDeps, ReportData } from "../web/dashboard/pages.ts";
 import type { UsageAnswer } from "../web/dashboard/usage-sections.ts";
 import { usageQuestion, type View } from "../web/question.ts";
 
-const REASON_SPLITS = ["project", "line_item", "model", "accessor"] as const;
+const REASON_GROUPINGS = ["project", "line_item", "model", "accessor"] as const;
 /** How many groups are named among the reasons of a change. */
 const REASONS_MAX = 5;
 
 /** Without any of these parameters the page begins with the cost. */
 const QUESTION_PARAMETERS = ["metric", "grouping", "filter", "group", "no-value"];
 
-/** The answer, with the reasons of its change unless the question is of a filter or a group alone. */
+/** The answer, with the reasons of its change unless the question names a filter or a group. */
 async function usageAnswer(query: Query, view: View): Promise<UsageAnswer> {
   const question = usageQuestion(view, dayOf(new Date()));
   const isChosen = QUESTION_PARAMETERS.some((name) => view.pageParameters[name] !== undefined);
@@ -41,7 +41,7 @@ async function usageAnswer(query: Query, view: View): Promise<UsageAnswer> {
   const answer = await readAnswer(query, asked);
   const { before, filter, group, ...rest } = asked;
   if (!before || !answer.compared || filter !== undefined || group !== undefined) return { answer, change: undefined };
-  const change = await changes(query, { ...rest, before, groupings: REASON_SPLITS, limit: REASONS_MAX });
+  const change = await changes(query, { ...rest, before, groupings: REASON_GROUPINGS, limit: REASONS_MAX });
   return { answer, change };
 }
 

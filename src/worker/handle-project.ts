@@ -68,7 +68,7 @@ async function leaveToOthers(
   await endProject(context, { runId, projectId, counts: NO_COUNTS, error: isGone ? undefined : reason });
 }
 
-/** A rotation is not repeated after a failure, as each create could make another key. An attempt that could not be finished throws, and is continued. */
+/** A rotation is not repeated after a failure, as each create could make another key. Throws if it was interrupted; the next attempt continues it. */
 async function rotateProject(context: WorkerContext, rotation: RotationConfig, run: OpenProject): Promise<void> {
   const { app } = context;
   const { runId, projectId, kind, trigger } = run;
@@ -119,7 +119,7 @@ async function readProject(
   if (project && allowed) await readKeysAndBalances(context, project, allowed);
 }
 
-/** The requests that are left. A run that was not scheduled reads only days due again. `settled` counts what was read since the run began. */
+/** The requests that are left. A run that was not scheduled reads only due days. `settled` counts what was read since the run began. */
 async function remainingRequests({ ids, reader }: WorkerContext, job: ExportJob, run: OpenProject) {
   const { scheduledFor, startedAt } = run;
   const runDay = dayOf(startedAt);

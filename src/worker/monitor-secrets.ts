@@ -30,7 +30,7 @@ export async function readMonitorSecrets(app: App, config: Config): Promise<Moni
 }
 
 async function readReceiver(app: App, path: Receiver["path"], reference: SecretReference): Promise<Receiver> {
-  const address = await readNamed(app, path, "address", reference);
+  const address = await readSecretAt(app, path, "address", reference);
   // An error may contain the secret part of the address without the rest.
   const { pathname, search } = new URL(address.reveal());
   app.scrubber.add(new Secret(`${pathname}${search}`));
@@ -38,7 +38,7 @@ async function readReceiver(app: App, path: Receiver["path"], reference: SecretR
 }
 
 /** `path` is the reference's place in the configuration, with which the error begins. */
-async function readNamed(app: App, path: string, kind: SecretKind, reference: SecretReference): Promise<Secret> {
+async function readSecretAt(app: App, path: string, kind: SecretKind, reference: SecretReference): Promise<Secret> {
   await requireReadable([{ path: path.split("."), kind, reference }], app.env);
   return app.scrubber.add(await readSecret(kind, reference, app.env));
 }
@@ -47,10 +47,10 @@ async function readNamed(app: App, path: string, kind: SecretKind, reference: Se
 async function readAccess(app: App, access: Config["monitor"]["access"]): Promise<Access | undefined> {
   if (access === undefined || access === "none") return undefined;
   if ("bearer" in access) {
-    return { scheme: "Bearer", credentials: await readNamed(app, "monitor.access.bearer", "token", access.bearer) };
+    return { scheme: "Bearer", credentials: await readSecretAt(app, "monitor.access.bearer", "token", access.bearer) };
   }
   const { username, password: reference } = access.basic;
-  const password = await readNamed(app, "monitor.access.basic.password", "password", reference);
+  const password = await readSecretAt(app, "monitor.access.basic.password", "password", reference);
   return { scheme: "Basic", credentials: app.scrubber.add(new Secret(`${username}:${password.reveal()}`)) };
 }
 

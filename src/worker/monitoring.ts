@@ -18,7 +18,7 @@ import { openMonitor } from "../web/server.ts";
 import { dashboardReads } from "./dashboard-reads.ts";
 import type { Liveness } from "./liveness.ts";
 
-/** How often the first pages are made, so that in the morning no visitor waits for what they read. While a run changes rows, they are read anew. */
+/** How often the first pages are made, so that no visitor waits for their statements. They take long only after a run has changed rows. */
 const READ_AHEAD_MS = 5 * 60_000;
 
 /**
@@ -39,7 +39,8 @@ export async function openMonitoring(
   const kept = keepRows();
   const openApi = async () =>
     (await import("../web/api.ts")).openApi({
-      ...{ log: app.log, version },
+      log: app.log,
+      version,
       readByStatements: (work, signal) => readByStatements(db, work, { signal, kept }),
     });
   let api: ReturnType<typeof openApi> | undefined;

@@ -40,7 +40,7 @@ const PROBLEMS = {
   dead_man: "dead man's switch not pinged",
 } as const;
 
-/** Returns a function that reads the health state and sends what it calls for, for one worker. It never throws. */
+/** Returns a function that reads the health state and sends the notifications that are due, for one worker. It never throws. */
 export function openNotifier(context: NotifierContext): () => Promise<unknown> {
   const { app, db, config, stop, timeoutMs } = context;
   const { webhook, deadMan } = context.receivers;

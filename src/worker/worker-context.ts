@@ -48,7 +48,7 @@ export async function retryUntilReached<T>(app: App, liveness: Liveness, open: (
   }
 }
 
-/** Throws for whatever a worker that starts with this configuration would throw for, and writes nothing. */
+/** Throws if a worker could not start with this configuration. Writes nothing. */
 export async function requireStartable(app: App, config: Config, db: Database): Promise<void> {
   await requireCurrentSchema(db);
   // A rotation needs a master key even if no project is known for it yet.

@@ -28,7 +28,7 @@ import { retryUntilReached, type WorkerContext, type WorkerDeps } from "./worker
 const RESERVED_MS = 4_000;
 /** The longest wait for marking the worker as stopped and for closing the queue and the service. */
 const CLOSE_MS_MAX = 500;
-/** How soon after it was read, or became final, a day is judged: is its usage unusual? */
+/** How often days that were read, or became final, are judged: is their usage unusual? */
 const JUDGE_MS = 5 * 60_000;
 /** A worker runs all day, so it waits for as long as the service asks, up to an hour. */
 const WAIT_MS_MAX = 60 * 60_000;
