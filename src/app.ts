@@ -67,7 +67,7 @@ export async function openLog(level: string | undefined, terminal: boolean, scru
   const { prettyFactory } = await import("pino-pretty");
   const lineOf = prettyFactory({ colorize: true, translateTime: "SYS:HH:MM:ss", singleLine: true });
   // Texts are escaped before the line is coloured, because colours are control characters.
-  const escaped = (_: string, value: unknown) => (typeof value === "string" ? escapeControlCharacters(value) : value);
+  const reviver = (_: string, value: unknown) => (typeof value === "string" ? escapeControlCharacters(value) : value);
   // The beginning overwrites a progress bar in the current line of the terminal.
-  return pino(options, { write: (line) => write(`\r\x1b[K${lineOf(JSON.parse(line, escaped))}`) });
+  return pino(options, { write: (line) => write(`\r\x1b[K${lineOf(JSON.parse(line, reviver))}`) });
 }

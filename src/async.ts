@@ -142,13 +142,13 @@ export function memoizeAsync<T>(
 ): (key: string, ask: () => Promise<T>) => Promise<T> {
   const known = new Map<string, { readonly answer: Promise<T>; readonly untilMs: number }>();
   return async (key, ask) => {
-    // Keys are in the order in which they were first asked for, so answers whose time is over come first.
-    for (const [over, { untilMs }] of known) {
+    // Only limits the memory: a stale answer behind a fresh one stays until that one is stale, too.
+    for (const [oldest, { untilMs }] of known) {
       if (now() < untilMs) break;
-      known.delete(over);
+      known.delete(oldest);
     }
-    const before = known.get(key);
-    if (before && now() < before.untilMs) return before.answer;
+    const kept = known.get(key);
+    if (kept && now() < kept.untilMs) return kept.answer;
     const begun = ask();
     known.set(key, { answer: begun, untilMs: Number.POSITIVE_INFINITY });
     try {

@@ -8,7 +8,7 @@ import { setImmediate as nextRead, setTimeout as sleep } from "node:timers/promi
 import { systemCode } from "./errors.ts";
 
 type CommandOptions = {
-  /** A command that does not read it has not failed. */
+  /** Written to standard input. A command that does not read its input has not failed. */
   readonly input: string;
   /** The command gets these, PATH and HOME. The other variables of this process may hold secrets. */
   readonly variables: Readonly<Record<string, string | undefined>>;
@@ -32,7 +32,7 @@ export async function isProgram(program: string): Promise<boolean> {
   return false;
 }
 
-/** `failure` is such as "ended with 1"; undefined if the command succeeded. `stdout` is the last part of the output. */
+/** Returns the last part of the output, and a `failure` such as "ended with 1"; it is undefined if the command succeeded. */
 export async function runCommand([program = "", ...args]: readonly string[], options: CommandOptions) {
   const { input, variables, timeoutSeconds, signal } = options;
   const { PATH, HOME } = process.env;

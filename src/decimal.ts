@@ -31,14 +31,14 @@ export function decimalText(value: number | ExactNumber): string | undefined {
 
   const padded = "0".repeat(Math.max(0, -point)) + digits.padEnd(point, "0");
   const split = Math.max(0, point);
-  return plainDecimal(`${sign}${padded.slice(0, split).replace(/^0+/, "") || "0"}.${padded.slice(split)}0`);
+  return plainDecimal(`${sign}${padded.slice(0, split).replace(/^0+/, "") || "0"}.${padded.slice(split)}`);
 }
 
 // Arithmetic with decimal texts.
 
-/** Removes zeros at the end of the fraction. */
+/** Removes zeros at the end of the fraction, and a point without a fraction. */
 export function plainDecimal(text: string): string {
-  const trimmed = text.includes(".") ? text.replace(/\.?0+$/, "") : text;
+  const trimmed = text.includes(".") ? text.replace(/\.?0*$/, "") : text;
   return trimmed === "-0" ? "0" : trimmed;
 }
 

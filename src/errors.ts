@@ -2,14 +2,14 @@
 
 export type ErrorCode =
   | "config" // the command line or the configuration is wrong; nothing was called (exit status 2)
-  | "unauthorized" // the service refused the key (401, 403): the key is not tried again in this run
+  | "unauthorized" // the service refused the key (401) or this call with it (403): the run does not try that again
   | "rejected" // the service refused the call for another reason (other 4xx, a redirect); trying again would not help
-  | "rate_limited" // the service asked for a longer wait than this run may take
+  | "rate_limited" // the service asked for a longer wait than this run may take, or answered every attempt with 429
   | "unavailable" // no usable answer after all attempts (connection, time limit, 408, 5xx)
   | "bad_answer" // an answer came, but it does not fit the request
   | "delivery" // a rotated key could not be delivered, or a file that was asked for could not be written
   | "database" // Postgres could not be reached or its schema is not the expected one
-  | "stopped"; // a signal ended the work
+  | "stopped"; // a signal ended the work, or another process has taken it over
 
 type Details = Readonly<Record<string, string | number>>;
 

@@ -11,8 +11,8 @@ const silentFolders = new Set<string>();
 const lastWork = new Map<string, Promise<unknown>>();
 
 /**
- * A call to a network share whose server is gone holds one of the few threads of this process for ever. So files of one folder are worked on
- * one after the other, and none while one of them does not answer.
+ * A call to a network share whose server is gone holds one of the few threads of this process for ever. So the work on files of one
+ * folder runs one after the other, and fails at once while earlier work does not end.
  */
 export async function withFileLimit<T>(file: string, msMax: number, work: () => Promise<T>): Promise<T> {
   const folder = path.dirname(path.resolve(file));

@@ -6,7 +6,7 @@ import path from "node:path";
 import { AppError } from "./errors.ts";
 import { PACKAGE_FOLDER } from "./package-files.ts";
 
-// SIGHUP has a worker read its configuration again. A worker that is starting reads it anyway, and must not end by the signal.
+// SIGHUP makes a worker read its configuration again. It must not end a worker that is starting, which reads the configuration anyway.
 if (process.argv.includes("start")) process.on("SIGHUP", () => {});
 
 // An older Node would fail with an error about a missing function.
@@ -31,7 +31,7 @@ process.removeAllListeners("warning").on("warning", (warning) => {
 });
 
 const EXIT_MS = 500;
-/** The exit status if the process ends before its command: Node's own for a program that waits for nothing. */
+/** The exit status if the process ends before its command has. Node itself exits with it when a top-level await never settles. */
 const UNFINISHED = 13;
 
 let isAnswerLost = false;
@@ -57,7 +57,7 @@ async function main(): Promise<void> {
   setTimeout(endProcess, EXIT_MS).unref();
 }
 
-/** `process.exit` waits for threads that read files, for ever if a file system does not answer. Another program in its place ends at once. */
+/** `process.exit` waits for threads that read files, for ever if a file system does not answer. A program that replaces this one (execve) ends at once. */
 function endProcess(): void {
   const isBlocked = process.getActiveResourcesInfo().some((kind) => /^(FSReq|GetAddrInfo)/.test(kind));
   if (isBlocked) process.execve?.(process.execPath, [process.execPath, "-e", `process.exit(${process.exitCode})`], {});

@@ -32,18 +32,18 @@ const RENEW_MS_CONTENDED = 250;
 const MARGIN_MS = 2_000;
 /** With more processes than slots, they take turns. A turn lasts this long, plus the time in which each slot may start three calls. */
 const TURN_MS = 10_000;
-/** A pause is logged if it is so much longer than the current one. */
+/** A pause is logged if it ends more than this much later than the current one. */
 const LONG_PAUSE_MS = 5_000;
 
 const now = () => performance.now();
 const NO_DATABASE = {};
-const opened = new WeakMap<object, ProcessRate>();
+const ratesByDatabase = new WeakMap<object, ProcessRate>();
 
 /** One rate for each database, with the caps of the newest configuration. */
 export function sharedRate(db: Database | undefined, caps: RateCaps, log: Logger): Rate {
-  const rate = opened.get(db ?? NO_DATABASE) ?? new ProcessRate(db, caps, log);
+  const rate = ratesByDatabase.get(db ?? NO_DATABASE) ?? new ProcessRate(db, caps, log);
   rate.caps = caps;
-  opened.set(db ?? NO_DATABASE, rate);
+  ratesByDatabase.set(db ?? NO_DATABASE, rate);
   return rate;
 }
 
@@ -56,7 +56,7 @@ class ProcessRate extends Limiter implements Rate {
   /** Undefined while the process is at rest. */
   #renewals: Promise<void> | undefined;
   #storing: Promise<unknown> | undefined;
-  #rest = new AbortController();
+  #endOfSleep = new AbortController();
 
   constructor(db: Database | undefined, caps: RateCaps, log: Logger) {
     super(caps, now, sleep);
@@ -72,7 +72,7 @@ class ProcessRate extends Limiter implements Rate {
 
   async rest(): Promise<void> {
     this.#isUsed = false;
-    this.#rest.abort("at rest");
+    this.#endOfSleep.abort("at rest");
     if (!this.#isBusy()) await this.#renewals;
     await this.#storing;
   }
@@ -96,7 +96,7 @@ class ProcessRate extends Limiter implements Rate {
 
   async #renewUntilIdle(db: Database): Promise<void> {
     while (this.#isBusy()) {
-      this.#rest = new AbortController();
+      this.#endOfSleep = new AbortController();
       this.#isUsed = false;
       let isSettled = false;
       try {
@@ -104,7 +104,7 @@ class ProcessRate extends Limiter implements Rate {
       } catch (error) {
         if (this.slots === 0) this.rejectWaiting(error);
       }
-      await sleep(isSettled ? RENEW_MS : RENEW_MS_CONTENDED, this.#rest.signal).catch(() => {});
+      await sleep(isSettled ? RENEW_MS : RENEW_MS_CONTENDED, this.#endOfSleep.signal).catch(() => {});
     }
     this.setShare(0, 0, false);
     // If it fails, the other processes see that the share has run out.
@@ -127,7 +127,7 @@ class ProcessRate extends Limiter implements Rate {
     return usable === announced && usable >= read.fair;
   }
 
-  /** Returns the slots that are fair, and the slots to want: fewer if other processes have announced too many. */
+  /** Returns the fair number of slots, and the `wanted` number: lower while other processes have announced too many. */
   async #announce(db: Database, count: number) {
     const { slots, pauses, nowMs } = await announce(db, this.#id, count);
     for (const [key, ms] of Object.entries(pauses)) this.#pauseHere(key, ms);

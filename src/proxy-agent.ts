@@ -10,9 +10,8 @@ const TUNNEL_MS_MAX = 30_000;
 export function openAgent(options: Agent.Options, proxy: HttpProxy | undefined): Agent | EnvHttpProxyAgent {
   const tls = { rejectUnauthorized: true, allowH2: false };
   if (!proxy) return new Agent({ ...options, connect: tls });
-  return new EnvHttpProxyAgent({
-    ...{ ...options, connect: tls, requestTls: tls, proxyTls: tls },
-    ...{ httpProxy: "", httpsProxy: proxy.address.reveal(), noProxy: proxy.noProxy },
-    clientFactory: (origin, own) => new Pool(origin, { ...own, headersTimeout: TUNNEL_MS_MAX }),
-  });
+  const verified = { connect: tls, requestTls: tls, proxyTls: tls };
+  const addresses = { httpProxy: "", httpsProxy: proxy.address.reveal(), noProxy: proxy.noProxy };
+  const clientFactory = (origin: URL, own: object) => new Pool(origin, { ...own, headersTimeout: TUNNEL_MS_MAX });
+  return new EnvHttpProxyAgent({ ...options, ...verified, ...addresses, clientFactory });
 }

@@ -7,7 +7,7 @@ const REDACTED = "[secret]";
 
 export class Secret {
   readonly #value: string;
-  /** Shown in place of the secret, such as "env PROD_KEY". Empty if it has no name. */
+  /** Where the secret comes from, such as "env PROD_KEY": names a key in logs and stored pauses. Empty if not given. */
   readonly name: string;
 
   constructor(value: string, name = "") {
@@ -66,7 +66,7 @@ const REDACTED_LENGTH_MIN = 8;
 export class Scrubber {
   /** The forms in which a secret is found, in lower case, by their first REDACTED_LENGTH_MIN letters. */
   readonly #forms = new Map<string, Set<string>>();
-  /** Whether a form may begin with two letters. It rules out nearly every position of a text, so thousands of secrets take as long as one. */
+  /** By twoLettersAt: 1 if a form begins with these two letters. That rules out nearly every position of a text, so thousands of secrets take as long as one. */
   readonly #beginnings = new Uint8Array(16_384);
   /** A key is added again with each request that it is read for. */
   readonly #added = new Set<string>();
