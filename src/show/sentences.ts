@@ -237,7 +237,8 @@ function headline(answer: Answer): string {
   const { period, before } = askedPeriods(answer);
   const title = metricName(question.metric);
   if (!total || total.change === null || total.amount === null || total.before === null) {
-    const why = whyNotCompared(answer) ?? `Nothing is known of ${periodText(before ?? period)}.`;
+    const unknown = before === undefined || total?.amount == null ? period : before;
+    const why = whyNotCompared(answer) ?? `Nothing is known of ${periodText(unknown)}.`;
     return present([periodSentence(answer), why]).join(" ");
   }
   // The year is said once.

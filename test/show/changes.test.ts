@@ -123,8 +123,8 @@ test.each<[string, Parameters<typeof makeAnswer>[0], said: string]>([
     { total: { amount: "7", before: null, change: "7" } },
     `Hours in ${PERIODS.now}: 7 hours. Nothing is known of ${PERIODS.before}.`,
   ],
-  ["of this period", { total: { amount: null, before: "7", change: "-7" } }, `Nothing is known of ${PERIODS.before}.`],
-  ["at all", { total: null }, `Nothing is known of ${PERIODS.before}.`],
+  ["of this period", { total: { amount: null, before: "7", change: "-7" } }, `Nothing is known of ${PERIODS.now}.`],
+  ["at all", { total: null }, `Nothing is known of ${PERIODS.now}.`],
   [
     "of a period that is compared with none",
     { total: null, question: { before: null } },
