@@ -21,7 +21,7 @@ import { exportJson, exportText, type JobResult, withProgress } from "./export.t
 import { writeAnswer } from "./output.ts";
 import { type BackfillChoice, type BackfillOptions, chooseBackfill } from "./selection.ts";
 
-/** Stored slices are not missing any more, so a second run continues where a stopped or killed one ended. */
+/** A second run continues where a stopped or killed one ended, as stored slices are not missing; `--only all` reads every day again. */
 export async function runBackfill(app: App, options: BackfillOptions): Promise<number> {
   const fileConfig = await loadConfig(app.configPath);
   const today = dayOf(new Date());
@@ -33,7 +33,7 @@ export async function runBackfill(app: App, options: BackfillOptions): Promise<n
     const full = options.dryRun ? await withKnownProjects(fileConfig, db) : await discoverProjects(app, fileConfig, db);
     const config = await withSeenValues(full, db, { start: options.from, end: options.to });
     const choice = chooseBackfill(config, options, today);
-    for (const job of choice.dateless) app.log.warn({ job }, "left out: an export without a window can't ask for days");
+    for (const job of choice.windowless) app.log.warn({ job }, "left out: an export without a window has no days");
     const statuses = await sliceStatuses(db, choice.jobs, choice.range);
     const plans = planBackfill(choice.jobs, choice.range, options.only, statuses, dayOf(await databaseNow(db)));
     if (options.dryRun) {
@@ -94,6 +94,7 @@ function backfillText(
   const slices = `${complete + suspect + failed + missing} slices, ${complete} complete`;
   lines.push(`${from} to ${to}: ${slices}, ${suspect} suspect, ${failed} failed, ${missing} missing`);
   for (const status of ["failed", "suspect", "missing"] as const) {
+    // No mode reads suspect days alone.
     const only = status === "suspect" ? "all" : status;
     if (counts[status] > 0) lines.push(`  to read what is ${status}: the same command with --only ${only}`);
   }

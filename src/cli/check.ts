@@ -29,7 +29,7 @@ export async function runCheck(app: App, options: CheckOptions): Promise<number>
   await requireSecrets(app, config);
   const file: Finding = { what: "file", state: "ok", text: app.configPath };
   const answer = options.offline
-    ? [{ subject: "configuration", findings: [file, ...checkNights(config)] }]
+    ? [{ subject: "configuration", findings: [file, ...checkRunLengths(config)] }]
     : [{ subject: "configuration", findings: [file] }, ...(await checkOnline(app, config, options))];
   writeAnswer(app, options, answer, (all) => all.map(renderFindings).join(""));
   return answer.every((one) => one.findings.every(({ state }) => state !== "fail")) ? 0 : 1;
@@ -67,10 +67,10 @@ async function checkWindows(db: Database): Promise<Finding[]> {
   });
 }
 
-/** The shortest time between two starts counts: a schedule may rest at weekends. */
+/** The two of these starts that are nearest each other limit a run's length: a schedule may rest at weekends. */
 const STARTS_COMPARED = 15;
 
-function checkNights({ exports, service: { requestsPerSecond } }: Config): Finding[] {
+function checkRunLengths({ exports, service: { requestsPerSecond } }: Config): Finding[] {
   const now = new Date();
   return exports.flatMap((job) => {
     const starts = nextOccurrences(job, now, STARTS_COMPARED).map((start) => start.getTime() / 1000);
@@ -79,12 +79,12 @@ function checkNights({ exports, service: { requestsPerSecond } }: Config): Findi
     const calls = planRun(job, dayOf(now)).requests.length + job.projects.length;
     const seconds = Math.ceil(calls / requestsPerSecond);
     if (seconds <= secondsBetween) return [];
-    const text = `this night has ${counted(calls, "call")}, at ${requestsPerSecond} a second it takes ${durationText(seconds)}, longer than the ${durationText(secondsBetween)} until the next`;
+    const text = `a run makes ${counted(calls, "call")} and takes ${durationText(seconds)} at ${requestsPerSecond} a second, longer than the ${durationText(secondsBetween)} until the next run`;
     return [warning(`export ${job.name}`, text)];
   });
 }
 
-/** Each discovered project takes some calls, mostly with one key for all. */
+/** Checking a project takes several calls. A few discovered ones stand for all, as they mostly share one key. */
 const DISCOVERED_CHECKED_MAX = 3;
 
 async function checkService(app: App, fileConfig: Config, db: Database | undefined, options: CheckOptions) {
@@ -95,7 +95,7 @@ async function checkService(app: App, fileConfig: Config, db: Database | undefin
   await using context = await openServiceContext(app, config, db);
   const discovered = config.projects.filter(({ isDiscovered }) => isDiscovered).slice(0, DISCOVERED_CHECKED_MAX);
   const checked = config.projects.filter((project) => !project.isDiscovered || discovered.includes(project));
-  const exportFindings = [...checkNights(config), ...checkPatterns(config)];
+  const exportFindings = [...checkRunLengths(config), ...checkPatterns(config)];
   if (checked.length < config.projects.length) {
     const text = `${checked.length} of ${config.projects.length} are checked: a run says which of the others can't be read`;
     exportFindings.push({ what: "projects", state: "ok", text });
@@ -122,7 +122,7 @@ function listFindings(read: ReadList): SubjectFindings {
   if (leftOut.length > 0) findings.push(warning("left out", firstNames(leftOut, NAMES_SHOWN_MAX)));
   const names = change?.waiting.map(({ name }) => name) ?? [];
   if (names.length > 0) {
-    const missing = `${names.length} are missing, more than half (${firstNames(names, NAMES_SHOWN_MAX)}): they are read as before until a list an hour or more later lacks them, too; if they are gone, run check --confirm-projects`;
+    const missing = `${names.length} are missing, more than half (${firstNames(names, NAMES_SHOWN_MAX)}): they are still read until a list an hour or more later lacks them, too; if they are gone, run check --confirm-projects`;
     findings.push(warning("missing", missing));
   }
   return { subject, findings };

@@ -27,7 +27,7 @@ export async function runCommandLine(args: readonly string[], env: Environment, 
   if (!chosen) return 2;
   let app: App | undefined;
   try {
-    // --help does not need it.
+    // Loaded only here, so that --help is fast.
     const { openApp } = await import("../app.ts");
     app = await openApp(env, chosen.configPath, signal);
     return await chosen.run(app);

@@ -27,7 +27,7 @@ import { writeFileAtomically } from "./output.ts";
 const BACKFILL_DAYS = 30;
 const PROJECT_ID = "demo";
 
-/** The packaged example has another variable, so that a real key of the environment is never sent anywhere. */
+/** Not the variable of the packaged example, which may hold a real key: the demo must not send that one. */
 const KEY_VARIABLE = "USAGE_EXPORT_DEMO_KEY";
 
 export async function runDemo(app: App, { serve }: { readonly serve?: boolean }): Promise<number> {
@@ -109,7 +109,7 @@ async function runScenario(app: App, config: Config, db: Database, emulator: Emu
   return isRotated && results.every(({ failed, suspect }) => failed + suspect === 0) ? 0 : 1;
 }
 
-/** By view, the rest of the SELECT that makes its line of text. */
+/** For each view, the end of a SELECT that returns one line of text about it. */
 const SAMPLES = {
   usage_total: `concat(usage_date, ': ', requests, ' requests, ', hours, ' hours') as line
     from bi.usage_total order by usage_date desc, project limit 1`,

@@ -46,6 +46,7 @@ async function readChanges(query: Query, options: ExplainOptions, period: Window
     before: comparedPeriod(period),
     projects: options.project,
     limit: options.limit,
+    // --grouping does not offer these two, so they are always explained.
     groupings: options.grouping && [...options.grouping, ...(["line_item", "project"] as const satisfies Split[])],
   };
   const found: Change[] = [];

@@ -63,7 +63,7 @@ type OutputStream = NodeJS.WritableStream & { readonly isTTY?: boolean; readonly
 
 const BAR_COLUMNS = 24;
 
-/** On a terminal, shows a progress bar while `work` reports what each request adds to the counts. A line of the log replaces the bar. */
+/** On a terminal, shows a progress bar while `work` runs and reports what each request adds to the counts. Lines of the log overwrite the bar. */
 export async function withProgress<T>(
   label: string,
   planned: number,
@@ -74,10 +74,10 @@ export async function withProgress<T>(
   const startedMs = now();
   let [done, failed] = [0, 0];
   const replaceLine = (text: string) => void (stream.isTTY && stream.write(`\r\x1b[K${text}`));
-  const draw = (pace: string) => {
+  const draw = (ending: string) => {
     const bar = "=".repeat(Math.floor((BAR_COLUMNS * done) / Math.max(planned, done, 1))).padEnd(BAR_COLUMNS, "-");
     // A line that is longer than the terminal is wide could not be replaced. A terminal without a size says 0.
-    replaceLine(truncate(`${label} [${bar}] ${done} of ${planned} slices${pace}`, (stream.columns || 80) - 1));
+    replaceLine(truncate(`${label} [${bar}] ${done} of ${planned} slices${ending}`, (stream.columns || 80) - 1));
   };
   draw("");
   try {
@@ -114,7 +114,7 @@ export function exportText({ job, result }: JobResult): string {
     const next = "only bi.usage_snapshot shows them; run check for the reason";
     lines.push(`  undated: ${answers} no date, so the days they cover are not known; ${next}`);
   }
-  if (stale > 0) lines.push("  stale: the answer to a later request is stored already, so this one was dropped");
+  if (stale > 0) lines.push("  stale: dropped, because the answer to a later request is stored already");
   return `${lines.join("\n")}\n`;
 }
 

@@ -81,7 +81,7 @@ function openPrompt(app: App, draft: Draft, takesDefaults: boolean) {
   lines?.once("close", () => ended.abort(new AppError("stopped", "the input ended before the last answer")));
   const signal = AbortSignal.any([app.signal, ended.signal]);
   return {
-    /** Asks until the configuration has no mistake with what `read` makes of the answer, and keeps that. With --yes, a mistake is thrown. */
+    /** Asks until the configuration is valid with what `read` returns, and adds that to the draft. With --yes, a mistake is thrown. */
     async ask(text: string, defaultAnswer: string, read: (answer: string) => Partial<Draft> | Promise<Partial<Draft>>) {
       for (;;) {
         try {

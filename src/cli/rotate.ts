@@ -59,8 +59,8 @@ function chooseRotations(config: Config, { job, project: given, rollback }: Rota
   const ofJobs = config.rotations.filter((one) => job?.includes(jobNameOf(one)) ?? true);
   const ids = ofJobs.map(({ project }) => project.id);
   const names = [...new Set(ofJobs.map(({ project }) => project.name))];
-  const givenNames = given?.filter((one) => !ids.includes(one));
-  requireKnown("--project", givenNames, names, (name) => `no chosen rotation is for the project ${name}`);
+  const notIds = given?.filter((one) => !ids.includes(one));
+  requireKnown("--project", notIds, names, (name) => `no chosen rotation is for the project ${name}`);
   const chosen = ofJobs.filter(({ project: { id, name } }) => given?.some((one) => one === id || one === name) ?? true);
   if (chosen.length === 0) {
     const isConfigured = namesInFile(config).length > 0;

@@ -33,9 +33,9 @@ export function chooseJobs({ exports, projects: configured }: Config, options: S
   const selection: Selection = { projects, groupings, filters, days };
   const jobs = exports.filter((job) => (names?.includes(job.name) ?? true) && isSelected(job, selection));
   if (jobs.length === 0) throw new AppError("config", "no export has this combination of project, grouping and filter");
-  const dateless = days && jobs.find((job) => !job.window);
-  if (dateless) {
-    throw new AppError("config", `--day: the export "${dateless.name}" has no "window", so it can't ask for a day`);
+  const windowless = days && jobs.find((job) => !job.window);
+  if (windowless) {
+    throw new AppError("config", `--day: the export "${windowless.name}" has no "window", so it can't ask for a day`);
   }
   return { jobs, selection };
 }
@@ -44,7 +44,7 @@ function distinctNames(named: readonly { readonly name: string }[]): readonly st
   return [...new Set(named.map(({ name }) => name))];
 }
 
-/** Whether the job has selected series, or a fan-out that may make some. With `filters`, a fan-out whose values are read (`seen`) makes none. */
+/** Whether the job has selected series, or a fan-out that may still make some. Of named filters it makes no more once `seen` has its values. */
 function isSelected(job: ExportJob, selection: Selection): boolean {
   const { projects, filters } = selection;
   const mayFanOut = (job.fanOuts ?? []).length > 0 && !(job.seen && filters);
@@ -69,20 +69,21 @@ export type BackfillChoice = ReturnType<typeof chooseBackfill>;
 /** Ten years. The days of a range become due for good: a typo such as 2006 must not make twenty years due. */
 const RANGE_LIMITS = { daysMax: 3660, newestIs: "the newest day that is over in UTC" };
 
-/** Throws `config` for a selection or range that can't be read. `dateless` names the exports that are left out. */
+/** Throws `config` for a selection or range that can't be read. `windowless` names the exports that are left out. */
 export function chooseBackfill(config: Config, options: BackfillOptions, today: Day) {
   const range = { start: options.from, end: options.to };
   requirePeriod(range, addDays(today, -1), RANGE_LIMITS);
   const { jobs, selection } = chooseJobs(config, options, today);
   const dated = jobs.filter(({ window }) => window);
-  const dateless = jobs.filter(({ window }) => !window).map(({ name }) => name);
+  const windowless = jobs.filter(({ window }) => !window).map(({ name }) => name);
   if (dated.length === 0) {
-    const message = `nothing to backfill: only exports with a "window" can ask for days, and ${quoteAll(dateless)} has none`;
+    const message = `nothing to backfill: only exports with a "window" can ask for days, and ${quoteAll(windowless)} has none`;
     throw new AppError("config", message);
   }
-  return { jobs: jobsWithSeries(dated, selection), dateless, range };
+  return { jobs: jobsWithSeries(dated, selection), windowless, range };
 }
 
+/** A text of `periodError` begins with the name of the option. */
 function requirePeriod(period: Window, newest: Day, limits?: typeof RANGE_LIMITS): void {
   const fault = periodError(period, newest, limits);
   if (fault !== undefined) throw new AppError("config", `--${fault}`);

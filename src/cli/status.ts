@@ -37,7 +37,7 @@ export async function runStatus(app: App, options: StatusOptions): Promise<numbe
   }
   const projects = worstProjects(health.projects.filter(({ project }) => names.has(project)));
   writeAnswer(app, options, { readAt: health.readAt, projects, ...gaps }, () => {
-    const rest = (more: number) => `and ${more} more that have fewer days that are not complete`;
+    const rest = (more: number) => `and ${more} more with fewer incomplete days`;
     return linesText([...firstOf(projects.map(projectLine), PROJECTS_SHOWN_MAX, rest), ...gapLines(gaps)]);
   });
   return projects.some(isIncomplete) ? 1 : 0;

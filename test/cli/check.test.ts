@@ -149,6 +149,6 @@ test("check warns of a night that takes longer than until the next", async ({ co
   // Three requests and the list of keys, two minutes apart.
   expect(await warnings(0.04)).toEqual([]);
   expect(await warnings(0.01)).toEqual([
-    "  warn export nightly: this night has 4 calls, at 0.01 a second it takes 7 min, longer than the 2 min until the next",
+    "  warn export nightly: a run makes 4 calls and takes 7 min at 0.01 a second, longer than the 2 min until the next run",
   ]);
 });

@@ -51,14 +51,14 @@ test.each(["2016-03-10", YESTERDAY])("a backfill can begin on %s", (from) => {
 });
 
 test("exports without a window are left out, and named", () => {
-  const { jobs, dateless } = choose({});
+  const { jobs, windowless } = choose({});
   const chosen = jobs.map(({ job, series }) => [job.name, ...series.map(({ grouping }) => grouping)]);
-  expect({ chosen, dateless }).toEqual({
+  expect({ chosen, windowless }).toEqual({
     chosen: [
       ["nightly", "none", "tags", "none", "tags"],
       ["weekly", "model"],
     ],
-    dateless: ["dateless"],
+    windowless: ["dateless"],
   });
 });
 
