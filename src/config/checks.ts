@@ -101,21 +101,20 @@ function checkConditions({ report, service }: CheckContext, job: Export, filter:
   }
 }
 
-/** The views identify a filter by its name, the database by its conditions: in all exports together, each name has its own conditions. */
+/** In all exports together, one name means one set of conditions: views identify a filter by its name, the database by its conditions. */
 function checkFilters(report: Report, exports: readonly Export[]): void {
   const filters = exports.flatMap((job) => job.filters);
   const fannedOut = new Set(filters.flatMap((one) => ("each" in one ? one.each : [])));
-  const grouped = new Map([...fannedOut].map((by) => [by, projectsGroupedBy(exports, by)]));
-  // The first filter without a problem.
+  const projectsByGrouping = new Map([...fannedOut].map((by) => [by, projectsGroupedBy(exports, by)]));
+  // The first filter of a name, and of conditions, that has no problem.
   const byName = new Map<string, { readonly conditions: string; readonly at: Path }>();
   const byConditions = new Map<string, { readonly name: string; readonly at: Path }>();
   const nameProblem = (name: string, conditions: string): string | undefined => {
     if (name === "all" && conditions !== NO_CONDITIONS) {
       return '"all" is all usage, without conditions: give this filter another name';
     }
-    if ([...fannedOut].some((each) => name.startsWith(`${each}=`))) {
-      return 'a name that begins like "accessor=" is that of a value of "each": give this filter another name';
-    }
+    const each = [...fannedOut].find((one) => name.startsWith(`${one}=`));
+    if (each) return `names that begin with "${each}=" are those that "each" makes: give this filter another name`;
     const [sameName, sameConditions] = [byName.get(name), byConditions.get(conditions)];
     if (sameName && sameName.conditions !== conditions) {
       return `has other conditions than the filter of this name at ${formatPath(sameName.at)}: rename one of them`;
@@ -130,7 +129,7 @@ function checkFilters(report: Report, exports: readonly Export[]): void {
       if ("each" in filter) {
         const path = [...at, "each"];
         names.push({ value: `${filter.each}=*`, path });
-        const problem = fanOutProblem(job, filter.each, grouped.get(filter.each));
+        const problem = fanOutProblem(job, filter.each, projectsByGrouping.get(filter.each));
         if (problem !== undefined) report(path, problem);
         continue;
       }
@@ -149,7 +148,7 @@ function checkFilters(report: Report, exports: readonly Export[]): void {
   }
 }
 
-/** The values of the dimension are stored for the projects in `grouped`. */
+/** `grouped` has the projects that some export groups by the dimension: their values of it are stored. */
 function fanOutProblem(job: Export, each: string, grouped?: ReadonlySet<string>): string | undefined {
   if (job.source === "billing") return 'expected no "each" beside "source": "billing": only usage is fanned out';
   if (job.window === undefined) return 'expected a "window" in this export: the values are those of its days';

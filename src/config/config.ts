@@ -121,7 +121,7 @@ function exportsOf({ exports }: ConfigFile, projects: readonly ConfiguredProject
   }));
 }
 
-/** Each project once, by the first entry that includes it. A project that is written in the file, too, is not discovered. */
+/** Each project once, by the first entry that includes it and whose list still has it. A project that the file names itself is left out. */
 function discoveredProjects(
   entries: readonly Discovery[],
   written: readonly ConfiguredProject[],
@@ -180,7 +180,7 @@ function unreadBudgetIssues({ budgets, exports, prices, discovery }: Config): Co
     if (projects.length > 0 && unread.length === 0) return [];
     const needed = sources.map(([source, by]) => `the ${source} by the grouping ${JSON.stringify(by)}`).join(" or ");
     const what = needed || `what this costs (the service bills in ${BILLED}, and "prices" are not for one key or tag)`;
-    const message = `no export reads ${what} of ${quoteAll(unread) || "any project"} without conditions, of which this budget is made: add it`;
+    const message = `no export reads ${what} of ${quoteAll(unread) || "any project"} without conditions: add one, or this budget is never used up`;
     return [{ path: ["budgets", i], message }];
   });
 }

@@ -108,7 +108,7 @@ export function neverInThisFile(word: string): string {
   return `(never write the ${word} itself into this file: put it in an environment variable and use { "env": "NAME" })`;
 }
 
-/** The service takes any unknown parameter for a feature, and answers a dimension or date among them with plausible, wrong numbers. */
+/** The service takes unknown parameters for features. With a dimension or a date among the features it answers plausible, wrong numbers. */
 export const FeatureName = checked(
   z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'the name of a feature: letters, digits, ".", "_" and "-"'),
   (feature) => {
@@ -126,7 +126,7 @@ const DimensionList = checked(z.array(z.enum(BILLING_DIMENSIONS)).min(1), (list)
   new Set(list).size < list.length ? "expected each dimension once" : undefined,
 );
 
-/** The output is the grouping's text. A list with a mistake is refused, so its output, "none", is never used. */
+/** The output is the grouping's text. It is "none" for a list with a mistake, which is refused anyway. */
 export const GroupingSetting = z
   .union([z.enum([...GROUPINGS, "line_item"]), DimensionList], {
     error: 'a dimension, "none" or a list of dimensions such as ["tags", "line_item"]',

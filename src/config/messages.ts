@@ -62,7 +62,7 @@ function kindOf(value: unknown): string {
 
 const ISSUES_SHOWN_MAX = 100;
 
-/** One line for each issue, in the order of the file. Two checks of a field may report the same. */
+/** One line for each issue, in the order of the file. An issue that two checks report is one line. */
 export function configError(source: string, issues: readonly ConfigIssue[], document: JsonDocument): AppError {
   const different = new Map(issues.map((issue) => [JSON.stringify(issue), issue]));
   const sorted = [...different.values()]
@@ -125,7 +125,7 @@ function unionIssues(issue: z.core.$ZodIssueInvalidUnion, path: Path): ConfigIss
 
 const FOREIGN = 1_000;
 
-/** How badly an alternative fits. FOREIGN is added if the type differs, a field is unknown, or a fixed value ("discover": true) is missing. */
+/** The number of issues; FOREIGN more if the type differs, a field is unknown, or a fixed value ("discover": true) is missing. */
 function misfit(issues: readonly ZodIssue[], input: unknown): number {
   const isForeign = (issue: ZodIssue) => {
     const isValue = issue.code === "invalid_value";
@@ -169,7 +169,7 @@ export function quoteAll(names: readonly string[]): string {
   return firstNames(quoted, NAMES_SHOWN_MAX);
 }
 
-/** Throws `config` if a name given to the option is not known. `fault` says what is wrong with the quoted name. */
+/** Throws `config` if a name given to the option is not known. `fault` returns the name, quoted, with what is wrong. */
 export function requireKnown(
   option: string,
   given: readonly string[] | undefined,
@@ -200,7 +200,7 @@ export function fileReadProblem(file: string, error: unknown): string {
 /** Shorter words are part of too many others. */
 const PART_LENGTH_MIN = 3;
 
-/** Returns `; did you mean "model"?` with the nearest candidate, or else the only one that contains the word or begins it. */
+/** Returns `; did you mean "model"?` with the nearest candidate, or else the only one that contains the word or is its beginning. */
 export function didYouMean(word: string, candidates: readonly string[]): string {
   const wanted = comparable(word);
   const known = candidates.map((candidate) => ({ candidate, name: comparable(candidate) }));

@@ -32,7 +32,7 @@ const Tier = object({
 export const PriceOfFile = object({
   metric: z.enum(METRICS).describe(`The metric that is paid for: ${METRICS.join(", ")}.`),
   model: text(256)
-    // A set of models written as a list would be priced twice: by that text and by each beginning that all of them have.
+    // A price for the set '["nova-2","nova-3"]' would overlap one for "nova-*" unnoticed, and price that usage twice.
     .regex(/^(?!\[)[^*]*\*?$/, 'a model, the beginning of models such as "nova-*", or "*" for any usage')
     .describe('A name, a beginning such as "nova-*", or "*" for any usage.'),
   endpoint: text(256).exactOptional().describe("Only usage of this endpoint."),
@@ -68,7 +68,7 @@ function reportNotRising(amounts: readonly string[], what: string, report: (inde
   }
 }
 
-/** The price of one unit is the price for `per` times this factor. The factor is exact text, as a quotient of prices would not be exact. */
+/** The price of one unit is the price for `per` times this factor. The factor is exact text: a price divided by `per` would be rounded. */
 export function unitFactor(per: string): string {
   return HOUR_PARTS[per] ?? (1 / Number(per)).toFixed(per.length - 1);
 }

@@ -74,15 +74,15 @@ const ListKey = StaticKey.refine(
   'expected no placeholder: this key lists the projects, before any is known; "projectKey" may have "{id}"',
 );
 
-/** The id in the packaged example, "PROJECT_ID", would be answered with 404, or with the usage of somebody else. */
-const NO_ID = `expected your project's id at the service, which its console shows; "PROJECT_ID" is only a placeholder`;
+/** For "PROJECT_ID", the placeholder in the packaged example, the service would answer 404, or somebody else's usage. */
+const PLACEHOLDER_ID = `expected your project's id at the service, which its console shows; "PROJECT_ID" is only a placeholder`;
 
 const ProjectOfFile = object({
   // An id with a dot or a slash, even an escaped one, could make the URL lead outside the project's path.
   id: z
     .string()
     .regex(/^[A-Za-z0-9_-]{1,128}$/, 'a project id: 1 to 128 letters, digits, "-" and "_"')
-    .refine((id) => id !== "PROJECT_ID", NO_ID)
+    .refine((id) => id !== "PROJECT_ID", PLACEHOLDER_ID)
     .describe("The project's id at the service."),
   name: Name.describe("The project's name here, in exports, rotations and views."),
   key: KeySource,

@@ -70,7 +70,7 @@ const Filter = object({
 
 const FilterOfEach = object({
   each: z.enum(EACH_DIMENSIONS).describe("A dimension: each of its values with stored usage is a filter."),
-  atMost: wholeNumber(1, 500).default(50).describe("How many values of each project: those with the most requests."),
+  atMost: wholeNumber(1, 500).default(50).describe("How many values to read for each project, by requests."),
 });
 
 const Window = object({
@@ -97,14 +97,14 @@ const Export = object({
     .enum(FEATURE_CHECKS)
     .default("error")
     .describe(
-      'A filter with an unknown name: "error" stores nothing, "warn" waits for a second answer, "off" checks nothing.',
+      'Filters with unknown names: "error" stores nothing, "warn" stores what a later run confirms, "off" checks nothing.',
     ),
   emptyGuard: z
     .enum(GUARD_MODES)
     .default("confirm")
     .describe('An answer without usage: "confirm" keeps the numbers until a later run gets none, too; "off" does not.'),
   cliffGuard: z.enum(GUARD_MODES).default("confirm").describe("The same for an answer with over 90 % less."),
-  undated: z.enum(UNDATED).default("snapshot").describe("An answer without any date is a snapshot, or a day's usage."),
+  undated: z.enum(UNDATED).default("snapshot").describe('An answer without a date: a "snapshot", or usage of a "day".'),
 });
 
 const ACCESS_FORMS =
@@ -173,7 +173,7 @@ const Anomalies = object({
   sensitivity: z
     .enum(["off", ...SENSITIVITIES])
     .default("normal")
-    .describe('"off", or "low", "normal" or "high": a final day differs by 8, 6 or 5 times the usual spread.'),
+    .describe('A final day is unusual at 8 ("low"), 6 ("normal") or 5 ("high") times the usual spread; or "off".'),
 });
 
 const Runs = object({

@@ -68,7 +68,7 @@ function addressProblem(text: string): string | undefined {
 
 const nameOf = (kind: SecretKind) => (kind === "key" ? "the API key" : `the ${kind}`);
 
-/** The path or the rights are wrong. Any other error, such as a broken share, may pass. */
+/** The path or the rights are wrong. Any other error, such as a broken share, may pass: the next call reads the key again. */
 const WRONG_PATH_CODE = /^(ENOENT|ENOTDIR|EISDIR|ENAMETOOLONG|ELOOP|EACCES|EPERM)$/;
 
 async function readSecretFile(kind: SecretKind, path: string): Promise<string> {

@@ -135,7 +135,7 @@ const MONEY: readonly Mistake[] = [
   [
     "budgets[0].tag",
     "prod",
-    'no export reads the usage by the grouping "tags" of "production" without conditions, of which this budget is made: add it',
+    'no export reads the usage by the grouping "tags" of "production" without conditions: add one, or this budget is never used up',
     "budgets[0]",
   ],
   ["budgets[0]", COST_OF_ALL, 'the billing by the grouping "none" or the usage by the grouping "model" of "lab"'],
@@ -199,7 +199,7 @@ const ACROSS_FIELDS: readonly Mistake[] = [
   [`${JOB}.window`, undefined, 'expected a "window" in this export', `${EACH}.each`],
   [FILTER, { each: "accessor" }, `got "accessor=*", which is already at ${FILTER}.each`, `${EACH}.each`],
   [`${JOB}.filters[0]`, { name: "x", features: { diarize: true } }, "without conditions", `${EACH}.each`],
-  [`${FILTER}.name`, "accessor=a", 'begins like "accessor=" is that of a value of "each"'],
+  [`${FILTER}.name`, "accessor=a", 'names that begin with "accessor=" are those that "each" makes'],
   ["service.dialect", "2026", "no such filter, only the grouping", `${FILTER}.dimensions.feature_set`],
   [`${JOB}.filters[0].dimensions`, { model: "x" }, '"all" is all usage', `${JOB}.filters[0].name`],
   [FILTER, { name: "all" }, "expected each filter of an export once", `${FILTER}.name`],
