@@ -54,7 +54,7 @@ export const FAILED_ATTEMPTS_MAX = 5;
  * A step towards an active key.
  * - `mark-orphan`: the answer to the request that creates the key was lost
  * - `discard`: the pending key will never be used
- * - `rollback`: begins a rollback: verifies the previous key, which the next steps deliver and promote
+ * - `rollback`: verifies the previous key and records that it is to be active again; the next steps deliver and promote it
  * - `recover`: nothing is left to do; resets the count of failed attempts
  */
 export type RotationStep = { readonly reason: string } & (
@@ -88,7 +88,7 @@ export function planRotation(
     return { blocked: `needs attention: ${failed}; nothing is created until rotate --now` };
   }
   if (next) return { next };
-  if (wantsPrevious(ledger, request)) return { blocked: "there is no previous key to roll back to" };
+  if (isRollbackDue(ledger, request)) return { blocked: "there is no previous key to roll back to" };
   const active = activeKey(ledger);
   const ageDays = active ? ageInDays(active, now) : 0;
   const dueInDays = Math.ceil(job.maxAgeDays - ageDays);
@@ -105,7 +105,7 @@ export function attemptsText({ failedAttempts, lastError }: Pick<Ledger, "failed
 }
 
 export function fallbackText(used: { readonly fallback: string | null; readonly fallbackAt: Date | null }): string {
-  return `the key in use was refused (${used.fallbackAt?.toISOString()}), and another one was used in its place, see "keys": ${used.fallback}`;
+  return `calls fell back to another key (${used.fallbackAt?.toISOString()}), see usage-export keys: ${used.fallback}`;
 }
 
 export function nextStep(
@@ -118,7 +118,7 @@ export function nextStep(
   const target = ledger.keys.find(({ intentId, state }) => intentId === ledger.rollbackTo && state === "draining");
   const pending = ledger.keys.find(({ state }) => state === "pending");
   if (target && request?.wants !== "fresh") return rollbackStep(job, target, pending);
-  if (wantsPrevious(ledger, request)) {
+  if (isRollbackDue(ledger, request)) {
     const previous = previousKey(ledger);
     return previous && { kind: "rollback", key: previous, reason: "the previous key was asked for" };
   }
@@ -160,7 +160,7 @@ function markOrphanStep(key: LedgerKey): RotationStep {
   return { kind: "mark-orphan", key, reason: "the create may have been sent, and its answer is not known" };
 }
 
-function wantsPrevious(ledger: Ledger, request?: RotationRequest): boolean {
+function isRollbackDue(ledger: Ledger, request?: RotationRequest): boolean {
   const rollbackAt = activeKey(ledger)?.rollbackAt;
   return request?.wants === "previous" && (!rollbackAt || rollbackAt < request.at);
 }
@@ -212,7 +212,7 @@ export type CleanupStep = { readonly reason: string; readonly key: LedgerKey } &
   | { readonly kind: "search"; readonly giveUp: boolean }
 );
 
-/** No step is for an active or a pending key. `now` is the earliest of the known clocks. */
+/** No step is for an active or a pending key. `now` is the earliest of the clocks that are read: one that is ahead must end no grace. */
 export function cleanupSteps(job: RotationConfig, ledger: Ledger, now: Date): CleanupStep[] {
   const hasActive = activeKey(ledger) !== undefined;
   return ledger.keys.flatMap((key): CleanupStep[] => {

@@ -55,7 +55,7 @@ export async function sealKey(key: Secret, apiKeyId: string, { current }: Master
     .encrypt(current.bytes);
 }
 
-/** Throws `config` if the master key is not given, and an error for which `isDamaged` if the text is damaged or belongs to another row. */
+/** Throws `config` if the master key is not given. Throws an error that `isDamaged` recognises if the text is damaged or of another row. */
 export async function openSealedKey(
   { sealed, apiKeyId }: { readonly sealed: string; readonly apiKeyId: string },
   masterKeys: MasterKeys,

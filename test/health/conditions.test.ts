@@ -192,7 +192,7 @@ const CASES: readonly [name: string, text: string | RegExp, part: Part][] = [
   ],
   [
     "keys: key fallback exporter",
-    'rotation exporter: the key in use was refused (2026-03-10T06:00:30.000Z), and another one was used in its place, see "keys": 401',
+    "rotation exporter: calls fell back to another key (2026-03-10T06:00:30.000Z), see usage-export keys: 401",
     { rotations: [rotationLine({ fallback: "401", fallbackAt: NOW })] },
   ],
   [
