@@ -25,7 +25,7 @@ export function breakdownRows(
         name === "model" && dialect === "interface" && typeof value === "object" && value?.length === 1;
       return [groupingIn(dialect, name), isOneModel ? value[0] : value];
     });
-    const amounts = source === "billing" ? { dollars: JSON.rawJSON(decimal(dollarsOf(group))) } : sumOf(group);
+    const amounts = source === "billing" ? { dollars: JSON.rawJSON(decimal(unitsOf(group))) } : sumOf(group);
     return { ...amounts, grouping: { start: day, end: day, ...Object.fromEntries(values) } };
   });
 }
@@ -43,8 +43,8 @@ function matcherOf(parameters: URLSearchParams, source: Source, dialect: Dialect
       const wanted = parameters.getAll(filterIn(dialect, name) ?? "");
       if (wanted.length === 0) return true;
       // In dialect "2026" a model matches by its id only.
-      const sent = (value: string) => (name === "model" && dialect === "2026" ? modelId(value) : value);
-      return [record[name] ?? []].flat().some((value) => wanted.includes(sent(value)));
+      const filterValue = (value: string) => (name === "model" && dialect === "2026" ? modelId(value) : value);
+      return [record[name] ?? []].flat().some((value) => wanted.includes(filterValue(value)));
     });
   };
 }
@@ -88,17 +88,17 @@ const GRANTED = "25000";
 
 /** One prepaid balance: what was granted, less what the records cost. */
 export function balances(projectId: string, records: readonly UsageRecord[]) {
-  const amount = JSON.rawJSON(decimal(smallestUnits(GRANTED) - dollarsOf(records.map(billed))));
+  const amount = JSON.rawJSON(decimal(toUnits(GRANTED) - unitsOf(records.map(billed))));
   const ids = { balance_id: uuidFrom("balance", projectId), purchase_order_id: uuidFrom("purchase order", projectId) };
   return { balances: [{ ...ids, amount, units: "usd" }] };
 }
 
-function dollarsOf(records: readonly UsageRecord[]): bigint {
-  return records.reduce((sum, { dollars = "0" }) => sum + smallestUnits(dollars), 0n);
+function unitsOf(records: readonly UsageRecord[]): bigint {
+  return records.reduce((sum, { dollars = "0" }) => sum + toUnits(dollars), 0n);
 }
 
 function billed(record: UsageRecord): UsageRecord {
-  const { line_item = lineItemOf(record), dollars = priceOf(record, line_item) } = record;
+  const { line_item = lineItemOf(record), dollars = costOf(record, line_item) } = record;
   return { ...record, line_item, dollars };
 }
 
@@ -121,18 +121,18 @@ const PRICES: Readonly<Record<string, { readonly metric: keyof Amounts; readonly
 };
 const OTHER_PRICE = { metric: "hours", price: "0.5259258" } as const;
 
-function priceOf(record: UsageRecord, lineItem: string | null): string {
+function costOf(record: UsageRecord, lineItem: string | null): string {
   const [methodOrModel, model = methodOrModel] = lineItem?.split("::") ?? [];
   const { metric, price } = PRICES[model ?? ""] ?? OTHER_PRICE;
   // A quantity has at most six decimals.
-  return decimal((BigInt(Math.round((record[metric] ?? 0) * 1e6)) * smallestUnits(price)) / 1_000_000n);
+  return decimal((BigInt(Math.round((record[metric] ?? 0) * 1e6)) * toUnits(price)) / 1_000_000n);
 }
 
-// Exact amounts, as whole numbers of 10^-DECIMALS.
+// Exact amounts in dollars, as whole numbers of units of 10^-DECIMALS.
 
 const DECIMALS = 40;
 
-function smallestUnits(text: string): bigint {
+function toUnits(text: string): bigint {
   const [whole = "", fraction = ""] = text.split(".");
   return BigInt(whole + fraction.padEnd(DECIMALS, "0"));
 }

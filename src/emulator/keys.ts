@@ -16,7 +16,7 @@ export type ConsoleKey = {
 
 const WORKLOAD_COMMENTS = ["call centre", "mobile app", "voice agent", "batch archive", "research", "website"];
 
-/** Keys of a project for a trial: pages show its made-up usage by their comments. */
+/** Keys for the made-up usage of a project: pages show the usage of each key under the key's comment. */
 export function workloadKeys(projectId: string): ConsoleKey[] {
   const secret = () => randomBytes(20).toString("hex");
   return WORKLOAD_COMMENTS.map((comment) => ({ projectId, comment, scopes: ["usage:read"], secret: secret() }));
@@ -57,7 +57,6 @@ export class KeyStore {
     return key && this.#stateOf(key, at) === "active" ? key : undefined;
   }
 
-  /** Makes a key in the project of the caller's key. */
   create({ projectId, isAccountKey }: ApiKey, requested: RequestedKey, at: Date) {
     const secret = randomBytes(20).toString("hex");
     const identity = { apiKeyId: randomUUID(), projectId, isAccountKey, origin: "created" } as const;
@@ -66,7 +65,7 @@ export class KeyStore {
 
   /** The working keys of a project. */
   keysOf(projectId: string, at: Date): readonly ApiKey[] {
-    return this.states(at).filter((key) => key.projectId === projectId && key.state === "active");
+    return this.keysAndStates(at).filter((key) => key.projectId === projectId && key.state === "active");
   }
 
   remove({ apiKeyId }: ApiKey): void {
@@ -74,7 +73,7 @@ export class KeyStore {
   }
 
   /** Every key that ever was, oldest first. */
-  states(at: Date): KeyAndState[] {
+  keysAndStates(at: Date): KeyAndState[] {
     return [...this.#bySecret.values()].map((key) => ({ ...key, state: this.#stateOf(key, at) }));
   }
 
@@ -120,7 +119,7 @@ const ROLES: ReadonlyMap<string, readonly string[]> = new Map([
   ["owner", ["*"]],
 ]);
 
-/** Scopes that the service lists as other scopes. */
+/** For some scopes that a request may ask for, the scopes that the service lists in their place. */
 const SHORTHANDS: ReadonlyMap<string, readonly string[]> = new Map([
   ["self-hosted:products", ["self-hosted:product:api", "self-hosted:product:engine"]],
   ["keys:write", ["keys:read", "keys:write"]],

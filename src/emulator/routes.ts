@@ -114,7 +114,6 @@ function fields(fieldsOf: (records: readonly UsageRecord[]) => Json): DaysHandle
   return (range, call, service) => fieldsOf(usageOn(daysOf(range), call, service));
 }
 
-/** The balance pays for all usage since `countsFrom`. */
 function answerBalances(call: Call, service: Emulated): EmulatorAnswer {
   const days = daysOf({ start: service.countsFrom, end: dayOf(call.now) });
   return ok(balances(call.caller.projectId, usageOn(days, call, service)));

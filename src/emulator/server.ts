@@ -1,5 +1,5 @@
 // The emulator of the speech service: a server on 127.0.0.1 for the demo and for trials. It shares lists with the product, and no arithmetic:
-// the tests compare the two, so a shared mistake would not show.
+// the tests compare the results of the two, and could not find a mistake that both make.
 
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";

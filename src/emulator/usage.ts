@@ -58,7 +58,6 @@ export function madeUpUsage(seed: number): UsageSource {
       if (random() < IDLE_CHANCE) return [];
       const share = shareArrived(ageDays, random());
       const all = amountsOf(dimensions.endpoint, dailyRequests, day, random);
-      // Rounded down, so that a greater share never gives a smaller amount.
       const amounts = eachMetric((metric, perUnit) => Math.floor(Math.round(all[metric] * perUnit) * share) / perUnit);
       if (amounts.requests === 0) return [];
       // The order of tags has no meaning, and differs from day to day.

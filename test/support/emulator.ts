@@ -115,7 +115,7 @@ export async function startEmulator(options: EmulatorOptions): Promise<Emulator>
     set now(now) {
       plain.now = now;
     },
-    keys: () => plain.keys.states(plain.now()),
+    keys: () => plain.keys.keysAndStates(plain.now()),
     secretWorks: (secret) => plain.keys.find(secret, plain.now()) !== undefined,
     [Symbol.asyncDispose]: plain[Symbol.asyncDispose],
   };
