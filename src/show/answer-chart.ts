@@ -56,7 +56,7 @@ function groupCell(grouping: string, one: NamedGroup, among: readonly NamedGroup
   return html`<bdi title="${short === name ? (one.group ?? "") : name}">${short}</bdi>`;
 }
 
-/** Shortens the project behind a key's comment, as in "batch (… (region 1))"; otherwise the name itself. */
+/** Shortens the project in a key's label, as in "batch (… (region 1))"; if that has no short form, shortens the whole name. */
 export function shortGroupName(name: string, { projectInLabel }: NamedGroup, among: readonly NamedGroup[]): string {
   if (projectInLabel !== undefined) {
     const projects = among.flatMap((one) => one.projectInLabel ?? []);
@@ -67,7 +67,7 @@ export function shortGroupName(name: string, { projectInLabel }: NamedGroup, amo
   return shortName(name, names);
 }
 
-const COMMON_START_MIN = 20;
+const COMMON_CHARACTERS_MIN = 20;
 
 /** If all `names` begin with the same words, returns the rest of `name`: "… (region 1)". */
 export function shortName(name: string, names: readonly string[]): string {
@@ -83,7 +83,7 @@ export function shortNameNote(names: readonly string[]): string | undefined {
   return start === "" ? undefined : `“…” is short for ${start}.`;
 }
 
-/** The same for groups. The text for a set of tags is never shortened. */
+/** Says what "…" is short for in the names of groups. The text for a set of tags is never shortened. */
 export function shortGroupsNote(grouping: string, groups: readonly NamedGroup[]): string | undefined {
   const names = groups.flatMap(({ projectInLabel, label, group }) => projectInLabel ?? label ?? group ?? []);
   return addsUp(grouping) ? shortNameNote(names) : undefined;
@@ -96,7 +96,7 @@ function commonStart(names: readonly string[]): string {
   while (length < first.length && names.every((one) => one[length] === first[length])) length++;
   const common = first.slice(0, length);
   const end = common.lastIndexOf(common.includes(" (") ? " (" : " ");
-  return names.length > 1 && end >= COMMON_START_MIN ? common.slice(0, end) : "";
+  return names.length > 1 && end >= COMMON_CHARACTERS_MIN ? common.slice(0, end) : "";
 }
 
 // The chart.
@@ -162,8 +162,8 @@ function seriesOf(answer: Answer, bars: Bars, { hrefOf, othersHref }: ChartOptio
   const { question, groups, other, otherByDay, beforeByDay } = answer;
   const { grouping, metric } = question;
   const sums = (amounts: readonly (string | null)[]) =>
-    bars.map(({ at }) => {
-      const known = at.flatMap((i) => amounts[i] ?? []);
+    bars.map(({ dayIndexes }) => {
+      const known = dayIndexes.flatMap((i) => amounts[i] ?? []);
       return known.length === 0 ? null : sumOf(...known);
     });
   const drawn = groups.filter(({ byDay }) => byDay).sort((a, b) => a.rank - b.rank);
@@ -185,17 +185,17 @@ function seriesOf(answer: Answer, bars: Bars, { hrefOf, othersHref }: ChartOptio
   return series;
 }
 
-/** `at`: the indexes of the bar's days in the answer. */
 function barsOf(days: Answer["days"], grain: Grain) {
   const indexed = days.map(({ day, state }, i) => ({ day, state, i }));
   return [...Map.groupBy(indexed, ({ day }) => grainStart(day, grain))].map(([grainDay, members]) => {
     const [start, end] = [members[0]?.day ?? grainDay, members.at(-1)?.day ?? grainDay];
     const states = new Set(members.map(({ state }) => state));
-    // A week or month of which the question has only some days is lower than others for that alone.
+    // A week or month that the period cuts is too low, even if all of its days in the period were read.
     const isCut = start !== grainDay || grainStart(addDays(end, 1), grain) === grainDay;
     const isLacking = isCut || states.has("incomplete") || states.has("unread");
     const title = grain === "day" ? start : periodText({ start, end });
-    return { start, title, at: members.map(({ i }) => i), isChanging: states.has("settling"), isLacking };
+    const dayIndexes = members.map(({ i }) => i);
+    return { start, title, dayIndexes, isChanging: states.has("settling"), isLacking };
   });
 }
 

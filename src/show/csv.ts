@@ -18,7 +18,7 @@ const BYTE_ORDER_MARK = "\uFEFF";
 const SIGN = /[=+\-@＝＋－＠]/;
 /** Spaces, quotes and invisible characters before the sign do not prevent a formula. */
 const BEGINS_FORMULA = new RegExp(`^(?:[\\t\\r\\n]|[\\s"\\p{Cc}\\p{Cf}]*${SIGN.source})`, "u");
-/** What may stand before the sign of a formula, and ";": some spreadsheets begin a new cell there. */
+/** A run of characters that may precede the sign of a formula. Some spreadsheets begin a new cell at those of NEW_CELL. */
 const GAPS = /[\s;"\p{Cc}\p{Cf}]+/gu;
 const NEW_CELL = /[;\t\r\n]/;
 
@@ -54,10 +54,10 @@ function csvFile(columns: readonly CsvColumn[], rows: readonly CsvRow[]): string
   return csvHeader(columns) + rows.map((row) => csvLine(columns, row)).join("");
 }
 
-const TEXTS = ["state", "part", "group", "complete", "currency", "project_id", "project", "api_key", "metric"];
+const TEXT_COLUMNS = ["state", "part", "group", "complete", "currency", "project_id", "project", "api_key", "metric"];
 
 function csvColumns(...names: readonly string[]): readonly CsvColumn[] {
-  return names.map((name) => ({ name, isText: TEXTS.includes(name) }));
+  return names.map((name) => ({ name, isText: TEXT_COLUMNS.includes(name) }));
 }
 
 /** Groups with their amounts, or amounts by day. */

@@ -9,7 +9,7 @@ import { type Html, html } from "./html.ts";
 /** To whole units; amounts below 100 to three significant digits. */
 const ROUNDED = { maximumFractionDigits: 0, maximumSignificantDigits: 3, roundingPriority: "morePrecision" } as const;
 const COMPACT: Intl.NumberFormatOptions = { notation: "compact", maximumFractionDigits: 1, useGrouping: true };
-/** Below 10 % with a decimal. */
+/** Whole percents; below 10 % two significant digits. */
 const PERCENT = { ...ROUNDED, maximumSignificantDigits: 2, style: "percent", signDisplay: "exceptZero" } as const;
 
 /** A format is made when it is first used: that takes milliseconds, and most commands show no amounts. */
@@ -73,7 +73,7 @@ export function withSign(text: string, amount: string): string {
   return amount.startsWith("-") || isZero(amount) ? text : `+${text}`;
 }
 
-/** With three digits: "$239,000", "1.23M tokens in". */
+/** Rounded to three significant digits: "$239,000", "3,120 hours". A short form may have fewer: "1.2M tokens in". */
 export function estimateText(amount: string, { metric, currency }: Measure): string {
   const rounded = String(Number(Number(amount).toPrecision(3)));
   return currency === null

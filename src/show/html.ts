@@ -76,7 +76,7 @@ function hasNumbers(column: Column): column is { readonly numbers: HtmlValue } {
   return typeof column === "object" && "numbers" in column;
 }
 
-/** What a table of one row would have, in boxes, which a narrow screen shows without scrolling. Cells without a value are left out. */
+/** Shows one table row as a box for each cell, so that a narrow screen need not scroll. Cells without a value are left out. */
 export function boxes(columns: readonly Column[], cells: Row): Html {
   const shown = columns.flatMap((column, i) =>
     cells[i] ? [html`<div><dt>${titleOf(column)}</dt><dd>${cells[i]}</dd></div>\n`] : [],
@@ -84,7 +84,7 @@ export function boxes(columns: readonly Column[], cells: Row): Html {
   return html`<dl class="figures">${shown}</dl>\n`;
 }
 
-/** Shows no zone: the captions say that all times are in UTC. */
+/** Shows no zone: the footer of every page says that all times are in UTC. */
 export function instantHtml(moment: Date): Html {
   const text = moment.toISOString();
   return html`<time datetime="${text}">${text.slice(0, 16).replace("T", " ")}</time>`;
@@ -163,7 +163,7 @@ function membersOf(grouping: string, group: string | null): readonly (string | n
   }
 }
 
-/** The name on one line, without characters that turn the text around, and at most so long. */
+/** The name on one line, without characters that turn the text around, cut to `lengthMax`. */
 export function truncatedName(name: string, lengthMax: number): string {
   return truncate(toPrintableLine(name), lengthMax);
 }

@@ -15,7 +15,7 @@ type HealthGauge = {
   readonly samples: (health: HealthState) => readonly Sample[];
 };
 
-const startOf = (day: Day | null) => (day === null ? null : startOfDay(day).getTime() / 1000);
+const startSeconds = (day: Day | null) => (day === null ? null : startOfDay(day).getTime() / 1000);
 const NOT_COMPLETE = ["missing", "failed", "suspect"] as const;
 const PROJECT = ["project", "source"];
 
@@ -26,10 +26,10 @@ const GAUGES: Readonly<Record<string, HealthGauge>> = {
     samples: ({ conditions }) => conditions.map(({ name, subject, severity }) => [{ name, subject, severity }, 1]),
   },
   newest_complete_day_timestamp_seconds: {
-    help: "Midnight UTC at which the newest day begins up to which nothing of the project's series is missing",
+    help: "Start (midnight UTC) of the newest day up to which no series of the project lacks a day",
     labels: PROJECT,
     samples: ({ projects }) =>
-      projects.map(({ project, source, freshThrough }) => [{ project, source }, startOf(freshThrough)]),
+      projects.map(({ project, source, freshThrough }) => [{ project, source }, startSeconds(freshThrough)]),
   },
   incomplete_slices: {
     help: "Slices of the project's series (a day each) that are missing (due and never read), failed or suspect",
@@ -40,7 +40,7 @@ const GAUGES: Readonly<Record<string, HealthGauge>> = {
       ),
   },
   job_last_success_timestamp_seconds: {
-    help: "When the newest run of the job ended in which everything was stored, without backfills",
+    help: "When the newest run that stored everything ended; backfills do not count",
     // Not "job": Prometheus uses that label for the target of a scrape.
     labels: ["kind", "job_name"],
     samples: ({ jobs }) => jobs.map(({ kind, job, lastSuccess }) => [{ kind, job_name: job }, lastSuccess]),

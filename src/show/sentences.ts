@@ -78,7 +78,7 @@ export function lackingDaysSentences(answer: Answer): readonly string[] {
   return present([incompleteDays.length > 0 && text, unreadDays.length > 0 && unreadText(answer)]);
 }
 
-/** Numbers that begin later or end earlier than the period are right as they are, so nothing is said to be missing between them. */
+/** If only days at one end of the period were not read, the other days are complete, so the text says where the numbers begin or end. */
 function unreadText({ days, lacking: { incompleteDays, unreadDays } }: Answer): string {
   const read = days.map(({ day }) => day).filter((day) => !unreadDays.includes(day));
   const [first, last] = [read[0], read.at(-1)];
@@ -108,7 +108,7 @@ export function forecastText({ forecast, low, high }: Forecast, measure: Measure
   return `${estimateText(forecast, measure)}${from === to ? "" : ` (${from} to ${to})`}`;
 }
 
-/** Finds the month's budget for the same usage. Its forecast, if there is one, replaces the other, as a page shows only one. */
+/** Finds the month's budget for the same usage. If the budget has a forecast, it replaces the month's, as a page shows only one. */
 function monthForecast({ answer, forecast }: NonNullable<Overview["monthSoFar"]>, budgets: readonly BudgetUse[]) {
   const { question, projectCount } = answer;
   const budget = budgets.find(
@@ -142,7 +142,7 @@ function periodSentence(answer: Answer): string | undefined {
 /** A smaller share of change gets no cause: groups that rose and fell by far more may add up to it. */
 const STEADY_SHARE = 0.03;
 
-/** How much of a change one group caused, by the smallest share that has the words. A smaller share gets no sentence. */
+/** Words for the share of a change that one group caused, each with the smallest share it is used for. Less gets no sentence. */
 const SHARE_TEXTS = [
   [1.05, "more than all"],
   [0.995, "all"],
@@ -205,7 +205,7 @@ export function reasonSentences({ answer, splits }: Change): readonly string[] {
 function notSplitSentence({ grouping, lacking }: ChangeSplit): string | undefined {
   const unread = [...lacking.unreadDays, ...lacking.unreadDaysBefore];
   const lack = lackText(unread, [...lacking.incompleteDays, ...lacking.incompleteDaysBefore]);
-  return lack && `By ${groupingNoun(grouping)} it can't be split: ${lack} by it.`;
+  return lack && `It can't be split by ${groupingNoun(grouping)}: ${lack} by ${groupingNoun(grouping)}.`;
 }
 
 /** What the amounts leave out, besides days. */

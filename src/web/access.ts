@@ -1,5 +1,5 @@
-// Where the monitor is reached, and which requests it answers besides health checks: those with the configured credentials. Without them, one
-// on a loopback address answers requests to the names of this machine, and on any other address ("access": "none") all requests.
+// Where the monitor is reached, and which requests it answers besides health checks. If credentials are configured, a request needs them. If
+// not, a monitor on a loopback address answers requests to the names of this machine, and on any other ("access": "none") all requests.
 
 import { hash, timingSafeEqual } from "node:crypto";
 import type { Secret } from "../secret.ts";

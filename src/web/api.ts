@@ -28,7 +28,7 @@ const CsvParameters = z.strictObject({
 
 const ChargebackParameters = z.strictObject({
   month: aMonth.describe("As YYYY-MM; left out, the month before this one"),
-  by: z.enum(CHARGED_BY).default("project").describe("What a row is of"),
+  by: z.enum(CHARGED_BY).default("project").describe("What each row is about: a project, or an API key"),
   project: QuestionParameters.shape.project,
 });
 

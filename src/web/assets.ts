@@ -9,17 +9,17 @@ import { memoizeAsync } from "../async.ts";
 import { ASSETS_FOLDER, PACKAGE_FOLDER } from "../package-files.ts";
 import type { Page } from "./page.ts";
 
-let builtFile: string | undefined;
+let scriptFile: string | undefined;
 const readOnce = memoizeAsync<Page>();
 
 /** "assets/app-HASH.js", relative to the root of the monitor. */
 export function scriptPath(): string {
-  // The sources may differ when the program starts again: a new name keeps a browser from using what it has.
-  builtFile ??= ASSETS_FOLDER
+  // The sources may differ when the program starts again: a new name keeps a browser from using its cached script.
+  scriptFile ??= ASSETS_FOLDER
     ? readdirSync(ASSETS_FOLDER).find((name) => name.endsWith(".js"))
     : `app-${Date.now().toString(36)}.js`;
-  if (builtFile === undefined) throw new Error(`expected a script in ${ASSETS_FOLDER}`);
-  return `assets/${builtFile}`;
+  if (scriptFile === undefined) throw new Error(`expected a script in ${ASSETS_FOLDER}`);
+  return `assets/${scriptFile}`;
 }
 
 export function scriptPage(): Promise<Page> {
@@ -32,7 +32,7 @@ export function scriptPage(): Promise<Page> {
   });
 }
 
-/** The bundler is there wherever the sources are. Imported by a path, so that the build leaves it out. */
+/** The bundler is there wherever the sources are. It is imported by a computed path, so that the build leaves it out. */
 async function bundleSources(): Promise<string> {
   const bundler = pathToFileURL(path.join(PACKAGE_FOLDER, "tools/client-bundle.ts")).href;
   const { clientBundle } = await import(bundler);

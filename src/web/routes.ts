@@ -62,7 +62,7 @@ export function openRoutes(deps: MonitorDeps, isLoopback: boolean) {
     if (refused) return send(refused);
     // Postgres refuses a text with NUL.
     if (!c.req.url.includes("%00")) return next();
-    return send(textPage(400, ["a parameter holds the character NUL, which is in no name"]));
+    return send(textPage(400, ["a parameter holds the character NUL, which no name contains"]));
   });
   app.get("/metrics", async () => send(await metrics()));
   // A page that failed is made again for the next visitor.

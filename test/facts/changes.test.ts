@@ -70,7 +70,7 @@ test("a split that lacks an amount is called not complete rather than unread", a
     answer: { total: { change: "-7" } },
     splits: [{ grouping: "accessor", lacking: { unreadDaysBefore: [], incompleteDaysBefore: [back(8)] }, parts: [] }],
   });
-  expect(changeSentences(change)).toContain("By API key it can't be split: 1 day is not complete by it.");
+  expect(changeSentences(change)).toContain("It can't be split by API key: 1 day is not complete by API key.");
 });
 
 test("days that were not read leave a total without a change and a split without parts", async () => {

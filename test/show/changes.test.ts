@@ -84,7 +84,7 @@ test("the three largest parts of a change are named, without those that did not 
   expect(reasons).toEqual([
     "By model: Anna +9 hours (new), (no value) -5 hours (vanished), b +2 hours.",
     "By tags: batch, night +3 hours; no tags +2 hours.",
-    "By tags it can't be split: 1 day was not read by it.",
+    "It can't be split by tags: 1 day was not read by tags.",
   ]);
 });
 
@@ -100,21 +100,21 @@ test.each<[string, Partial<Answer["lacking"]>, said: string]>([
   [
     "were not read of the period before",
     { unreadDays: ["2026-02-11"], unreadDaysBefore: ["2026-01-20"] },
-    "2 days were not read by it.",
+    "2 days were not read",
   ],
   [
     "are not complete",
     { incompleteDays: ["2026-02-11"], incompleteDaysBefore: ["2026-01-20"] },
-    "2 days are not complete by it.",
+    "2 days are not complete",
   ],
   [
     "are neither",
     { unreadDaysBefore: ["2026-01-20"], incompleteDays: ["2026-02-11"] },
-    "1 day was not read and 1 day is not complete by it.",
+    "1 day was not read and 1 day is not complete",
   ],
 ])("a split by days that %s says how many", (_, part, said) => {
   const splits = [{ grouping: "model" as const, lacking: { ...NOTHING_LACKING, ...part }, parts: [] }];
-  expect(reasonSentences({ answer: makeAnswer(), splits })).toEqual([`By model it can't be split: ${said}`]);
+  expect(reasonSentences({ answer: makeAnswer(), splits })).toEqual([`It can't be split by model: ${said} by model.`]);
 });
 
 test.each<[string, Parameters<typeof makeAnswer>[0], said: string]>([

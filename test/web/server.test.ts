@@ -55,7 +55,7 @@ test.each([
 
 test.each(["/?job=%00", "/report.html?a%00=1"])("%s, with the character NUL, is refused", async (path) => {
   await using monitor = await testMonitor();
-  const text = "a parameter holds the character NUL, which is in no name\n";
+  const text = "a parameter holds the character NUL, which no name contains\n";
   expect(await monitor.ask(path)).toMatchObject({ status: 400, text });
 });
 

@@ -88,7 +88,7 @@ function seriesColour({ look }: ChartSeries): string {
   return look === "before" ? "var(--soft)" : `var(--series-${look + 1})`;
 }
 
-const LABEL_PX = 90;
+const LABEL_WIDTH_PX = 90;
 /** With less, a gap between two bars would be as wide as a bar, so there are none. */
 const BAR_WITH_GAP_PX = 5;
 
@@ -107,7 +107,7 @@ function chartOption(description: ChartDescription, widthPx: number) {
     textStyle: { fontFamily: "inherit" },
     grid: { left: 56, right: 24, top: 16, bottom: 32 },
     xAxis: [
-      barAxis(labels, titles, Math.max(2, Math.floor(widthPx / LABEL_PX))),
+      barAxis(labels, titles, Math.max(2, Math.floor(widthPx / LABEL_WIDTH_PX))),
       { type: "category", data: [...titles], show: false, axisPointer: { show: false, triggerTooltip: false } },
     ],
     yAxis: [
@@ -170,7 +170,7 @@ function barSeries(name: string, series: ChartSeries, changing: readonly number[
     barMaxWidth: 48,
     itemStyle: { color: seriesColour(series), borderColor: "var(--paper)", borderWidth: hasGaps ? 0.5 : 0 },
     emphasis: { disabled: true },
-    data: lengths(series).map((value, i) => ({ value, ...(changing.includes(i) && { itemStyle: { opacity: 0.5 } }) })),
+    data: numbers(series).map((value, i) => ({ value, ...(changing.includes(i) && { itemStyle: { opacity: 0.5 } }) })),
   };
 }
 
@@ -191,11 +191,11 @@ function lineSeries(name: string, series: ChartSeries): LineSeriesOption {
     itemStyle: { color },
     emphasis: { disabled: true },
     z: 4,
-    data: lengths(series),
+    data: numbers(series),
   };
 }
 
-function lengths({ values }: ChartSeries): (number | null)[] {
+function numbers({ values }: ChartSeries): (number | null)[] {
   return values.map((value) => (value === null ? null : Number(value)));
 }
 

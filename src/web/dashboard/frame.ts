@@ -18,7 +18,7 @@ export type Section = {
   readonly id: string;
   readonly title: string;
   readonly body: Html;
-  /** How much of the width it takes on a wide screen, beside other sections; the whole width if left out. A half looks like a third. */
+  /** The share of a wide screen that the section takes; all of it if left out. A "third half" takes a half and is styled as a third. */
   readonly width?: "quarter" | "third" | "third half" | "two-thirds" | undefined;
   /** A link to more of it, beside the title. */
   readonly more?: Html;
@@ -105,7 +105,7 @@ export const PAGES = {
 
 export type PageName = keyof typeof PAGES;
 
-/** A link keeps the days and the project. The parameters that only the page itself has are given. */
+/** The link keeps the days and the project of the view. Of the parameters of single pages it has only `pageParameters`. */
 export function pageHref(page: PageName, view?: View, pageParameters: View["pageParameters"] = {}): string {
   return `.${PAGES[page].path}${view ? viewQuery(view, { pageParameters }) : ""}`;
 }
@@ -137,7 +137,7 @@ export function framePage(content: FrameContent): Page {
   const { page, view, health, readiness, sections, lead, notice, status = 200 } = content;
   const title = content.title ?? PAGES[page].title;
   const problems = problemsOf(health, readiness);
-  // Before anything is read there is nothing to choose, but a project without numbers must not keep one from the others.
+  // Before anything is read there is nothing to choose. From a project without numbers a person must still get to the others.
   const isEmpty = sections.length === 0 && notice === undefined && view.project === undefined;
   const hasChoices = page !== "run" && !isEmpty;
   const choices = hasChoices && html`${subtitle(content)}${pageLinks(page, view)}`;

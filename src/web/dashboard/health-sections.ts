@@ -1,5 +1,5 @@
-// The page Data health: why numbers are missing, which ones, and whether jobs and API keys do what they should. A section about something that
-// is not there is left out. Pure.
+// The page Data health: why numbers are missing, which ones, and whether jobs and API keys do what they should. A section without content is
+// left out. Pure.
 
 import { causeTitle } from "../../facts/conditions.ts";
 import { type Coverage, DAY_QUALITIES, type DayQuality, type ProjectCoverage } from "../../facts/coverage.ts";
@@ -77,16 +77,16 @@ function projectsHtml({ projects, projectCount, undated }: Coverage, view: View)
   const hasGaps = projects.some(({ gaps }) => gaps.length > 0);
   const caption = hasGaps ? "The projects with the most incomplete days first" : "How complete each project is";
   const more = projectCount - projects.length;
-  return html`${undatedHtml(undated)}${keyHtml(period, projects)}${projectTable(caption, names, PROJECT_COLUMNS, rows)}${more > 0 && html`<p class="note">${counted(more, "project")} not shown, with fewer incomplete days. Choose one above.</p>`}`;
+  return html`${undatedHtml(undated)}${legendHtml(period, projects)}${projectTable(caption, names, PROJECT_COLUMNS, rows)}${more > 0 && html`<p class="note">${counted(more, "project")} not shown, with fewer incomplete days. Choose one above.</p>`}`;
 }
 
 /** Explains the colours that occur in the bars, unless every day is complete. */
-function keyHtml(period: Window, projects: readonly ProjectCoverage[]): Html | undefined {
+function legendHtml(period: Window, projects: readonly ProjectCoverage[]): Html | undefined {
   const all = daysOf(period);
   const shown = new Set(projects.flatMap(({ days }) => all.map((day) => days[day] ?? "not-due")));
-  const keys = [...DAY_QUALITIES, "not-due" as const].filter((quality) => shown.has(quality));
-  if (keys.length === 1 && keys[0] === "complete") return undefined;
-  return html`<p class="note key">${keys.map((quality) => html`<span><span class="swatch ${quality}"></span>${QUALITY_WORDS[quality]}</span> `)}</p>\n`;
+  const qualities = [...DAY_QUALITIES, "not-due" as const].filter((quality) => shown.has(quality));
+  if (qualities.length === 1 && qualities[0] === "complete") return undefined;
+  return html`<p class="note key">${qualities.map((quality) => html`<span><span class="swatch ${quality}"></span>${QUALITY_WORDS[quality]}</span> `)}</p>\n`;
 }
 
 function undatedHtml(undated: Coverage["undated"]): Html | undefined {
@@ -128,7 +128,7 @@ function seriesHtml({ source, grouping, filter }: Omit<SeriesName, "project">): 
   return html`${what} ${by}${filter !== "all" && html`, ${nameHtml(filter)}`}`;
 }
 
-// The API keys that the program renews. No secret is read for it.
+// The API keys that the program renews. The section reads no secret.
 
 const KEY_COLUMNS = ["Rotation", "Next rotation", "API key in use", { numbers: "Age" }, "Last used", "All keys"];
 

@@ -25,7 +25,7 @@ import { pageHref, type Section } from "./frame.ts";
 
 export function jobsSection({ jobs, workers }: HealthState, runs: readonly StoredRun[]): Section {
   const live = workers.filter(({ state }) => state === "live").length;
-  const works =
+  const workersText =
     live === 0
       ? "No worker is running, so no job starts by itself"
       : `${counted(live, "worker is", "workers are")} running`;
@@ -36,7 +36,7 @@ export function jobsSection({ jobs, workers }: HealthState, runs: readonly Store
     nextRunCell(job),
   ]);
   const table = stackedTable("When the jobs run", ["Job", "Last success", "Last run took", "Next run"], rows);
-  return { id: "jobs", title: "Jobs", body: html`${table}<p class="note">${works}.</p>` };
+  return { id: "jobs", title: "Jobs", body: html`${table}<p class="note">${workersText}.</p>` };
 }
 
 /** A backfill does not count as a success of the job, because a person chose its days. */
@@ -123,7 +123,7 @@ const PROJECT_COLUMNS = ["Project", "Outcome", "Ended", ...COUNTS];
 /** Further projects are folded: in an outage all have the same row. */
 const UNFOLDED_MAX = 8;
 
-/** `names` are those of the projects, of which the rows have the short ones. */
+/** `names` are the whole names of the projects, which the rows have shortened. */
 export function projectTable(
   title: string,
   names: readonly string[],

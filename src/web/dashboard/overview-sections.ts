@@ -53,7 +53,7 @@ export function overviewSections(data: Overview, budgets: readonly BudgetUse[], 
 
 function summaryHtml(data: Overview, view: LinkedView): Html {
   const { total, cost } = data;
-  const totalFrom = total.question.grouping;
+  const totalSplit = total.question.grouping;
   const main = cost ?? total;
   // The figure of the month stands beside the cost, so the cost says how many days it is of.
   const days = data.monthSoFar ? counted(dayCount(data.period), "day") : undefined;
@@ -67,7 +67,7 @@ function summaryHtml(data: Overview, view: LinkedView): Html {
 ${change}</dd></div>\n`;
   });
   const notes = present([
-    totalFrom !== "none" && `The total is the sum of the usage by ${groupingNoun(totalFrom)}.`,
+    totalSplit !== "none" && `The total is the sum of the usage by ${groupingNoun(totalSplit)}.`,
     main.projectCount === 0 && "The total of all usage is not exported.",
     ...lackingSentences(main.lacking),
     main.total?.amount != null && whyNotCompared(main),
@@ -76,7 +76,7 @@ ${change}</dd></div>\n`;
 ${notes.length > 0 && html`<p class="note">${notes.join(" ")}</p>`}`;
 }
 
-/** The current month is shown whatever days are chosen, because people are asked for it. The sentence has its forecast. */
+/** The current month so far, unless the chosen days end in an earlier month. The sentences above the sections have its forecast. */
 function monthSoFarHtml({ monthSoFar }: Overview, view: LinkedView): Html | undefined {
   const amount = monthSoFar?.answer.total?.amount;
   if (!monthSoFar || !amount) return undefined;

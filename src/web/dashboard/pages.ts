@@ -51,14 +51,14 @@ export function openDashboard(
   readMsMax: number = READ_MS_MAX,
 ): Readonly<Record<string, MakePage>> {
   const inTurnForHealth = oneAtATime(readMsMax);
-  const inTurn = oneAtATime(readMsMax);
+  const inTurnForUsage = oneAtATime(readMsMax);
   const remembered = memoizeAsync<HealthState>(() => HEALTH_MS);
 
   async function ownPage<P extends PageName>(page: P, view: View): Promise<Page> {
     // Both reads at once: each has a connection of its own.
     const [health, content] = await Promise.allSettled([
       remembered("health", () => inTurnForHealth(readHealth)),
-      inTurn((signal) => read[page](view, signal)),
+      inTurnForUsage((signal) => read[page](view, signal)),
     ]);
     if (health.status === "rejected") {
       const reason = errorText(health.reason);
@@ -79,7 +79,7 @@ export function openDashboard(
   async function reportFile(view: View): Promise<Page> {
     const { body: script } = await scriptPage();
     try {
-      const report = await inTurn((signal) => readReport(view, signal));
+      const report = await inTurnForUsage((signal) => readReport(view, signal));
       const { start, end } = view.period;
       return {
         status: 200,
@@ -141,7 +141,7 @@ function leadHtml([first, ...others]: readonly string[]): Html | undefined {
 
 /** Since when there is no data, and the failure that goes on; undefined if the newest day is there, or if no failure goes on. */
 function troubleOf({ total, period }: Overview, { causes }: HealthState): string | undefined {
-  // A refusal of billing alone is never why usage is lacking, and the refused key of another project is not why a project alone lacks it.
+  // A refusal of billing alone never explains lacking usage. On the page of one project, neither does a refused key of another project.
   const isOfOther = (name: string | null) =>
     name !== null && total.question.project !== null && !total.projects.includes(name);
   const cause = causes.find(({ project, isBillingRefused }) => !isBillingRefused && !isOfOther(project));

@@ -34,7 +34,7 @@ export type UsageAnswer = { readonly answer: Answer; readonly change: Change | u
 
 export function usageContent({ answer, change }: UsageAnswer, asked: View): PageContent {
   const { question, projectCount, groups } = answer;
-  // A cost that the address does not name is named by the links of the page.
+  // If the page itself chose the cost, its links name it, so that they lead to the same metric.
   const isNamed = asked.pageParameters.metric !== undefined || !isCost(question.metric);
   const named = isNamed ? {} : { metric: question.metric, grouping: question.grouping };
   const view = { ...asked, pageParameters: { ...asked.pageParameters, ...named } };
@@ -84,7 +84,7 @@ function controlsOf({ question, available }: Answer): FrameContent["controls"] {
   return { names: ["metric", "filter", "currency"], fields: html`${fields}` };
 }
 
-/** These parameters widen the question to every group, also in a link to another grouping. */
+/** Takes away the parameters that narrow the question to one group. A link to another grouping needs that, too. */
 const EVERY_GROUP = { group: undefined, "no-value": undefined };
 
 function groupingLinks({ question: { grouping }, available }: Answer, view: View): Html | undefined {
