@@ -1,4 +1,4 @@
-// The text of the configuration file: its mistakes have a place, and a key that is written into it is refused and in no message.
+// The text of the configuration file: an error names the line of a mistake, and never repeats a key that was written into the file.
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -32,7 +32,7 @@ test("comments, trailing commas and a byte order mark are allowed", () => {
   expect(messageFor(text)).toBe("");
 });
 
-test("a repeated field is found at any depth, with the lines of both, and the last counts", () => {
+test("a repeated field is reported at any depth, and its last value counts", () => {
   const text = '{\n "a": 1,\n "b": [{ "c": 1 },\n { "c": 1,\n "c": 2 }],\n "\\u0061": 3 }';
   const { value, duplicates, offsetOf, lineOf } = parseJson(text, "x");
 
@@ -43,7 +43,7 @@ test("a repeated field is found at any depth, with the lines of both, and the la
   ]);
 });
 
-test("a missing path has the place of what is around it", () => {
+test("a missing path has the offset of the innermost value around it", () => {
   const text = '{\n  "a": [\n    1,\n    { "b": 2 }\n  ]\n}';
   const { offsetOf } = parseJson(text, "x");
 
@@ -68,7 +68,7 @@ test("whatever JSON.parse accepts has the same value here", () => {
   );
 });
 
-/** Makes texts of numbers and numbers equal. */
+/** Replaces each text that is a number by the number, at any depth. */
 function withNumbers(value: unknown): unknown {
   if (typeof value === "string" && value.trim() !== "" && !Number.isNaN(Number(value))) return Number(value);
   if (Array.isArray(value)) return value.map(withNumbers);

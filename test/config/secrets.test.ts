@@ -93,14 +93,14 @@ test("a secret of the monitor that can't be read is named with its place", async
   );
 });
 
-test("a key file whose reading fails says so, and ends no process", async ({ skip }) => {
+test("an input error of a key file is an error of the secret, and does not end the process", async ({ skip }) => {
   skip(process.platform !== "linux", "needs /proc");
   const broken = { file: "/proc/self/mem" } as const;
   const message = "key file /proc/self/mem could not be read (EIO)";
   await expect(readSecret("key", broken, {})).rejects.toMatchObject({ code: "unavailable", message });
 });
 
-test("while a file system does not answer, no secret in it counts as missing", async () => {
+test("a secret on a file system that does not answer is unavailable, not missing", async () => {
   const file = path.join(folder, "share", "token");
   const { promise: answer, resolve } = Promise.withResolvers<void>();
   await expect(withFileLimit(file, 1, () => answer)).rejects.toThrow("does not answer");

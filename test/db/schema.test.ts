@@ -33,9 +33,9 @@ type Column = {
 
 function typeOf({ type, isNullable, given, values }: Column): string {
   const texts = [...(values ?? "").matchAll(/'([^']*)'::text/g)].map(([, value]) => JSON.stringify(value));
-  const found = (texts.join(" | ") || TYPES[type]) + (isNullable ? " | null" : "");
-  if (given === null) return found;
-  return given === "always" ? `GeneratedAlways<${found}>` : `Generated<${found}>`;
+  const ofValue = (texts.join(" | ") || TYPES[type]) + (isNullable ? " | null" : "");
+  if (given === null) return ofValue;
+  return given === "always" ? `GeneratedAlways<${ofValue}>` : `Generated<${ofValue}>`;
 }
 
 test("src/db/schema.ts has the tables of a migrated database", async () => {

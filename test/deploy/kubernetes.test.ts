@@ -1,4 +1,4 @@
-// Reads every manifest of deploy/kubernetes, and compares what they name: with each other, and with the program.
+// Reads the manifests of deploy/kubernetes. The names and numbers in them must fit each other and the program.
 
 import fs from "node:fs";
 import path from "node:path";
@@ -15,9 +15,7 @@ const KINDS: Readonly<Record<string, string>> = {
   NetworkPolicy: "networking.k8s.io/v1",
   ServiceMonitor: "monitoring.coreos.com/v1",
 };
-const WITHOUT_RIGHTS = {
-  ...{ readOnlyRootFilesystem: true, allowPrivilegeEscalation: false, capabilities: { drop: ["ALL"] } },
-};
+const NO_RIGHTS = { readOnlyRootFilesystem: true, allowPrivilegeEscalation: false, capabilities: { drop: ["ALL"] } };
 const NAME = { "app.kubernetes.io/name": "usage-export" };
 
 const exampleConfig = () => parseConfig(read("jobs.config.json").replaceAll("PROJECT_ID", "p1"), "example", FOLDER);
@@ -39,7 +37,7 @@ test("every file is part of the base or its component, and is of a kind and vers
   for (const { apiVersion, kind } of manifests) expect({ kind, apiVersion }).toEqual({ kind, apiVersion: KINDS[kind] });
 });
 
-test("the pod migrates, then works, both without rights and within limits", () => {
+test("the pod migrates before it works, without rights and within limits", () => {
   const { initContainers, containers, securityContext, serviceAccountName } = pod;
   const args = [...initContainers, ...containers].map((container) => container.args);
   expect(args).toEqual([["migrate"], ["start"]]);
@@ -48,12 +46,12 @@ test("the pod migrates, then works, both without rights and within limits", () =
   expect(serviceAccountName).toBe(of("ServiceAccount").metadata.name);
   expect(securityContext).toMatchObject({ runAsNonRoot: true, seccompProfile: { type: "RuntimeDefault" } });
   for (const { securityContext: own, resources } of [...initContainers, ...containers]) {
-    expect(own).toEqual(WITHOUT_RIGHTS);
+    expect(own).toEqual(NO_RIGHTS);
     expect(resources.limits.memory).toBeDefined();
   }
 });
 
-test("the configuration is one that the program takes, once it has a project", async () => {
+test("the program accepts the configuration once its project is filled in", async () => {
   const file = path.join(FOLDER, "jobs.config.json");
   await expect(loadConfig(file)).rejects.toThrow("PROJECT_ID");
   const config = exampleConfig();
@@ -64,7 +62,7 @@ test("the configuration is one that the program takes, once it has a project", a
   expect(config.monitor.host).toBe("0.0.0.0");
 });
 
-test("ports, probes and labels fit together, and the pod outlives the draining of the worker", async () => {
+test("the ports, probes, labels and periods of the manifests fit together", async () => {
   const config = exampleConfig();
   const { containers, terminationGracePeriodSeconds, volumes } = pod;
   const [{ ports, startupProbe, livenessProbe, readinessProbe, volumeMounts }] = containers;

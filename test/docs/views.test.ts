@@ -51,7 +51,7 @@ function reference(views: readonly View[]): string {
     const shared = columns.filter((column) => !own.includes(column));
     return { name, text: `${comment}\n\n${list(own)}${sharedText(shared)}` };
   });
-  const sections = [...Map.groupBy(described, anyDimension)].map(([text, alike]) => {
+  const sections = [...Map.groupBy(described, textOfAnyDimension)].map(([text, alike]) => {
     const heading = alike.map(({ name }) => code(`bi.${name}`)).join(", ");
     return `### ${heading}\n\n${alike.length === 1 ? alike[0]?.text : text}`;
   });
@@ -66,8 +66,8 @@ function reference(views: readonly View[]): string {
   ].join("\n");
 }
 
-/** Views that differ only in their dimension have the same text, and share a section. */
-function anyDimension({ name, text }: { name: string; text: string }): string {
+/** The text with "DIMENSION" for the view's dimension: views that differ only in it share a section. */
+function textOfAnyDimension({ name, text }: { name: string; text: string }): string {
   const [, dimension] = name.split(/_by_(?:single_)?/);
   return dimension === undefined ? text : text.replaceAll(new RegExp(`\\b${dimension}\\b`, "g"), "DIMENSION");
 }

@@ -9,7 +9,7 @@ const COLUMNS = [
   { name: "hours", isText: false },
 ];
 
-/** As the only cell of a row. */
+/** What a reader of CSV gets of a text that is written as the only cell of a row. */
 function dumpedText(text: string): string | undefined {
   return readCsv(csvLine([{ name: "project", isText: true }], [text]))[0]?.[0]?.text;
 }
@@ -25,7 +25,7 @@ test.each([
     ["x", "NULL", "123456789012345678901234567890.000000000000000000000000000001"],
     '"x","NULL",123456789012345678901234567890.000000000000000000000000000001\r\n',
   ],
-])("null and an empty text differ, quotes are doubled, a number is as it is: %j", (row, line) => {
+])("a row is written so that a reader gets the same values: %j", (row, line) => {
   expect(csvLine(COLUMNS, row)).toBe(line);
 });
 
@@ -81,7 +81,7 @@ const ANSWER = {
 };
 const [NOVA, NONE] = ANSWER.groups;
 
-test("the groups of an answer, the others and the total are rows; each says whether the answer is complete", () => {
+test("by group, the answer has a row for each group, for the others and for the total", () => {
   const costs = { ...ANSWER, question: { ...ANSWER.question, currency: "USD" } };
   expect(cellsOf(answerCsv(costs, "groups"))).toEqual([
     '"part","group","amount","amount_before","change","complete","currency"',
@@ -93,7 +93,7 @@ test("the groups of an answer, the others and the total are rows; each says whet
   expect(cellsOf(answerCsv({ ...costs, other: null, total: null }, "groups"))).toHaveLength(3);
 });
 
-test("by day, each drawn group and the others have a row a day", () => {
+test("by day, the answer has a row a day for each drawn group and for the others", () => {
   const notDrawn = { rank: 9, group: "small", label: null, amount: "1", before: null, change: null };
   const rows = cellsOf(answerCsv({ ...ANSWER, groups: [...ANSWER.groups, notDrawn] }, "days"));
   expect(rows.slice(1)).toEqual([
@@ -107,7 +107,7 @@ test("by day, each drawn group and the others have a row a day", () => {
   expect(cellsOf(answerCsv({ ...ANSWER, otherByDay: null }, "days"))).toHaveLength(5);
 });
 
-test("a charge has its amount in the column of what it is, and its share of the total", () => {
+test("a charge has its amount in the column of its kind, beside its share of the total", () => {
   const charge = {
     ...{ projectId: "p", project: "production", group: null, currency: null },
     ...{ amount: "1", total: "3", isComplete: true },

@@ -47,7 +47,7 @@ test.each<[string, Record<string, unknown>, string]>([
   );
 });
 
-test("without a window, an answer names a period only with both dates, and they are days in order", () => {
+test("without a window, an answer names a period only by two days in order", () => {
   expect(answerPeriod(WINDOW, undefined)).toEqual(WINDOW);
   expect(answerPeriod({ start: WINDOW.start }, undefined)).toBeUndefined();
   expect(answerPeriod({ end: WINDOW.end }, undefined)).toBeUndefined();
@@ -87,25 +87,25 @@ test.each<[string, Record<string, unknown>, string]>([
   ["of a day that does not exist", { start: "2026-02-30" }, ".start: expected a day as YYYY-MM-DD"],
   ["whose day is a number", { start: 20260316 }, ".start: expected a day as YYYY-MM-DD, got the number"],
   ["whose start is not a midnight", { start: "2026-03-16T01:00:00Z" }, ".start: expected a day as YYYY-MM-DD"],
-  ["without a day in several", {}, " names no day, and the answer's period: expected a bucket of one day"],
+  ["without a day, in a longer answer,", {}, " names no day, and the answer's period: expected a bucket of one day"],
 ])("a row %s is refused", (_, row, reason) => {
   expect(() => dayOfRow(row, WINDOW, 4)).toThrow(`results[4]${reason}`);
 });
 
-const daysCovered = (...days: readonly string[]) => coveredDays(undefined, undefined, days, RUN_DAY)?.length;
+const coveredCount = (...days: readonly string[]) => coveredDays(undefined, undefined, days, RUN_DAY)?.length;
 
 test("without a window, an answer may name days up to tomorrow", () => {
-  expect(daysCovered("2026-03-19")).toBe(1);
-  expect(() => daysCovered("2026-03-17", "2026-03-20")).toThrow(
+  expect(coveredCount("2026-03-19")).toBe(1);
+  expect(() => coveredCount("2026-03-17", "2026-03-20")).toThrow(
     "expected at most 3660 days up to 2026-03-18, got 2026-03-17 to 2026-03-20",
   );
-  expect(() => daysCovered("9999-12-31")).toThrow("got 9999-12-31 to 9999-12-31");
+  expect(() => coveredCount("9999-12-31")).toThrow("got 9999-12-31 to 9999-12-31");
 });
 
 test("without a window, an answer may name at most ten years of days", () => {
-  expect(daysCovered(addDays(RUN_DAY, -3_659), RUN_DAY)).toBe(3_660);
-  expect(() => daysCovered(addDays(RUN_DAY, -3_660), RUN_DAY)).toThrow("expected at most 3660 days");
-  expect(() => daysCovered("0001-01-01", RUN_DAY)).toThrow("got 0001-01-01 to 2026-03-18");
+  expect(coveredCount(addDays(RUN_DAY, -3_659), RUN_DAY)).toBe(3_660);
+  expect(() => coveredCount(addDays(RUN_DAY, -3_660), RUN_DAY)).toThrow("expected at most 3660 days");
+  expect(() => coveredCount("0001-01-01", RUN_DAY)).toThrow("got 0001-01-01 to 2026-03-18");
 });
 
 const covered = (start: string, end: string, rows: readonly string[] = []) =>
@@ -113,12 +113,12 @@ const covered = (start: string, end: string, rows: readonly string[] = []) =>
 
 test.each<[string, string, string, readonly string[], readonly string[]]>([
   ["end of its period", "2026-03-01", "2026-03-17", ["2026-03-16"], ["2026-03-16", "2026-03-17"]],
-  ["day of the run, its end", "2026-03-01", RUN_DAY, ["2026-03-16"], ["2026-03-16", "2026-03-17", RUN_DAY]],
-  ["day of the run, before its end", "2026-03-01", "2026-03-31", ["2026-03-17"], ["2026-03-17", RUN_DAY]],
-  ["day of the run, without rows", "2026-03-01", "2026-03-31", [], [RUN_DAY]],
-  ["day of the run, its start", RUN_DAY, "2026-03-31", [], [RUN_DAY]],
+  ["day of the run, its period's end", "2026-03-01", RUN_DAY, ["2026-03-16"], ["2026-03-16", "2026-03-17", RUN_DAY]],
+  ["day of the run, before its period's end", "2026-03-01", "2026-03-31", ["2026-03-17"], ["2026-03-17", RUN_DAY]],
+  ["day of the run, if it has no rows", "2026-03-01", "2026-03-31", [], [RUN_DAY]],
+  ["day of the run, its period's start", RUN_DAY, "2026-03-31", [], [RUN_DAY]],
   ["newest row, after the day of the run", "2026-03-01", "2026-03-31", [TOMORROW], [TOMORROW]],
-  ["newest row, its start", TOMORROW, "2026-03-31", [TOMORROW], [TOMORROW]],
+  ["newest row, its period's start", TOMORROW, "2026-03-31", [TOMORROW], [TOMORROW]],
 ])("without a window, an answer covers the days from its first row to the %s", (_, start, end, rows, days) => {
   expect(covered(start, end, rows)).toEqual(days);
 });

@@ -57,7 +57,7 @@ test.each<[string, Record<string, unknown>, string | null]>([
   expect(shownByDay(slices)).toEqual({ [SECOND]: [display] });
 });
 
-test("no value in several shapes is one row with the exact sum of all its numbers", () => {
+test("rows without a value, in whatever shape, are one row with the exact sums of their numbers", () => {
   const results = [
     sampleRow(SECOND, { tags: ["a"] }),
     sampleRow(SECOND, { tags: [] }, { requests: 2, tokens_in: 4, credits: new ExactNumber("0.10000000000000000001") }),
@@ -71,7 +71,7 @@ test("no value in several shapes is one row with the exact sum of all its number
   expect(slice?.columns.extras).toEqual([null, '{"a b":1,"credits":2.10000000000000000001}']);
 });
 
-test("a group by several dimensions has its own row for each set of values, in whatever order the rows come", () => {
+test("a grouping by several dimensions has one row for each set of values, in whatever order the rows come", () => {
   const request = sampleRequest("accessor,tags", ONE_DAY, "billing");
   const results = [
     sampleRow(SECOND, { accessor: "b", tags: null }, { dollars: 1 }),
@@ -93,7 +93,7 @@ test("a grouped answer without rows says that no day of the window has usage", (
   expect(slices).toEqual([sliceOf(FIRST, []), sliceOf(SECOND, [])]);
 });
 
-test("the same row twice is one row, even if its values are in another order", () => {
+test("a row that comes twice counts once, even if its values are in another order", () => {
   const results = [
     sampleRow(SECOND, { tags: ["a", "b"] }, { hours: 1.5 }),
     sampleRow(SECOND, { tags: ["b", "a"] }, { hours: new ExactNumber("1.50") }),
@@ -118,12 +118,12 @@ test("without a window, all days from the first row to the last are covered, eve
 });
 
 test.each<[string, unknown, string, boolean]>([
-  ["rows and no day: the day of the run", { results: [{ requests: 3 }] }, RUN_DAY, true],
-  ["no row and no day: the day of the run", { results: [] }, RUN_DAY, true],
-  ["rows and a period of one day: that day", { ...ONE_DAY, results: [{ requests: 3 }] }, SECOND, false],
-  ["no row and a period of one day: that day", { ...ONE_DAY, results: [] }, SECOND, false],
-  ["no row and a period of days: its last day", { start: "2026-02-16", end: SECOND, results: [] }, SECOND, false],
-])("the day of an answer without a window that has %s", (_, answer, day, undated) => {
+  ["rows without a day has the day of the run", { results: [{ requests: 3 }] }, RUN_DAY, true],
+  ["no row and no period has the day of the run", { results: [] }, RUN_DAY, true],
+  ["rows and a period of one day has that day", { ...ONE_DAY, results: [{ requests: 3 }] }, SECOND, false],
+  ["no row and a period of one day has that day", { ...ONE_DAY, results: [] }, SECOND, false],
+  ["no row and a period of days has its last day", { start: "2026-02-16", end: SECOND, results: [] }, SECOND, false],
+])("without a window, an answer with %s", (_, answer, day, undated) => {
   const { slices } = normalise(windowless("none"), answer, RUN_DAY);
   expect(slices.map((slice) => [slice.day, slice.undated])).toEqual([[day, undated]]);
 });
@@ -134,7 +134,7 @@ test.each<[string, readonly unknown[], ReturnType<typeof groupingEvidence>]>([
   ["a value among nulls", [{ tags: null }, { tags: ["prod"] }], "value"],
   ["no value in every shape", [{ tags: [] }, { tags: "" }, { tags: [null] }], "no value"],
   ["no rows", [], "no rows"],
-])("whether an answer proves that it is grouped: %s", (_, results, evidence) => {
+])("the evidence for a grouping in an answer with %s", (_, results, evidence) => {
   expect(groupingEvidence("tags", { results })).toBe(evidence);
 });
 

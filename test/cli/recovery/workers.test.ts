@@ -58,7 +58,7 @@ test("another worker takes up the project of a killed one within 40 seconds", as
   await expectStoredOnce();
 });
 
-test("a suspended worker that wakes up beside its heir stores and counts nothing twice", async ({ context }) => {
+test("a suspended worker that wakes up beside its successor stores and counts nothing twice", async ({ context }) => {
   const emulator = await serveProject(context);
   const sleeper = context.start(["start"]);
   const releaseAnswers = await holdAnswersFrom(emulator, 20);
@@ -82,7 +82,7 @@ test("a suspended worker that wakes up beside its heir stores and counts nothing
   await expectStoredOnce();
 });
 
-test("a request that fails for a while is made again later, without the others", async ({ context }) => {
+test("a request that fails for a while is the only one that is made again", async ({ context }) => {
   const emulator = await serveProject(context);
   const fails = (path: string) => path.includes("accessor-7&") || path.endsWith("accessor-7");
   emulator.fault = ({ path }) => (fails(path) ? { kind: "answer", status: 503 } : undefined);
@@ -152,7 +152,7 @@ test("two workers divide the projects of a run", async ({ context }) => {
   const workers = [context.work(env), context.work(env)];
   const releaseAnswers = await holdAnswersFrom(emulator, 1);
   const active = async () => (await sql`select from usage_export_queue.job where state = 'active'`.execute(db)).rows;
-  // A worker has up to 16 projects of a key.
+  // A worker works on at most 16 projects that share a key.
   await expect.poll(active).toHaveLength(32);
   emulator.fault = undefined;
   releaseAnswers();

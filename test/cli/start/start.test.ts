@@ -115,7 +115,7 @@ test("a request that fails at every attempt is not retried for an hour", async (
   }
 });
 
-test("a worker rotates a key that is due, creating one key, and its export succeeds", async ({ context }) => {
+test("a worker replaces a key that is due by exactly one new key", async ({ context }) => {
   const common = { schedule: farSchedule(), project: "production", comment: "usage exporter", scopes: ["member"] };
   const key = { rotation: "exporter", first: { env: "USAGE_EXPORT_KEY" } };
   const rotations = [{ ...common, name: "exporter" }];
@@ -167,14 +167,14 @@ test("the line of a rotation lists its actions", () => {
 
 test("a worker refuses an old schema, and names the command that fixes it", async ({ context }) => {
   await context.setUp();
-  const addToHash = (text: string) =>
-    sql`update usage_export.schema_version set views_hash = replace(views_hash, 'x', '') || ${text}`.execute(db);
-  await addToHash("x");
+  const setHashSuffix = (suffix: string) =>
+    sql`update usage_export.schema_version set views_hash = replace(views_hash, 'x', '') || ${suffix}`.execute(db);
+  await setHashSuffix("x");
   try {
     const { status, stderr } = await context.run(["start"]);
     expect(status).toBe(1);
     expect(stderr).toContain("the database is not up to date; run: usage-export migrate");
   } finally {
-    await addToHash("");
+    await setHashSuffix("");
   }
 });

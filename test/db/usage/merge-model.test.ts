@@ -55,9 +55,9 @@ function doubtOf(before: Rows, after: Rows): string | undefined {
   return sum(before) >= 100 && sum(after) * 10 < sum(before) ? "fall" : undefined;
 }
 
-/** The model: the state of a day after a step. */
-function stateAfter(kept: DayState | undefined, step: Step, rows: Rows, fetchNo: number, hour: number): DayState {
-  const before = kept ?? { fetchNo: 0, rows: {}, status: "failed", doubt: undefined };
+/** The model's rule: the state of a day after a step. */
+function stateAfter(known: DayState | undefined, step: Step, rows: Rows, fetchNo: number, hour: number): DayState {
+  const before = known ?? { fetchNo: 0, rows: {}, status: "failed", doubt: undefined };
   const newest = Math.max(before.fetchNo, before.doubt?.fetchNo ?? 0);
   if (step.kind === "failure") return newest < fetchNo ? { ...before, status: "failed" } : before;
   if (newest > fetchNo) return before;
@@ -68,8 +68,8 @@ function stateAfter(kept: DayState | undefined, step: Step, rows: Rows, fetchNo:
   return { ...before, status: "suspect", doubt: { run: step.run, hour, ...first, kind, fetchNo } };
 }
 
-const visible = (kept: ReadonlyMap<string, DayState>) =>
-  Object.fromEntries([...kept].flatMap(([day, { rows }]) => (Object.keys(rows).length > 0 ? [[day, rows]] : [])));
+const visible = (model: ReadonlyMap<string, DayState>) =>
+  Object.fromEntries([...model].flatMap(([day, { rows }]) => (Object.keys(rows).length > 0 ? [[day, rows]] : [])));
 
 async function shownAt(moment: string, { id }: Project) {
   const rows = await read(sql<ViewRow>`
@@ -88,7 +88,7 @@ test("after any sequence of readings the views show what the model says, now and
     fc.asyncProperty(fc.array(aStep, { minLength: 1, maxLength: 10 }), async (steps) => {
       const { project, seriesId } = await newSeries(db);
       const runs = new Map(["run 1", "run 2", "run 3"].map((run) => [run, randomUUID()]));
-      const kept = new Map<string, DayState>();
+      const model = new Map<string, DayState>();
       const fetches = [await nextFetchNo(db), await nextFetchNo(db)];
       const past: { readonly moment: string; readonly shows: unknown }[] = [];
       let hour = 0;
@@ -107,14 +107,14 @@ test("after any sequence of readings the views show what the model says, now and
         } else {
           await store(db, seriesId, step.days, { fetchNo, runId: runs.get(step.run) ?? "" });
         }
-        for (const [day, rows] of days) kept.set(day, stateAfter(kept.get(day), step, rows, fetchNo, hour));
+        for (const [day, rows] of days) model.set(day, stateAfter(model.get(day), step, rows, fetchNo, hour));
 
-        expect(await shown(db, project)).toEqual(visible(kept));
+        expect(await shown(db, project)).toEqual(visible(model));
         const coverage = await view(db, "coverage", project);
         expect(Object.fromEntries(coverage.map((row) => [row.usage_date, row.status]))).toEqual(
-          Object.fromEntries([...kept].map(([day, { status }]) => [day, status])),
+          Object.fromEntries([...model].map(([day, { status }]) => [day, status])),
         );
-        past.push({ moment: await now(), shows: visible(kept) });
+        past.push({ moment: await now(), shows: visible(model) });
       }
       for (const { moment, shows } of past) expect(await shownAt(moment, project)).toEqual(shows);
     }),
@@ -154,7 +154,7 @@ const counts = (seriesId: number) =>
       (select sum(requests)::integer from usage_export.snapshot_row where series_id = ${seriesId}) as requests
   `);
 
-test("an answer of 31 days and 14,012 rows is stored, found unchanged, and changed where it differs", async () => {
+test("an answer of 31 days and 14,012 rows is stored once, and later only where it differs", async () => {
   const { seriesId } = await newSeries(db);
   expect((await store(db, seriesId, month())).rowsChanged).toBe(14_012);
   expect(await counts(seriesId)).toEqual([{ rows: 14_012, changes: 14_012, requests: 14_012 }]);

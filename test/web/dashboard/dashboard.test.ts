@@ -10,14 +10,14 @@ import { pageData } from "./sample-pages.ts";
 
 type Changes = Partial<Omit<DashboardDeps, "read">> & { readonly read?: Partial<DashboardDeps["read"]> };
 
-/** `done` is what was read, in order. */
+/** `reads` are the names of what was read, in order. */
 function dashboard({ read, ...deps }: Changes = {}, limits?: Parameters<typeof openDashboard>[1]) {
-  const done: string[] = [];
+  const reads: string[] = [];
   const data = pageData();
   const reader =
     <P extends keyof PageData>(page: P) =>
     async () => {
-      done.push(page);
+      reads.push(page);
       return data[page];
     };
   const pages = openDashboard(
@@ -25,11 +25,11 @@ function dashboard({ read, ...deps }: Changes = {}, limits?: Parameters<typeof o
       log: pino({ enabled: false }),
       readiness: () => WELL,
       async readHealth() {
-        done.push("health");
+        reads.push("health");
         return healthState();
       },
       async readReport({ period, project }) {
-        done.push(`report ${period.start} to ${period.end}`);
+        reads.push(`report ${period.start} to ${period.end}`);
         if (project === "unknown") throw new InvalidQuestion("project: no such project");
         const total = makeAnswer({ question: { grouping: "none", project: project ?? null } });
         return { overview: makeOverview({ total }), budgets: [] };
@@ -48,7 +48,7 @@ function dashboard({ read, ...deps }: Changes = {}, limits?: Parameters<typeof o
     if (!answer) throw new Error(`no page ${name}`);
     return answer(new URLSearchParams(query));
   };
-  return { done, ask };
+  return { reads, ask };
 }
 
 const never = () => new Promise<never>(() => {});
@@ -56,33 +56,33 @@ const never = () => new Promise<never>(() => {});
 test.each(["overview", "usage", "health", "run"] as const)(
   "the page %s reads what it shows and the health state, and nothing else",
   async (page) => {
-    const { done, ask } = dashboard();
+    const { reads, ask } = dashboard();
     const paths = { overview: "/", usage: "/usage", run: "/run?id=1", health: "/data-health" };
     expect(await ask(paths[page])).toMatchObject({ status: 200 });
-    expect(done.toSorted()).toEqual(["health", page].sort());
+    expect(reads.toSorted()).toEqual(["health", page].sort());
   },
 );
 
 test("one reading of the health state serves all pages for some seconds, and no longer", async () => {
   vi.useFakeTimers({ toFake: ["performance"] });
   onTestFinished(() => void vi.useRealTimers());
-  const { done, ask } = dashboard();
+  const { reads, ask } = dashboard();
   await Promise.all([ask("/"), ask("/data-health")]);
   await ask("/run?id=1");
-  expect(done.toSorted()).toEqual(["health", "health", "overview", "run"]);
+  expect(reads.toSorted()).toEqual(["health", "health", "overview", "run"]);
   vi.advanceTimersByTime(10_000);
   await ask("/");
-  expect(done.slice(4).toSorted()).toEqual(["health", "overview"]);
+  expect(reads.slice(4).toSorted()).toEqual(["health", "overview"]);
 });
 
 test("an invalid period is refused, and nothing is read", async () => {
-  const { done, ask } = dashboard();
+  const { reads, ask } = dashboard();
   for (const path of ["/?period=1000", "/run?period=1000", "/report.html?from=2026-01-01"])
     expect(await ask(path), path).toMatchObject({ status: 400 });
   const { body } = await ask("/data-health?from=2026-01-01");
   expect(body).toMatch(/This address can't be shown\.[\s\S]*expected both from and to/);
   expect(body).toContain('<a href="./data-health">Show the newest days</a>');
-  expect(done).toEqual([]);
+  expect(reads).toEqual([]);
 });
 
 test("an unknown project and an unknown run are refused with a reason", async () => {
@@ -110,7 +110,7 @@ test("of thousands of projects one is entered by its name, and their list is not
   expect(body.length).toBeLessThan(100_000);
 });
 
-test("a name that several projects share, or none any more, stays chosen, so that Show asks for it again", async () => {
+test("a project name that is not unique or no longer used stays chosen in the form", async () => {
   const { ask } = dashboard(withProjects(["prod", "prod", "other"]));
   const { body } = await ask("/?project=prod");
   const [, options = ""] = /<select name="project">(.*?)<\/select>/.exec(body) ?? [];
@@ -134,7 +134,7 @@ test("a project is chosen by its name or its identifier, and shown by its name",
 });
 
 test("the report file is of the requested days and project, and an unknown project or parameter is refused", async () => {
-  const { done, ask } = dashboard();
+  const { reads, ask } = dashboard();
   const file = await ask("/report.html?from=2026-01-01&to=2026-01-07&project=production");
   expect(file).toMatchObject({
     status: 200,
@@ -142,7 +142,7 @@ test("the report file is of the requested days and project, and an unknown proje
   });
   expect(file.body).toContain("project <bdi>production</bdi>");
   expect(file.body).not.toMatch(/ href=(?!"data:)/);
-  expect(done).toEqual(["report 2026-01-01 to 2026-01-07"]);
+  expect(reads).toEqual(["report 2026-01-01 to 2026-01-07"]);
   expect((await ask("/report.html")).body).toContain("all projects");
   for (const wrong of ["project=unknown", "projcet=production", "id=1"])
     expect(await ask(`/report.html?${wrong}`), wrong).toMatchObject({ status: 400 });
@@ -177,7 +177,7 @@ test.each<[string, Changes, RegExp]>([
   ["the health state takes too long to read", { readHealth: never }, /not read within 0\.05 s/],
   ["the usage takes too long to read", { read: { overview: never } }, /Nothing is missing\.[\s\S]*could not be read\./],
   ["the usage can't be read", { read: { overview: failing } }, /Nothing is missing\.[\s\S]*canceling statement/],
-])("if %s, the page says so in the frame that it has", async (_, changes, said) => {
+])("if %s, the page says so", async (_, changes, said) => {
   const { ask } = dashboard(changes, 50);
   expect(await ask("/")).toMatchObject({ status: 503, body: expect.stringMatching(said) });
 });
