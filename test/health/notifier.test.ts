@@ -1,4 +1,4 @@
-// Which notifications workers that share a database send, also if a receiver, a worker or the database fails meanwhile; and pings.
+// The notifications and pings that workers send, together and once, even if a receiver, a worker or the database fails.
 
 import os from "node:os";
 import { sql } from "kysely";
@@ -13,7 +13,7 @@ import { type NotifierFixture, openNotifierFixture, SECRET } from "./test-notifi
 
 const { db } = await testDatabase();
 
-// What another test left would have ended in each test.
+// Otherwise each test would also report the alerts of earlier tests, as over.
 beforeEach(async () => {
   await sql`truncate usage_export.configured, usage_export.notice, usage_export.series cascade`.execute(db);
 });
@@ -132,8 +132,8 @@ test("a tick that can't read the database does not throw, and the failure is log
   expect(worker.lines).toEqual([expect.stringMatching(/relation .*notice.* does not exist/)]);
 });
 
-/** Makes three days due and reads only the newest, so that two are missing. */
-async function twoGaps({ seriesId }: NotifierFixture): Promise<(days: number) => string> {
+/** Makes three days due and stores only the newest, so that two are missing. Returns `daysBack`. */
+async function storeWithGaps({ seriesId }: NotifierFixture): Promise<(days: number) => string> {
   const back = await daysBack(db);
   const [start, end] = [back(3), back(1)];
   await setDue(db, [seriesId], start, end);
@@ -143,7 +143,7 @@ async function twoGaps({ seriesId }: NotifierFixture): Promise<(days: number) =>
 
 test("missing and failed days are notified once, and once more when they are read", async () => {
   await using fixture = await openNotifierFixture(db);
-  const back = await twoGaps(fixture);
+  const back = await storeWithGaps(fixture);
   const fetchNo = await nextFetchNo(db);
   await recordFailure(db, { seriesId: fixture.seriesId, days: [back(2)], fetchNo, reason: "down" });
   for (let i = 0; i < 2; i++) await fixture.notifier().tick();
@@ -178,7 +178,7 @@ test.each([
   ["notified while the job is overdue, even if its newest scheduled time is new", "* * * * *", 5 * 60_000, 1],
 ])("missing days are %s", async (_, schedule, plannedAgoMs, notifications) => {
   await using fixture = await openNotifierFixture(db, { schedule });
-  await twoGaps(fixture);
+  await storeWithGaps(fixture);
   const job = { kind: "export", name: fixture.name } as const;
   await inTransaction(db, async (tx) => {
     await lockJob(tx, job);

@@ -17,7 +17,7 @@ const { db: database } = await testDatabase();
 const NAMES = { interface: "model", "2026": "models" } as const;
 const BY_MODEL = sampleRequest("model");
 
-/** A service that groups by model only in the dialect that `spoken` returns, else answers with the status `other`; and `Dialects` on it. */
+/** Opens `Dialects` on a service that groups by model in the dialect that `spoken` returns, and answers any other request with `other`. */
 async function open(dialect: Dialect | "auto", spoken: () => Dialect | undefined, db?: Database, other = 200) {
   const script: Script = ({ target }, response) => {
     const grouping = new URL(target, "http://service").searchParams.get("grouping");
@@ -40,7 +40,7 @@ test("the probe requests recent days first, because an old window may have no us
   expect(undated.server.requests[0]?.target).not.toContain("start=");
 });
 
-test.each([400, 422])("a service that refuses the name of the other dialect with %d speaks this one", async (other) => {
+test.each([400, 422])("a refusal of the names of one dialect with %d proves the other dialect", async (other) => {
   const { dialects } = await open("auto", () => "interface", undefined, other);
   expect(await dialects.forRequest(BY_MODEL)).toBe("interface");
 });
@@ -115,7 +115,7 @@ test.each<[string, Effect, readonly string[], readonly string[]]>([
   ["a part of the credits is narrower", "narrower", ["-7"], ["-3"]],
   ["charges are narrower where credits are larger", "narrower", ["-7"], ["3"]],
   ["the same credits are the same", "same", ["-7"], ["-4", "-3"]],
-  ["a day is not empty whose charges and credits cancel each other", "narrower", ["7"], ["3", "-3"]],
+  ["charges and credits that cancel each other are not empty", "narrower", ["7"], ["3", "-3"]],
   ["amounts of zero are empty", "empty", ["-7"], ["0"]],
 ])("%s", (_, effect, total, own) => {
   expect(compareTotals(billedTotals(total), billedTotals(own))).toBe(effect);

@@ -31,7 +31,7 @@ test("a key that the service refuses is the only finding", async () => {
   expect(found.map(({ what, state }) => `${state} ${what}`)).toEqual(["fail key"]);
 });
 
-test("a key that may read usage alone works, and both usage and billing are checked", async () => {
+test("with a key that may only read usage, both usage and billing are checked", async () => {
   const sources = ["usage", "billing"] as const;
   const jobs = sources.map((source) => sampleJob({ name: source, source, groupings: ["none"] }));
   const found = await findings(jobs, answeringJson(200, { api_key_id: "key-1", scopes: ["usage:read"] }));
@@ -77,7 +77,7 @@ async function run(failures: readonly Error[]) {
   return { calls, forgotten, error };
 }
 
-test("a call that gets a 401 is repeated, once that refusal of the key is forgotten", async () => {
+test("after a 401 the refusal of the key is forgotten, and the call repeated", async () => {
   expect(await run([refusal(401)])).toEqual({ calls: 2, forgotten: 1, error: undefined });
 });
 
@@ -106,14 +106,14 @@ const shows = (text: string) => `the breakdown by accessor ${text}`;
 
 test.each<[string, readonly { accessor: string; day: Day }[], string, string]>([
   [
-    "was used if it has usage, of which the newest day is named",
+    "is in use on the newest day on which it has usage",
     [use("old-key", "2026-05-04"), use("old-key", "2026-05-02"), use("new-key", TODAY)],
     "yes",
     "shows usage on 2026-05-04",
   ],
-  ["was not, if another key has recent usage", [use("new-key", "2026-05-05")], "no", "shows no usage since 2026-05-01"],
+  ["is unused if another has recent usage", [use("new-key", "2026-05-05")], "no", "shows no usage since 2026-05-01"],
   [
-    "may have been, if no usage is recent",
+    "may be in use if no key has recent usage",
     [use("new-key", "2026-05-04")],
     "unknown",
     "shows nothing newer than 2026-05-04, of any key",

@@ -61,7 +61,7 @@ test("a series is named by its project, grouping and filter, and by its source i
 
 test.each<[Dimension, "grouping" | "filter", string | null, boolean]>([
   ["model", "grouping", "models", true],
-  // It filters by other values under the same name.
+  // The filter has the same name, and takes ids in place of names.
   ["model", "filter", "model", true],
   ["tags", "grouping", "tags", false],
   ["tags", "filter", "tag", true],
@@ -90,6 +90,6 @@ test("a grouping by no dimension, or by several, has no noun of its own", () => 
   expect(["accessor", "none", "accessor,tags"].map(groupingNoun)).toEqual(["API key", "none", "accessor,tags"]);
 });
 
-test("what is no dimension is a mistake of the program", () => {
+test("a name that is no dimension is an error", () => {
   expect(() => dimension("models" as Dimension)).toThrow('expected a dimension, got "models"');
 });

@@ -22,7 +22,7 @@ const incoming: IncomingSlice = {
   totals: sums({ requests: 1_000 }),
 };
 const empty = { contentHash: "empty", rows: 0, totals: [] };
-const never: StoredSlice = { fetchNo: 0, contentHash: undefined, rows: 0, doubt: undefined };
+const unread: StoredSlice = { fetchNo: 0, contentHash: undefined, rows: 0, doubt: undefined };
 const GUARDED = { emptyGuard: "confirm", cliffGuard: "confirm" } as const;
 
 const doubt = (part: Partial<Doubt> = {}): { readonly doubt: Doubt } => ({
@@ -30,19 +30,19 @@ const doubt = (part: Partial<Doubt> = {}): { readonly doubt: Doubt } => ({
 });
 
 const ignored = { filterDoubt: { kind: "filter-ignored", reason: "ignored", isConfirmable: false } } as const;
-const nothing = { filterDoubt: { kind: "filter-empty", reason: "nothing", isConfirmable: true }, ...empty } as const;
+const noMatch = { filterDoubt: { kind: "filter-empty", reason: "nothing", isConfirmable: true }, ...empty } as const;
 
 test.each<[string, Partial<StoredSlice>, Partial<IncomingSlice>, SliceDecision]>([
-  ["an answer whose filter is ignored is suspect, even if nothing is stored", never, ignored, "suspect"],
+  ["an answer whose filter is ignored is suspect, even if nothing is stored", unread, ignored, "suspect"],
   ["the same numbers are suspect if their filter is ignored", {}, { ...ignored, contentHash: "full" }, "suspect"],
   ["an answer whose filter is ignored is confirmed by no run", doubt({ kind: "filter-ignored" }), ignored, "suspect"],
   ["an older answer whose filter is ignored is stale", { fetchNo: 10 }, ignored, "stale"],
-  ["an empty answer of a filter is suspect, even if nothing is stored", never, nothing, "suspect"],
-  ["a later run confirms an empty filter", { ...never, ...doubt({ kind: "filter-empty" }) }, nothing, "replace"],
-  ["a doubt of another kind does not confirm an empty filter", { ...never, ...doubt() }, nothing, "suspect"],
-  ["an empty answer of a filter is unchanged if it was confirmed before", empty, nothing, "unchanged"],
-  ["the first rows of a slice are stored", never, {}, "replace"],
-  ["a first answer without rows is stored", never, empty, "replace"],
+  ["an empty answer of a filter is suspect, even if nothing is stored", unread, noMatch, "suspect"],
+  ["a later run confirms an empty filter", { ...unread, ...doubt({ kind: "filter-empty" }) }, noMatch, "replace"],
+  ["a doubt of another kind does not confirm an empty filter", { ...unread, ...doubt() }, noMatch, "suspect"],
+  ["an empty answer of a filter is unchanged if it was confirmed before", empty, noMatch, "unchanged"],
+  ["the first rows of a slice are stored", unread, {}, "replace"],
+  ["a first answer without rows is stored", unread, empty, "replace"],
   ["other numbers replace the stored ones", {}, {}, "replace"],
   ["other numbers in fewer rows replace the stored ones", {}, { rows: 1 }, "replace"],
   ["the same numbers are unchanged", {}, { contentHash: "full", rows: 3 }, "unchanged"],
@@ -78,9 +78,9 @@ test.each<[string, SliceDecision, Amounts, Amounts, Partial<StoredSlice>]>([
   ["hours decide if no requests are stored", "suspect", { hours: 90 }, { requests: 500, hours: 1 }, {}],
   ["hours decide if the answer has no requests", "suspect", { requests: 500, hours: 90 }, { hours: 1 }, {}],
   ["tokens decide if there is no other metric", "suspect", { tokens_in: 90_000 }, { tokens_in: 8_999 }, {}],
-  ["without a metric that both have nothing is suspect", "replace", { hours: 90 }, { tokens_in: 1 }, {}],
+  ["numbers without a common metric are not suspect", "replace", { hours: 90 }, { tokens_in: 1 }, {}],
   ["a later fall confirms the doubt of a fall", "replace", THOUSAND, { requests: 20 }, doubt({ kind: "fall" })],
-  ["a fall does not confirm that of an empty answer", "suspect", THOUSAND, { requests: 20 }, doubt()],
+  ["a fall does not confirm the doubt of an empty answer", "suspect", THOUSAND, { requests: 20 }, doubt()],
 ])("cliff guard: %s", (_, decision, before, after, part) => {
   const [was, is] = [sums(before), sums(after)];
   expect(decideSlice({ ...stored, ...part, totals: was }, { ...incoming, totals: is }, GUARDED).decision).toBe(
@@ -88,7 +88,7 @@ test.each<[string, SliceDecision, Amounts, Amounts, Partial<StoredSlice>]>([
   );
 });
 
-test("each guard can be off, and then the answers that it doubts are stored at once, unless they are stale", () => {
+test("a guard that is off doubts no answer, but does not make a stale one fresh", () => {
   const fallen = { ...stored, totals: sums({ requests: 1_000 }) };
   const low = { ...incoming, totals: sums({ requests: 1 }) };
   expect(decideSlice(stored, { ...incoming, ...empty }, { ...GUARDED, emptyGuard: "off" }).decision).toBe("replace");
@@ -113,11 +113,11 @@ test.each<[string, Partial<StoredSlice>, Partial<IncomingSlice>, object | undefi
   expect(after).toEqual(expected && expect.objectContaining(expected));
 });
 
-test("the reason of a doubt is that of the filter, or has the amounts of the fall before and after", () => {
+test("the reason of a doubt is that of the filter's doubt, or shows both amounts", () => {
   const before = { ...stored, totals: sums({ requests: 4_000 }) };
   const reasonAfter = (part: Partial<IncomingSlice>) =>
     decideSlice(before, { ...incoming, ...part }, GUARDED).doubt?.reason;
-  expect(reasonAfter({ ...nothing, ...empty })).toBe("nothing");
+  expect(reasonAfter({ ...noMatch, ...empty })).toBe("nothing");
   expect(reasonAfter({ totals: sums({ requests: 77 }) })).toMatch(/ 77 requests .* 4000\b/);
   expect(reasonAfter(empty)).toContain("no rows");
 });
