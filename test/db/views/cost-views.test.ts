@@ -1,5 +1,5 @@
-// bi.cost_estimated: every amount equals the tests' own calculation with whole numbers, no usage is priced twice, and what has no
-// price is shown. And the keys and the finality of what the service charges; test/cli/export/billing.test.ts compares its amounts.
+// bi.cost_estimated: its rows equal the tests' own calculation with whole numbers, including usage that has no price. And the keys and the
+// finality of charges, whose amounts test/cli/export/billing.test.ts compares.
 
 import fc from "fast-check";
 import { sql } from "kysely";
@@ -124,7 +124,7 @@ const LISTEN = { endpoint: "listen" };
 const EXAMPLES: [Used[], ConfiguredPrice[]][] = [
   // Without prices the view is empty.
   [[hours("03-10", "1"), hours("03-10", "1", { grouping: "none", models: null })], []],
-  // What a price with conditions leaves of a group has no amount. This one is of a single day.
+  // Usage of the group that does not meet a price's conditions has no amount. This price is for a single day.
   [[hours("01-01", "5"), hours("01-01", "2", LISTEN)], [{ ...NOVA, ...LISTEN, until: NOVA.from }]],
   // The tiers of a month count all projects together, and begin again with the month.
   [[hours("03-01", "15"), hours("03-02", "90", { project: "p2" }), hours("04-01", "3")], [{ ...NOVA, tiers: TIERS }]],

@@ -43,12 +43,12 @@ function constant(days: readonly Day[], amount: string): ReadonlyMap<Day, string
   return new Map(days.map((day) => [day, amount]));
 }
 
-test("steady usage goes on, and what is sure has no interval", async () => {
+test("steady usage is forecast to go on, with no interval", async () => {
   const forecast = await forecastOf("2026-03-11", constant(before("2026-03-11", 60), "7"));
   expect(forecast).toEqual({ amount: 70, forecast: 217, low: 217, high: 217, ahead: 21 });
 });
 
-test("a day that may lack usage is estimated, and what is stored of it is the least", async () => {
+test("a day that may lack usage is estimated, but not below what is stored", async () => {
   const amounts = new Map([...constant(before("2026-03-11", 60), "100"), ["2026-03-10", "80"], ["2026-03-11", "150"]]);
   const forecast = await forecastOf("2026-03-11", amounts, ["2026-03-10", "2026-03-11"]);
   expect(forecast).toMatchObject({ amount: 1130, forecast: 3150, ahead: 22 });
@@ -80,14 +80,14 @@ test("with less than 14 known days there is an amount and no forecast", async ()
   expect(await forecastOf("2026-03-15", constant(before("2026-03-15", 14), "1"))).toMatchObject({ forecast: 31 });
 });
 
-test("no usage at all on most days makes no forecast of spikes", async () => {
+test("a single spike among days without usage is not forecast to repeat each day", async () => {
   const amounts = new Map([...constant(before("2026-03-11", 60), "0"), ["2026-03-09", "50"]]);
   const { forecast } = await forecastOf("2026-03-11", amounts);
   expect(forecast).toBeGreaterThanOrEqual(50);
   expect(forecast).toBeLessThan(50 + 2 * 50 * (21 / 14));
 });
 
-test("bi.usage_forecast has one row a metric with usage, of the series by none", async () => {
+test("bi.usage_forecast has one row for each metric of the total", async () => {
   const project = newProject();
   const usage = Object.fromEntries(
     before(today, 75).map((day) => [day, [["", { requests: "100", hours: "0.25" }]] as const]),
@@ -163,10 +163,10 @@ const MONTHS: readonly Window[] = ["01-31", "04-30", "07-31", "10-31"].map((end)
   end: `2025-${end}`,
 }));
 const DAYS_OVER = 15;
-/** How much of the newest days has arrived, the newest first. A forecast takes none but the last as it is. */
+/** The shares of the newest two days that have arrived, the newest first. The newest day is given as not known, the other as known. */
 const ARRIVED = [0.95, 0.99];
 
-/** How far off the forecast and "last month again" are at mid-month, as shares of what the month then was. */
+/** How far off the forecast and "last month again" are at mid-month, as shares of the month's final amount. */
 async function errorsOf(month: Window, final: ReadonlyMap<Day, number>) {
   const today = addDays(month.start, DAYS_OVER);
   const known = daysOf({ start: addDays(today, -70), end: addDays(today, -1) });

@@ -47,7 +47,7 @@ test.each<[string, readonly Numbers[], readonly Numbers[], difference?: string]>
   expect(await reconciled(totals, groups)).toEqual(expected);
 });
 
-test("billing is added up by every grouping, and a charge without an amount makes no difference", async () => {
+test("the amounts of billing are compared with the total by every grouping", async () => {
   const project = newProject();
   const charges = [
     { day: DAY, line_item: "a", tags: ["x"], dollars: "1.5" },

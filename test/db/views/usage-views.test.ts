@@ -77,7 +77,7 @@ test("each view of one dimension shows its series alone, without the total and f
   ]);
 });
 
-test("a series is shown by its filter's value and its group, and no other filter is", async () => {
+test("bi.usage_by_two_dimensions shows only filters by one dimension, beside another grouping", async () => {
   const project = newProject();
   const stored: readonly (readonly [Filter, Grouping, Usage[string]])[] = [
     [seenFilter("accessor", "k1"), "model", { "nova-3": "3", "aura-2": "1" }],
@@ -104,7 +104,7 @@ test("a series is shown by its filter's value and its group, and no other filter
   ]);
 });
 
-test("a reading while the day lasts leaves it open, and undated numbers are final when the day ends", async () => {
+test("a day is open until it is read after its end, unless its numbers are undated", async () => {
   const back = await daysBack(db);
   const dated = await newSeries(db, "none", { windowDays: 7, usage: { [back(0)]: { requests: "1" } } });
   const undated = await newSeries(db, "none");
@@ -158,30 +158,27 @@ type Sets = readonly (readonly [value: unknown, Numbers | string])[];
 const storeSets = async (sets: Sets, grouping: Grouping = "tags") =>
   (await newSeries(db, grouping, { usage: { [DAY]: sets } })).project;
 
-test.each(["model", "feature_set"] as const)(
-  "each %s that stands alone or in a set is counted as itself",
-  async (grouping) => {
-    const project = await storeSets(
-      [
-        ["nova-3", { requests: "10", hours: "0.1" }],
-        [["nova-3", "aura-2"], { requests: "4", hours: "0.2" }],
-        [["nova-3", null], "2"],
-        ['["nova-3"]', "7"],
-        ["a\0b", "6"],
-        [null, "3"],
-      ],
-      grouping,
-    );
-    const name = grouping === "model" ? "model" : "feature";
-    const rows = await view(db, `usage_by_single_${name}`, project);
-    expect(inShort(rows, `${name} requests shared_requests hours`).toSorted()).toEqual(
-      // 10 + 4 + 2, of which 4 with another one.
-      ["nova-3 16 4 0.3", "aura-2 4 4 0.2", '["nova-3"] 7 0 null', "a\\u0000b 6 0 null", "null 3 0 null"].sort(),
-    );
-  },
-);
+test.each(["model", "feature_set"] as const)("each %s has its usage alone and its usage in sets", async (grouping) => {
+  const project = await storeSets(
+    [
+      ["nova-3", { requests: "10", hours: "0.1" }],
+      [["nova-3", "aura-2"], { requests: "4", hours: "0.2" }],
+      [["nova-3", null], "2"],
+      ['["nova-3"]', "7"],
+      ["a\0b", "6"],
+      [null, "3"],
+    ],
+    grouping,
+  );
+  const name = grouping === "model" ? "model" : "feature";
+  const rows = await view(db, `usage_by_single_${name}`, project);
+  expect(inShort(rows, `${name} requests shared_requests hours`).toSorted()).toEqual(
+    // 10 + 4 + 2, of which 4 with another one.
+    ["nova-3 16 4 0.3", "aura-2 4 4 0.2", '["nova-3"] 7 0 null', "a\\u0000b 6 0 null", "null 3 0 null"].sort(),
+  );
+});
 
-test("a charge with two tags counts under both, and the overlap is said", async () => {
+test("a charge with two tags counts under both, as shared", async () => {
   const project = newProject();
   const charge = (dollars: string, ...tags: readonly string[]) => ({ day: DAY, tags, dollars });
   const charges = [charge("10.25", "prod"), charge("4.5", "prod", "eu"), charge("-1", "eu", "test"), charge("0.75")];
@@ -196,7 +193,7 @@ test("a charge with two tags counts under both, and the overlap is said", async 
   expect(rows[0]).toMatchObject({ usage_date: DAY, finality: "final", is_final: true, fetched_at: expect.any(Date) });
 });
 
-test("whatever a tag is made of, its requests are those of the sets that have it", async () => {
+test("a tag of any characters has the requests of all sets with it", async () => {
   const tag = fc.oneof(
     anyText({ minLength: 1, maxLength: 6 }),
     fc.constantFrom("\0", "\\u0000", "\\\\u0000", "\\\0", "\0\0", '"', "null"),
