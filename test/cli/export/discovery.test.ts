@@ -73,7 +73,7 @@ test("projects may appear, vanish, change their names and come back", async ({ c
   expect(await run("status")).toMatchObject(OK);
 });
 
-test("a list without more than half of the projects is not believed until an hour later", async ({ context }) => {
+test("a list that lacks more than half of the projects is believed only an hour later", async ({ context }) => {
   const { emulator, names, run } = await openAccount(context, { ...ABC, d: "delta" });
   await run("export");
   for (const id of ["b", "c", "d"]) names.delete(id);

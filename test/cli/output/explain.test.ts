@@ -1,5 +1,5 @@
-// The commands `explain` and `report`: why usage rose or fell, from an export of the emulator's usage, and from hostile names, and the file
-// that a report is written to.
+// The commands `explain` and `report`: the sentences and tables that say why usage rose or fell, and the file that a report is written to.
+// The usage is exported from the emulator, or stored with hostile names.
 
 import { mkdir, readdir, readFile, rm } from "node:fs/promises";
 import path from "node:path";
@@ -23,7 +23,7 @@ const yesterday = addDays(today, -1);
 /** The day that yesterday is compared with: the same weekday. */
 const weekBefore = addDays(yesterday, -7);
 const YESTERDAY = periodText({ start: yesterday, end: yesterday });
-/** In a sentence that names the later year already. */
+/** As in a sentence about both days: a year that they share stands only behind yesterday. */
 const WEEK_BEFORE = periodText({ start: weekBefore, end: weekBefore }).replace(`, ${yesterday.slice(0, 4)}`, "");
 
 type Json = { readonly changes: readonly Change[] };
@@ -57,7 +57,7 @@ test("the parts of each breakdown add up to the change that bi.usage_total shows
   );
 });
 
-test("names are one line of the table, and can't turn the text around", async ({ context }) => {
+test("a hostile name stays on its line of the table, without control characters", async ({ context }) => {
   const hostile = [
     "several\r\nlines\nRequests fell by 99%",
     "\u202egnp.exe",
@@ -80,7 +80,7 @@ test("names are one line of the table, and can't turn the text around", async ({
   expect(table).toMatch(/ \+2 +new {2}gnp\.exe\n/);
 });
 
-test("if there is nothing to explain, it says so, and of cost what it needs", async ({ context }) => {
+test("without stored numbers the answer says so, and what a cost needs", async ({ context }) => {
   expect(await context.run(["explain", "--day", today])).toMatchObject({ status: 0 });
   const { status, stdout } = await context.run(["explain", "--day", "2026-03-02"]);
   expect(stdout).toBe(
@@ -101,7 +101,7 @@ test("a project that is not stored is refused, with the name that is nearest", a
   expect(status).toBe(2);
 });
 
-test("with billing only the projects without it are estimated", async ({ context }) => {
+test("only projects without billing have an estimated cost", async ({ context }) => {
   const [billed, other] = [
     { id: PROJECT_ID, name: "production" },
     { id: "other", name: "other" },
@@ -127,7 +127,7 @@ test("with billing only the projects without it are estimated", async ({ context
   expect(stdout).toContain("Projects in it: other.");
 });
 
-test("of two projects that had one name, the one that is still read is explained", async ({ context }) => {
+test("a name that two projects had means the one that is still read", async ({ context }) => {
   const [old, current] = [
     { id: "old", name: "production" },
     { id: "current", name: "production" },
@@ -146,7 +146,7 @@ test("of two projects that had one name, the one that is still read is explained
 
 const HTML = /^<!doctype html>\n[\s\S]*<\/html>\n$/;
 
-test("the exported usage of a project is in one file, and the answer has its sentences", async ({ context }) => {
+test("a report is one file, and its sentences are printed", async ({ context }) => {
   await context.setUp({ exports: [{ groupings: ["none", "model", "tags"] }] });
   await context.run(["export"]);
 
@@ -165,7 +165,7 @@ test("the exported usage of a project is in one file, and the answer has its sen
   expect(await readdir(context.folder)).toEqual(["jobs.config.json", "usage-report.html"]);
 });
 
-test("if days could not be read, the answer says it, and the report is still made", async ({ context }) => {
+test("a report is made even if days could not be read, and the answer says so", async ({ context }) => {
   await context.setUp({}, { fault: () => ({ kind: "body", change: () => ({}) }) });
   await context.run(["export"]);
   const { status, stdout } = await context.run(["report", "--out", "late.html"]);

@@ -14,8 +14,8 @@ import { PROGRAM, type RotationContext, rotationTest } from "./rotation-context.
 
 const test = await rotationTest();
 
-/** The ids of the keys of the requests for the breakdown, in order, without the first `since` requests; undefined for an unknown key. */
-function readers({ emulator }: RotationContext, since = 0): readonly (string | undefined)[] {
+/** Without the first `since` requests, the id of the key of each request for the breakdown; undefined for a key that does not work. */
+function keyIds({ emulator }: RotationContext, since = 0): readonly (string | undefined)[] {
   return emulator.requests
     .slice(since)
     .filter(({ path }) => path.includes("/usage/breakdown"))
@@ -30,11 +30,11 @@ const MANY = { exports: [{ groupings: GROUPINGS }] };
 
 test("exports use the first key until the rotation has made one, and then the new one", async ({ context }) => {
   expect(await context.run(["export"])).toMatchObject({ status: 0 });
-  expect(readers(context)).toEqual([consoleId(context)]);
+  expect(keyIds(context)).toEqual([consoleId(context)]);
   await context.prepare();
   const since = context.emulator.requests.length;
   expect(await context.run(["export"], { USAGE_EXPORT_KEY: undefined })).toMatchObject({ status: 0 });
-  expect(readers(context, since)).toEqual(context.createdKeys());
+  expect(keyIds(context, since)).toEqual(context.createdKeys());
 });
 
 test("a running export changes over to a new key", async ({ context }) => {
@@ -52,13 +52,13 @@ test("a running export changes over to a new key", async ({ context }) => {
   release();
   expect(await exporting).toMatchObject({ status: 0 });
   const [, current] = context.createdKeys();
-  const used = readers(context, since);
+  const used = keyIds(context, since);
   expect(used.slice(0, 2)).toEqual([old, old]);
-  // A call that had begun before is tried again with the old key, perhaps as the last one.
+  // A call that began before the rotation is tried again with the old key, perhaps after all others.
   expect(used).toContain(current);
 });
 
-test("an export with a refused key falls back once, with an alert until there is another", async ({ context }) => {
+test("an export with a refused key falls back once, and alerts until the next rotation", async ({ context }) => {
   await context.prepare();
   await context.prepare("--now");
   const [old, current] = context.createdKeys();
@@ -67,7 +67,7 @@ test("an export with a refused key falls back once, with an alert until there is
   const since = context.emulator.requests.length;
   const { status, stderr } = await context.run(["export"]);
   expect(status).toBe(0);
-  const readBy = readers(context, since);
+  const readBy = keyIds(context, since);
   // Calls that are in flight when the first is refused, at most four, are refused, too.
   expect(readBy.filter((key) => key !== undefined)).toEqual(GROUPINGS.map(() => old));
   expect(readBy.length).toBeLessThanOrEqual(GROUPINGS.length + 4);
@@ -112,10 +112,10 @@ test("the first rotated key falls back to the `first` key of the configuration",
   await context.deleteKey(context.createdKeys()[0]);
   const since = context.emulator.requests.length;
   expect(await context.run(["export"])).toMatchObject({ status: 0 });
-  expect(readers(context, since)).toEqual([undefined, consoleId(context)]);
+  expect(keyIds(context, since)).toEqual([undefined, consoleId(context)]);
 });
 
-test("until a stored key that does not open is replaced, exports use the one before it", async ({ context }) => {
+test("exports use the previous key while the sealed text of the current one is damaged", async ({ context }) => {
   await context.prepare();
   await context.prepare("--now");
   const [old, damaged] = context.createdKeys();
@@ -124,7 +124,7 @@ test("until a stored key that does not open is replaced, exports use the one bef
   const since = context.emulator.requests.length;
   const { status, stderr } = await context.run(["export"]);
   expect(status).toBe(0);
-  expect(readers(context, since)).toEqual([old]);
+  expect(keyIds(context, since)).toEqual([old]);
   expect(stderr).toContain(`the sealed key ${damaged} does not open`);
   expect((await context.run(["status"])).stdout).toContain(`the sealed key ${damaged} does not open`);
 
@@ -132,7 +132,7 @@ test("until a stored key that does not open is replaced, exports use the one bef
   const [, , fresh] = context.createdKeys();
   const sinceRotation = context.emulator.requests.length;
   await context.run(["export"]);
-  expect(readers(context, sinceRotation)).toEqual([fresh]);
+  expect(keyIds(context, sinceRotation)).toEqual([fresh]);
 });
 
 test("when every known key is refused the export fails, and says so", async ({ context }) => {
@@ -143,7 +143,7 @@ test("when every known key is refused the export fails, and says so", async ({ c
   const { status, stdout } = await context.run(["export"], { USAGE_EXPORT_KEY: context.newSecret() });
   expect(status).toBe(1);
   expect(stdout).toContain("it does not accept the key");
-  expect(readers(context, since)).toEqual([undefined, undefined, undefined]);
+  expect(keyIds(context, since)).toEqual([undefined, undefined, undefined]);
 });
 
 test("an answer 403 is no reason to fall back to the previous key", async ({ context }) => {
@@ -152,5 +152,5 @@ test("an answer 403 is no reason to fall back to the previous key", async ({ con
   context.emulator.fault = ({ path }) => (path.includes("/usage/") ? { kind: "answer", status: 403 } : undefined);
   const since = context.emulator.requests.length;
   expect(await context.run(["export"])).toMatchObject({ status: 1 });
-  expect(readers(context, since)).toEqual([context.createdKeys()[1]]);
+  expect(keyIds(context, since)).toEqual([context.createdKeys()[1]]);
 });
