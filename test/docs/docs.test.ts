@@ -21,7 +21,7 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 const ROOT = path.join(import.meta.dirname, "../..");
 const README_BYTES_MAX = 9_000;
 const PICTURE_BYTES_MAX = 150_000;
-/** Written for people who change the program; they name what is no part of it. */
+/** Written for people who change the program: they name options of other programs, too. */
 const NOT_FOR_USERS = ["docs/architecture.md", "docs/benchmarks.md"];
 
 /** An example of a budget in dollars needs an export of them. */
@@ -87,7 +87,7 @@ test("the tables of the configuration are made of its schema", async () => {
   const rowsIn = (of: string) => FIELDS.filter(({ field }) => of.split(" ").some((name) => field.startsWith(name)));
   const page = read("docs/configuration.md");
   const made = page.replaceAll(marked, (_, of: string) => {
-    const rows = rowsIn(of).map(({ field, standard, text }) => `| \`${field}\` | ${standard} | ${text} |\n`);
+    const rows = rowsIn(of).map(({ field, byDefault, text }) => `| \`${field}\` | ${byDefault} | ${text} |\n`);
     return `| Field | Default | Meaning |\n| --- | --- | --- |\n${rows.join("")}`;
   });
   // `--update` writes the tables anew.
@@ -184,9 +184,9 @@ type Schema = {
   readonly anyOf?: readonly Schema[];
 };
 
-type Field = { readonly field: string; readonly standard: string; readonly text: string };
+type Field = { readonly field: string; readonly byDefault: string; readonly text: string };
 
-/** All fields; those inside alternatives belong to their field, except those of a list. */
+/** All fields. The fields of a field with alternatives are left out, as its text names them, unless an alternative is a list of objects. */
 function fieldsOf({ properties = {}, required = [], items, anyOf = [] }: Schema, at: string): Field[] {
   if (items?.properties) return fieldsOf(items, `${at}[]`);
   const list = anyOf.find((alternative) => alternative.items?.properties);
@@ -194,8 +194,8 @@ function fieldsOf({ properties = {}, required = [], items, anyOf = [] }: Schema,
   return Object.entries(properties).flatMap(([name, schema]) => {
     const field = at === "" ? name : `${at}.${name}`;
     const { default: value, description: text = "" } = schema;
-    const standard = required.includes(name) ? "" : value === undefined ? "none" : `\`${JSON.stringify(value)}\``;
-    const self = { field, standard, text };
+    const byDefault = required.includes(name) ? "" : value === undefined ? "none" : `\`${JSON.stringify(value)}\``;
+    const self = { field, byDefault, text };
     // Its fields are the dimensions of the service, each with a value.
     if (name === "dimensions") return [self];
     // A filter has one of two shapes, and so has an entry of the projects.

@@ -16,7 +16,7 @@ import { makeBudgetUse } from "../health/sample-health-state.ts";
 
 const PERIODS = { now: "Feb 10 – Mar 9, 2026", before: "Jan 13 – Feb 9, 2026" };
 
-/** In a sentence that has the year already. */
+/** As in a sentence that names the year with the later period. */
 const BEFORE = "Jan 13 – Feb 9";
 
 const headline = (parts: Parameters<typeof makeAnswer>[0]) =>
@@ -44,7 +44,7 @@ test.each<[string, Partial<Answer["lacking"]>, readonly RegExp[]]>([
   ],
   ["days of the period before", { unreadDaysBefore: ["2026-01-20"] }, [/1 day of the period before was/, /Jan 20/]],
   ["projects that ended", { projectsEnded: ["old"], projectsEndedCount: 3 }, [/old and 2 more/]],
-])("a period without a change is said with its amount and %s", (_, part, texts) => {
+])("if a change is not known, the sentence has the amount of the period and names %s", (_, part, texts) => {
   const lacking = { ...NOTHING_LACKING, ...part };
   const text = headline({ total: { amount: "7", before: "8", change: null }, lacking });
   for (const one of [/7 hours/, /^(?!.*8 hours)/, ...texts]) expect(text).toMatch(one);
@@ -98,7 +98,7 @@ test("API keys with one comment are told apart among the reasons", () => {
 
 test.each<[string, Partial<Answer["lacking"]>, said: string]>([
   [
-    "were not read of the period before",
+    "were not read in the two periods",
     { unreadDays: ["2026-02-11"], unreadDaysBefore: ["2026-01-20"] },
     "2 days were not read",
   ],
@@ -108,11 +108,11 @@ test.each<[string, Partial<Answer["lacking"]>, said: string]>([
     "2 days are not complete",
   ],
   [
-    "are neither",
+    "were not read, or are not complete",
     { unreadDaysBefore: ["2026-01-20"], incompleteDays: ["2026-02-11"] },
     "1 day was not read and 1 day is not complete",
   ],
-])("a split by days that %s says how many", (_, part, said) => {
+])("if a change can't be split, the sentence counts the days that %s", (_, part, said) => {
   const splits = [{ grouping: "model" as const, lacking: { ...NOTHING_LACKING, ...part }, parts: [] }];
   expect(reasonSentences({ answer: makeAnswer(), splits })).toEqual([`It can't be split by model: ${said} by model.`]);
 });

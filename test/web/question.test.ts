@@ -24,14 +24,14 @@ test("the current month has the days so far, and on its first day that day", () 
   expect(viewAt("period=this-month", "2026-03-01").period).toMatchObject({ start: "2026-03-01", end: "2026-03-01" });
 });
 
-test("the form of a named period also sends its dates, and it keeps its name until they are changed", () => {
+test("a named period keeps its name if the form sends its dates unchanged", () => {
   expect(viewAt("period=7d&from=2026-03-03&to=2026-03-09").period).toMatchObject({ name: "7d" });
   const changed = viewAt("period=7d&from=2026-03-01&to=2026-03-02").period;
   expect(changed).toMatchObject({ start: "2026-03-01", name: undefined });
 });
 
 test.each(["", "?period=7d", "?from=2026-03-01&to=2026-03-02&project=a+%26+b", "?period=90d&id=1"])(
-  "the view of %j has that query again",
+  "viewQuery writes %j as it was read",
   (query) => {
     expect(viewQuery(viewAt(query))).toBe(query);
   },

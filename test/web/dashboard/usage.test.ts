@@ -16,7 +16,7 @@ import { usageSite } from "../usage-site.ts";
 const { db } = await testDatabase();
 const back = await daysBack(db);
 
-/** Of a server of its own, which has no page in its cache. */
+/** Asks a new server, whose cache of pages is empty. */
 async function pageAt(query: string, path = "/usage"): Promise<Page | undefined> {
   return usageSite(db)[path]?.(new URLSearchParams(query.replaceAll("&amp;", "&")));
 }
@@ -45,10 +45,10 @@ function rowsOf(page: string): readonly (readonly string[])[] {
 }
 
 const DAYS = `from=${back(2)}&to=${back(1)}`;
-/** The two days, and the week before them, with whose same weekdays the page compares them. */
+/** The two days, and the week before: the page compares each day with the same weekday of that week. */
 const DUE = { start: back(9), end: back(1) };
 
-type Amounts = Readonly<Record<string, readonly [today: string, before: string]>>;
+type Amounts = Readonly<Record<string, readonly [yesterday: string, weekBefore: string]>>;
 
 async function storeModels(models: Amounts, filters: readonly Filter[] = []) {
   await forgetAll(db);
@@ -70,7 +70,7 @@ test("the table has the exact amounts, and a click on a row narrows to it", asyn
   ]);
   const narrowed = await open(linkOf(page, "aura-2"));
   expect(rowsOf(narrowed)).toEqual([["aura-2", "0.5", "1", "-0.5", "-50%"]]);
-  // It leads nowhere, as it would to itself.
+  // The only row is no link: it would lead to this page.
   expect(narrowed).toContain('<th scope="row"><bdi>aura-2</bdi></th>');
   expect(rowsOf(await open(linkOf(narrowed, "show every model")))).toHaveLength(3);
   expect(page).toMatch(
@@ -80,14 +80,14 @@ test("the table has the exact amounts, and a click on a row narrows to it", asyn
   expect(page).toContain(`href="api/v1/usage?from=${back(2)}&amp;to=${back(1)}&amp;limit=100"`);
 });
 
-test("the files of this month so far are compared with the same days as the page", async () => {
+test("the links to files of this month so far name its first and last day", async () => {
   await storeModels({ "nova-3": ["1", "1"] });
   const page = await open("period=this-month");
   expect(page).toMatch(/href="api\/v1\/usage\.csv\?from=\d{4}-\d{2}-01&amp;to=[\d-]+&amp;rows=groups"/);
   expect(page).toMatch(/href="\.\/report\.html\?from=\d{4}-\d{2}-01&amp;to=[\d-]+"/);
 });
 
-test("a heading lists what changed the most, other opens, and the choices keep the rest of the question", async () => {
+test("links sort the table, open the others and change one choice, and keep the rest of the question", async () => {
   const models = Array.from({ length: 25 }, (_, i) => [`m${i + 10}`, [`${i + 1}`, `${50 - i}`] as const] as const);
   await storeModels(Object.fromEntries(models));
   const page = await open(DAYS);
@@ -103,7 +103,7 @@ test("a heading lists what changed the most, other opens, and the choices keep t
   expect(sorted).toContain('<input type="hidden" name="sort" value="change">');
 });
 
-test("a small group is named among the reasons, which are those of all usage, if it changed the most", async () => {
+test("reasons name the group that changed the most, and are those of all usage", async () => {
   const steady = Array.from({ length: 6 }, (_, i) => [`steady-${i}`, ["100", "100"] as const] as const);
   await storeModels({ ...Object.fromEntries(steady), small: ["1", "50"] }, [DIARIZED]);
   expect(await open(DAYS)).toContain("<li>By model: small -49 hours.</li>");
@@ -120,7 +120,7 @@ test("what is missing is said above the numbers, and marked on its days", async 
     { project: other, grouping: "endpoint", usage: {} },
   ]);
   const page = await open(DAYS);
-  // The days without numbers are not too low.
+  // A day without numbers is said to be missing, and not to be too low.
   expect(page).toMatch(
     /class="notice bad"[\s\S]*There are no numbers for .*, which could not be read\.[\s\S]*Data health<\/a> says/,
   );
@@ -204,7 +204,7 @@ test("API keys with one comment are told apart by their projects, whose long nam
       await storeListedKeys(db, project.id, [{ apiKeyId: `key-${n}`, comment: "batch", scopes: [] }]);
     }
     expect(await names()).toEqual([`batch (${shown} 1))`, `batch (${shown} 2))`, "Total"]);
-    // The table of keys and the list of what changed say it.
+    // It stands below the table of keys and below the list of what changed.
     expect((await pageOfKeys()).split(shortened)).toHaveLength(shown === "… (region" ? 3 : 1);
   }
 
