@@ -50,7 +50,7 @@ test.each([
   expect(scrubber.scrub(text)).toBe(text.replace(secret, "[secret]"));
 });
 
-test("secrets that overlap in a text are replaced together, and of two with the same beginning the longer one", () => {
+test("secrets that overlap in a text are replaced as one, from the first beginning to the last end", () => {
   const scrubber = new Scrubber();
   for (const text of ["alpha-bravo-charlie", "charlie-delta-echo", "alpha-bravo"]) scrubber.add(new Secret(text));
   expect(scrubber.scrub("x alpha-bravo-charlie-delta-echo y alpha-bravo z")).toBe("x [secret] y [secret] z");
@@ -59,7 +59,7 @@ test("secrets that overlap in a text are replaced together, and of two with the 
 const WORD = "open-sesame-41";
 
 /** From now on, what is written to standard error goes into the returned array instead. */
-function noteLines(): readonly string[] {
+function captureErrorOutput(): readonly string[] {
   const { write } = process.stderr;
   onTestFinished(() => {
     process.stderr.write = write;
@@ -69,23 +69,24 @@ function noteLines(): readonly string[] {
   return lines;
 }
 
-test.each([false, true])(
-  "a secret in a log line is hidden, and a terminal shows no mere progress (terminal: %s)",
-  async (terminal) => {
-    const scrubber = new Scrubber();
-    scrubber.add(new Secret(WORD));
-    const lines = noteLines();
-    const log = await openLog(undefined, terminal, scrubber);
-    log.info("begun");
-    expect(lines).toHaveLength(terminal ? 0 : 1);
-    log.error({ err: new Error(`no user ${WORD}`), url: `http://${WORD}@host` }, `refused: ${WORD}`);
-    expect(lines.join("")).toContain("refused: [secret]");
-    expect(lines.join("")).not.toContain(WORD);
-  },
-);
+test.each([false, true])("a secret in a log line is hidden (terminal: %s)", async (terminal) => {
+  const scrubber = new Scrubber();
+  scrubber.add(new Secret(WORD));
+  const lines = captureErrorOutput();
+  const log = await openLog(undefined, terminal, scrubber);
+  log.error({ err: new Error(`no user ${WORD}`), url: `http://${WORD}@host` }, `refused: ${WORD}`);
+  expect(lines.join("")).toContain("refused: [secret]");
+  expect(lines.join("")).not.toContain(WORD);
+});
+
+test("by default a log omits the level info only on a terminal", async () => {
+  const lines = captureErrorOutput();
+  for (const terminal of [true, false]) (await openLog(undefined, terminal, new Scrubber())).info({ terminal });
+  expect(lines.map((line) => JSON.parse(line).terminal)).toEqual([false]);
+});
 
 test.each([false, true])("control characters in a log line are escaped (terminal: %s)", async (terminal) => {
-  const lines = noteLines();
+  const lines = captureErrorOutput();
   const log = await openLog("info", terminal, new Scrubber());
   const evil = "a\u001b]0;owned\u0007\u009b2J\u202eb\rc";
   log.error({ reason: evil, list: [evil], err: new Error(evil) }, `said: ${evil}`);
@@ -95,11 +96,15 @@ test.each([false, true])("control characters in a log line are escaped (terminal
   expect(text).not.toMatch(/[^\P{Cc}\n]|\u202e/u);
 });
 
-test("the password in DATABASE_URL is hidden, encoded and decoded, and the person behind sudo is shown", async () => {
+const open = (env: Record<string, string>) => openApp(env, "jobs.config.json", new AbortController().signal);
+
+test("the actor is the person behind sudo", async () => {
+  expect((await open({ SUDO_USER: "ann" })).actor).toMatch(/^ann on ./);
+});
+
+test("the password in DATABASE_URL is hidden, encoded and decoded", async () => {
   const url = "postgres://usage:pass%2Fword%20of%20mine@127.0.0.1/usage";
-  const env = { DATABASE_URL: url, SUDO_USER: "ann" };
-  const { scrubber, actor } = await openApp(env, "jobs.config.json", new AbortController().signal);
-  expect(actor).toMatch(/^ann on ./);
+  const { scrubber } = await open({ DATABASE_URL: url });
   for (const form of [url, "pass/word of mine", "pass%2Fword%20of%20mine"]) {
     expect(scrubber.scrub(`refused ${form} here`)).toBe("refused [secret] here");
   }
@@ -135,7 +140,7 @@ test.each([
   "http://me:hush-hush%ff@proxy",
   "http://me%c3:%a4hush-hush@proxy",
   "http://me:hush-hush@:1",
-])("the proxy address %j is refused, and the error does not quote it", (value) => {
+])("the proxy address %j is refused without being quoted", (value) => {
   const call = () => proxyOf({ HTTPS_PROXY: value });
   expect(call).toThrow(/^HTTPS_PROXY: expected the address of a proxy, such as http:/);
   expect(call).not.toThrow(/hush/);
@@ -144,7 +149,7 @@ test.each([
 test.each(["http://me:hush%2Dhush%20now@proxy:1", "me:hush%2Dhush%20now@proxy:1"])(
   "the credentials in %j are hidden, encoded, decoded and in base64",
   async (HTTPS_PROXY) => {
-    const { scrubber } = await openApp({ HTTPS_PROXY }, "jobs.config.json", new AbortController().signal);
+    const { scrubber } = await open({ HTTPS_PROXY });
     const forms = ["hush-hush now", "hush%2Dhush%20now", "me:hush-hush now"];
     for (const form of [...forms, ...forms.map((one) => Buffer.from(one).toString("base64"))]) {
       expect(scrubber.scrub(`refused ${form} here`)).not.toContain(form);
@@ -155,7 +160,7 @@ test.each(["http://me:hush%2Dhush%20now@proxy:1", "me:hush%2Dhush%20now@proxy:1"
 test.each([
   ["http://me%40us:hush%ff@proxy", "me@us:hush%ff"],
   ["http://me%ff:hush%40us@proxy", "me%ff:hush@us"],
-])("of the credentials in %j each half is decoded on its own: %j is hidden", async (HTTPS_PROXY, form) => {
-  const { scrubber } = await openApp({ HTTPS_PROXY }, "jobs.config.json", new AbortController().signal);
+])("each half of the credentials in %j is decoded on its own, so %j is hidden", async (HTTPS_PROXY, form) => {
+  const { scrubber } = await open({ HTTPS_PROXY });
   expect(scrubber.scrub(`refused ${form} here`)).toBe("refused [secret] here");
 });

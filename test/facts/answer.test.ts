@@ -62,7 +62,7 @@ test.each([
   ["settling", "0"],
   ["incomplete", null],
   ["unread", null],
-] as const)("a day that is %s has no usage only if it was read", (state, amount) => {
+] as const)("on a day that is %s, a group without a row has the amount %s", (state, amount) => {
   const rows = [
     ...[row("group", 1, "5"), row("group of day", 1, "5.50", { usage_date: "2026-03-01" })],
     ...[row("group", null, "1", { groups: "3" }), row("group of day", null, "1", { usage_date: "2026-03-01" })],
@@ -78,11 +78,11 @@ test.each([
 });
 
 test.each<[string, Case, amounts: Pick<NonNullable<Answer["total"]>, "amount" | "before" | "change">]>([
-  ["has its exact difference", { rows: [total("5.10", "7.2")] }, { amount: "5.1", before: "7.2", change: "-2.1" }],
-  ["was used first in this period", { rows: [total("5", null)] }, { amount: "5", before: null, change: "5" }],
-  ["is used no longer", { rows: [total(null, "3")] }, { amount: null, before: "3", change: "-3" }],
-  ["is not compared", { rows: [total("5", "3")], isCompared: false }, { amount: "5", before: "3", change: null }],
-])("a total that %s", (_, parts, expected) => {
+  ["is exact", { rows: [total("5.10", "7.2")] }, { amount: "5.1", before: "7.2", change: "-2.1" }],
+  ["that is new is its amount", { rows: [total("5", null)] }, { amount: "5", before: null, change: "5" }],
+  ["no longer used is negative", { rows: [total(null, "3")] }, { amount: null, before: "3", change: "-3" }],
+  ["uncompared is null", { rows: [total("5", "3")], isCompared: false }, { amount: "5", before: "3", change: null }],
+])("the change of a total %s", (_, parts, expected) => {
   expect(answer(parts).total).toEqual(expected);
 });
 
@@ -109,12 +109,12 @@ test.each<[string, Case, amount: string | null, before: string | null]>([
     { rows: GROUPS, projects: { projectsEnded: ["old"], projectsEndedCount: 1 } },
     ...([null, null] as const),
   ],
-])("what a group did not use is %s", (_, parts, amount, before) => {
+])("the amount of a group without a row is %s", (_, parts, amount, before) => {
   const [first, second] = answer(parts).groups;
   expect([first?.before, second?.amount]).toEqual([before, amount]);
 });
 
-test("groups are named, and the largest eight have amounts by day", () => {
+test("every group has its label, and only the largest eight have amounts by day", () => {
   const ranks = [1, 8, 9];
   const { groups } = answer({ rows: [total("9", "1"), ...ranks.map((rank) => row("group", rank, "1"))] });
   expect(groups.map(({ rank, group, label, byDay }) => [rank, group, label, byDay])).toEqual([
@@ -124,7 +124,7 @@ test("groups are named, and the largest eight have amounts by day", () => {
   ]);
 });
 
-test("the other groups are one, and of tags, which overlap, neither they nor the total have an amount", () => {
+test("the other groups have one amount together, unless they overlap as tags do", () => {
   const rows = [
     ...[total("9", "1"), row("group", 1, "5"), row("group", 2, "1"), row("group", null, "3", { groups: "6" })],
     ...[row("group of day", null, "3", { usage_date: "2026-03-01" }), row("group of day", 1, "5")],

@@ -16,14 +16,14 @@ test("a rollback without a previous key is blocked, with the reason", () => {
   expect(plan).toEqual({ blocked: "there is no previous key to roll back to" });
 });
 
-const DUE = key({ requestedAt: daysAgo(30) });
+const TOO_OLD = key({ requestedAt: daysAgo(30) });
 
 test.each([
   [FAILED_ATTEMPTS_MAX - 1, "create", undefined],
   [FAILED_ATTEMPTS_MAX, undefined, /^needs attention: 5 attempts failed, the last with: sink away; nothing is created/],
   [FAILED_ATTEMPTS_MAX + 1, undefined, /^needs attention: 6/],
 ])("after %i failures in a row the next step is %s", (failedAttempts, next, blocked) => {
-  const plan = planRotation(JOB, ledger([DUE], { failedAttempts, lastError: "sink away" }), NOW);
+  const plan = planRotation(JOB, ledger([TOO_OLD], { failedAttempts, lastError: "sink away" }), NOW);
   expect(plan.next?.kind).toBe(next);
   if (blocked) expect(plan.blocked).toMatch(blocked);
   else expect(plan.blocked).toBeUndefined();
@@ -31,8 +31,8 @@ test.each([
 
 test("failed attempts stop neither a delivery nor a person's request", () => {
   const many = { failedAttempts: 9 };
-  expect(planRotation(JOB, ledger([DUE, pending("verified")], many), NOW).next?.kind).toBe("deliver");
-  expect(planRotation(JOB, ledger([DUE], many), NOW, { wants: "fresh", at: NOW }).next?.kind).toBe("create");
+  expect(planRotation(JOB, ledger([TOO_OLD, pending("verified")], many), NOW).next?.kind).toBe("deliver");
+  expect(planRotation(JOB, ledger([TOO_OLD], many), NOW, { wants: "fresh", at: NOW }).next?.kind).toBe("create");
 });
 
 test("with nothing to do the plan says when the key is due", () => {
@@ -41,7 +41,7 @@ test("with nothing to do the plan says when the key is due", () => {
 });
 
 test("a create and a cleanup say their reason", () => {
-  const state = ledger([DUE, draining({ drainingSince: daysAgo(8) })]);
+  const state = ledger([TOO_OLD, draining({ drainingSince: daysAgo(8) })]);
   expect(planRotation(JOB, state, NOW).next?.reason).toBe("the active key is 30 days old, of at most 30");
   expect(cleanupSteps(JOB, state, NOW).map(({ reason }) => reason)).toEqual([
     "it was replaced 8 days ago, and its grace is 7 days",
@@ -116,8 +116,8 @@ const FRESH = { wants: "fresh" } as const;
 const FRESH_AGAIN = { ...FRESH, ...FAILED } as const;
 
 test.for<Case>([
-  ["the active key is older than that", "create", [key()], FRESH],
-  ["the active key is exactly as old", undefined, [key({ activeSince: NOW })], FRESH],
+  ["the active key is older than the request", "create", [key()], FRESH],
+  ["the active key is exactly as old as the request", undefined, [key({ activeSince: NOW })], FRESH],
   ["a key is pending", "verify ue-new", [key(), pending("stored", EARLIER)], FRESH],
   ["a pending key has failed before", "discard ue-new", [key(), pending("stored", EARLIER)], FRESH_AGAIN],
   ["a key made for it has failed", "verify ue-new", [key(), pending("stored", { requestedAt: NOW })], FRESH_AGAIN],
@@ -127,7 +127,7 @@ test.for<Case>([
 const NEWER = key({ intentId: "ue-2" });
 const OLDER = draining({ intentId: "ue-a", requestedAt: daysAgo(60) });
 const PREVIOUS = { wants: "previous" } as const;
-const RECORDED = { rollbackTo: "ue-0" };
+const ROLLBACK = { rollbackTo: "ue-0" };
 
 test.for<Case>([
   ["there is one draining key", "rollback ue-0", [draining(), NEWER], PREVIOUS],
@@ -144,52 +144,51 @@ test.for<Case>([
   ],
   ["another process has rolled back already", undefined, [key({ rollbackAt: NOW }), draining()], PREVIOUS],
   ["another key is pending", "rollback ue-0", [draining(), NEWER, pending("stored")], PREVIOUS],
-  ["recorded, the sinks have another key", "deliver ue-0", [draining(), NEWER], RECORDED],
-  ["recorded, every sink has that key", "promote ue-0", [draining({ heldBy: IN_FILE }), NEWER], RECORDED],
-  ["recorded, a create was begun", "mark-orphan ue-new", [draining(), NEWER, pending("intent")], RECORDED],
-  ["recorded, another key is pending", "discard ue-new", [draining(), NEWER, pending("verified")], RECORDED],
-  ["recorded, then a fresh key was requested", "create", [draining(), NEWER], { ...RECORDED, ...FRESH }],
+  ["recorded while the sinks have another key", "deliver ue-0", [draining(), NEWER], ROLLBACK],
+  ["recorded while every sink has that key", "promote ue-0", [draining({ heldBy: IN_FILE }), NEWER], ROLLBACK],
+  ["recorded after a create was begun", "mark-orphan ue-new", [draining(), NEWER, pending("intent")], ROLLBACK],
+  ["recorded while another key is pending", "discard ue-new", [draining(), NEWER, pending("verified")], ROLLBACK],
+  ["recorded before a fresh key was requested", "create", [draining(), NEWER], { ...ROLLBACK, ...FRESH }],
   ["recorded and done", undefined, [key(), draining({ intentId: "ue-2" })], { rollbackTo: "ue-1" }],
 ])("if the previous key is requested and %s, the next step is %s", expectNext);
 
 const HOUR_MS = 60 * 60 * 1000;
 const DELETE = { retire: "delete" } as const;
-const DUE_KEY = { dueForRemovalAt: daysAgo(1) };
+const REMOVABLE = { dueForRemovalAt: daysAgo(1) };
 const REPLACED = [draining({ drainingSince: daysAgo(9) }), key()];
 const FOUND = [orphan({ apiKeyId: "k" })];
-const RESTORED = { rollbackTo: "ue-0" };
 
-type PlanGiven = Partial<RotationConfig> & Pick<Partial<Ledger>, "rollbackTo">;
-type PlanCase = readonly [name: string, step: string | undefined, keys: readonly LedgerKey[], given?: PlanGiven];
+type CleanupGiven = Partial<RotationConfig> & Pick<Partial<Ledger>, "rollbackTo">;
+type CleanupCase = readonly [name: string, step: string | undefined, keys: readonly LedgerKey[], given?: CleanupGiven];
 
-function stepsOf(keys: readonly LedgerKey[], { rollbackTo = null, ...job }: PlanGiven = {}): string[] {
+function stepsOf(keys: readonly LedgerKey[], { rollbackTo = null, ...job }: CleanupGiven = {}): string[] {
   const steps = cleanupSteps({ ...JOB, ...job }, ledger(keys, { rollbackTo }), NOW);
   return steps.map((step) => `${step.kind} ${step.key.intentId}`);
 }
 
-test.for<PlanCase>([
+test.for<CleanupCase>([
   ["1 ms before the end of its grace period", undefined, [draining({ drainingSince: daysAgo(7, 1) }), key()]],
   ["exactly at the end of its grace period", "mark-due ue-0", [draining({ drainingSince: daysAgo(7) }), key()]],
   ["replaced just now", "mark-due ue-0", [draining({ drainingSince: NOW }), key()], { graceDays: 0 }],
   ["past its grace period", "mark-due ue-0", REPLACED],
-  ["past its grace period, no key is active", undefined, REPLACED.slice(0, 1)],
-  ["past its grace period, to be restored", undefined, REPLACED, RESTORED],
-  ["due, with retire keep", "recheck ue-0", [draining(DUE_KEY), key()]],
-  ["due", "delete ue-0", [draining(DUE_KEY), key()], DELETE],
-  ["due, still in a sink", "recheck ue-0", [draining({ ...DUE_KEY, heldBy: IN_FILE }), key()], DELETE],
+  ["past its grace period while no key is active", undefined, REPLACED.slice(0, 1)],
+  ["past its grace period but to be restored", undefined, REPLACED, ROLLBACK],
+  ["due while retire is keep", "recheck ue-0", [draining(REMOVABLE), key()]],
+  ["due", "delete ue-0", [draining(REMOVABLE), key()], DELETE],
+  ["due but still in a sink", "recheck ue-0", [draining({ ...REMOVABLE, heldBy: IN_FILE }), key()], DELETE],
   [
-    ...(["due, still in one of two sinks", "recheck ue-0"] as const),
-    [draining({ ...DUE_KEY, heldBy: IN_FILE }), key()],
+    ...(["due but still in one of two sinks", "recheck ue-0"] as const),
+    [draining({ ...REMOVABLE, heldBy: IN_FILE }), key()],
     { ...DELETE, deliver: [FILE, COMMAND] },
   ],
-  ["due, in a sink of before", "delete ue-0", [draining({ ...DUE_KEY, heldBy: ["file /gone"] }), key()], DELETE],
-  ["due, no active key", undefined, [draining(DUE_KEY)], DELETE],
-  ["due, to be restored", undefined, [draining(DUE_KEY), key()], { ...DELETE, ...RESTORED }],
+  ["due and in a removed sink", "delete ue-0", [draining({ ...REMOVABLE, heldBy: ["file /gone"] }), key()], DELETE],
+  ["due while no key is active", undefined, [draining(REMOVABLE)], DELETE],
+  ["due but to be restored", undefined, [draining(REMOVABLE), key()], { ...DELETE, ...ROLLBACK }],
   ["an orphan whose API key id is not known", "search ue-lost", [orphan()]],
   ["an orphan whose API key id was found, with retire keep", "recheck ue-lost", FOUND],
   ["an orphan whose API key id was found, with no active key", "delete ue-lost", FOUND, DELETE],
   ["active", undefined, [key({ requestedAt: daysAgo(999), activeSince: daysAgo(999) })], { ...DELETE, graceDays: 0 }],
-  ["due for removal by mistake, and active", undefined, [key(DUE_KEY)], DELETE],
+  ["due for removal by mistake, and active", undefined, [key(REMOVABLE)], DELETE],
   ["pending", undefined, [key(), pending("stored", { requestedAt: daysAgo(99) })], DELETE],
 ])("the cleanup of a key that is %s is %s", ([_, step, keys, given]) => {
   expect(stepsOf(keys, given)).toEqual(step === undefined ? [] : [step]);
@@ -204,6 +203,6 @@ test.each([
 });
 
 test("each replaced or lost key has its own step", () => {
-  const keys = [draining(DUE_KEY), draining({ intentId: "ue-a", drainingSince: daysAgo(8) }), key(), orphan()];
+  const keys = [draining(REMOVABLE), draining({ intentId: "ue-a", drainingSince: daysAgo(8) }), key(), orphan()];
   expect(stepsOf(keys)).toEqual(["recheck ue-0", "mark-due ue-a", "search ue-lost"]);
 });

@@ -46,7 +46,7 @@ test("the text around inserted values is unchanged", () => {
   expect(String(html`<p class="a">${1}<br>${2}</p>`)).toBe(`<p class="a">1<br>2</p>`);
 });
 
-test("in a table the first cell of a row is its heading, numbers are aligned, and totals are apart from the rows", () => {
+test("a table has headings for its columns and rows, aligned numbers and a foot for its totals", () => {
   const titles = ["Model", { numbers: "Hours" }];
   const text = String(table("Usage", titles, [["nova-3", 7]], [["all", 9]]));
   expect(text).toContain('<tr><th scope="col">Model</th><th scope="col" class="n">Hours</th></tr>');
@@ -136,7 +136,7 @@ test.each([
   expect(String(shown())).toBe(expected);
 });
 
-test("among the reasons of a change, long names that begin alike differ", () => {
+test("among the reasons of a change, long names that begin alike can be told apart", () => {
   const part = { part: "group", label: null, status: "changed", groups: 1 } as const;
   const amounts = { before: "1", after: "6", change: "5" };
   const name = "Customer Experience Analytics – Transcription (region";

@@ -50,7 +50,7 @@ test("with a cost, the month is said with its forecast and its budget, then what
   ]);
 });
 
-test("the forecast is that of the budget of everything, so that a page has one", () => {
+test("the month shows the forecast of the budget for everything instead of its own", () => {
   const budgets = [makeBudgetUse({ amount: "1000", forecast: "1120.4", forecastPercent: "112.04" })];
   expect(say({ monthSoFar: monthOf() }, budgets)[0]).toContain(
     "heading for $1,120 ($1,050 to $1,190), 112% of the budget of $1,000.",
@@ -109,7 +109,7 @@ test.each<[string, Partial<Answer["lacking"]>, said: string]>([
   expect(say({ total: lackingOf(lacking) })[0]).toBe(said);
 });
 
-test("days that could not be read come before those that were not to be read", () => {
+test("days that could not be read come before those that were not due", () => {
   const total = lackingOf({ unreadDays: ["2026-03-04"], incompleteDays: ["2026-03-05"] });
   const said = [`The numbers of Mar 5, 2026 ${TOO_LOW}`, `Not read: Mar 4, 2026, ${NOT_DUE}`];
   expect(say({ total }).slice(0, 2)).toEqual(said);
@@ -182,7 +182,7 @@ test.each<[string, Parameters<typeof makeBudgetUse>[0], said: RegExp]>([
   ["without a forecast has its share so far", { forecastPercent: null, percent: "12.9" }, /, 12% of the budget/],
   ["that is used up once is a share", { forecastPercent: "199.9" }, /, 199% of the budget of/],
   ["that is used up twice is so many times", { forecastPercent: "200" }, /, 2 times the budget\.$/],
-  ["that is used up very often is a whole number", { forecastPercent: "123456" }, /, 1,200 times the budget\.$/],
+  ["that is used up very often is rounded", { forecastPercent: "123456" }, /, 1,200 times the budget\.$/],
   ["with a forecast has it", { forecast: "300", forecastLow: null, forecastHigh: null }, /heading for \$300, 50%/],
   ["of a tag is not said", { scope: "tag" }, /\$246,000\)\.$/],
   ["of a day is not said", { period: "day" }, /\$246,000\)\.$/],

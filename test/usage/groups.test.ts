@@ -26,13 +26,13 @@ test("different sets of texts are different groups", () => {
   );
 });
 
-test("every shape of no value is one group, of several shapes, and has no empty key", () => {
+test("all shapes of no value are one group, whose key is not empty", () => {
   const groups = [null, "", [], undefined, [""], [null]].map((value) => groupOf("tags", value, 0));
   expect(new Set(groups.map(({ key }) => key))).toEqual(new Set(["null"]));
   expect(new Set(groups.map(({ keyOfService }) => keyOfService)).size).toBe(groups.length);
 });
 
-test("a text is the same group as a list of it, and no text the same as null", () => {
+test("a list of one text is the group of that text, and an empty text counts as null", () => {
   expect(keyOf("x")).toBe(keyOf(["x"]));
   expect(keyOf(["", "a"])).toBe(keyOf(["a", null]));
 });

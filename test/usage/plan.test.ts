@@ -111,7 +111,7 @@ test("a scheduled run makes its whole window due, up to yesterday", () => {
   });
 });
 
-test("today is read and never due", () => {
+test("today is never due, even if it is read", () => {
   expect(dueDays(sampleJob({ window: { days: 1, today: true } }), TODAY).through).toBe(YESTERDAY);
   expect(dueDays(sampleJob(), TODAY, { days: [TODAY] }).through).toBe(YESTERDAY);
 });
@@ -121,9 +121,9 @@ test("without a window no day is due before the answer is known", () => {
   expect(dueDays(job, TODAY)).toEqual({ through: YESTERDAY });
 });
 
-const due = (first: Day | undefined, start: Day, end: Day, through = end): DueDays => ({
-  ...{ first, oldestWindow: { start, end }, through },
-});
+const due = (first: Day | undefined, start: Day, end: Day, through = end): DueDays => {
+  return { first, oldestWindow: { start, end }, through };
+};
 
 test.each<[string, readonly Day[], DueDays]>([
   ["before yesterday", ["2025-06-01", "2025-06-02"], due(undefined, "2025-06-01", "2025-06-02")],
@@ -149,15 +149,15 @@ test.each<[string, readonly string[], readonly string[]]>([
   ["every value that was seen in the project", ["method=*"], ["method=async", "method=sync"]],
   ["one value", ["method=sync"], ["method=sync"]],
   ["a filter of the job", ["all"], []],
-])("fan-out: a selection of %s reads it by the other dimensions, and only in that project", (_, filters, read) => {
+])("of the series of a fan-out, a selection of %s (%j) chooses %j", (_, filters, read) => {
   const fanned = seriesOf(FANNED_OUT, { filters }).filter(({ filter }) => filter.seen);
   const series = { project: PROJECT, source: "usage", grouping: "model" };
   expect(fanned).toEqual(METHODS.filter(({ name }) => read.includes(name)).map((filter) => ({ ...series, filter })));
 });
 
 test("a series of a fan-out is due from the day on which its value was seen, whichever job comes first", () => {
-  const unread = sampleJob({ filters: METHODS.map(({ seen: _, ...filter }) => filter), groupings: ["model"] });
-  for (const jobs of inAnyOrder(FANNED_OUT, unread)) {
+  const withoutSeen = sampleJob({ filters: METHODS.map(({ seen: _, ...filter }) => filter), groupings: ["model"] });
+  for (const jobs of inAnyOrder(FANNED_OUT, withoutSeen)) {
     const seen = configuredSeries(jobs).filter(({ series }) => series.filter.seen?.days);
     expect(seen.map(({ series: { filter } }) => [filter.name, filter.seen?.days])).toEqual([
       ["method=sync", { start: "2026-03-15", end: YESTERDAY }],
@@ -195,7 +195,7 @@ test.each<[string, Parameters<typeof planRun>[3], Selection, readonly string[]]>
   expect(requests.map(({ window }) => `${window?.start} to ${window?.end}`)).toEqual(expected);
 });
 
-test("without a window, a series is read by scheduled runs, once", () => {
+test("a series without a window is read once, by a scheduled run", () => {
   const { window: _, ...job } = sampleJob({ groupings: ["none", "model"] });
   const read = (known: Parameters<typeof planRun>[3]) =>
     planRun(job, TODAY, {}, known).requests.map(({ series, window }) => [series.grouping, window]);
