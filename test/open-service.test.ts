@@ -27,10 +27,10 @@ function openRate(maxConcurrent = 2, requestsPerSecond = 1_000) {
 type Announced = { readonly id: string; readonly at: Date };
 
 /** Waits until each process has announced its slots six times, and so has acted on what the others announced. */
-async function announcedOften(...processes: readonly ReturnType<typeof openRate>[]): Promise<void> {
+async function waitForAnnouncements(...processes: readonly ReturnType<typeof openRate>[]): Promise<void> {
   const times = new Map<string, Set<number>>();
   const often = async () => {
-    // A process that is at work announces itself at once.
+    // This ends the pause until the next announcement of a process with a call in flight.
     for (const { rate } of processes) await rate.rest();
     const stored = sql<Announced>`select process_id as id, seen_at as at from usage_export.calling_process`;
     for (const { id, at } of await database.read(stored)) times.set(id, (times.get(id) ?? new Set()).add(at.getTime()));
@@ -64,7 +64,7 @@ test("a slot that one process uses is not given to another until the call has en
     order.push("second");
     permit.release();
   });
-  await Promise.race([announcedOften(first, second), waits]);
+  await Promise.race([waitForAnnouncements(first, second), waits]);
   order.push("first ends one");
   held[0]?.release();
   await waits;
@@ -102,7 +102,7 @@ test("after one process is asked for a pause, other processes pause calls with t
   calling.release();
 });
 
-test("a pause that is asked for later and is shorter does not end a longer one", async () => {
+test("a later, shorter pause does not end a longer one", async () => {
   for (const ms of [60_000, 1_000]) await storePause(database.db, "env LONG", ms);
   const pause = (await storedPauses(database.db)).find(({ key }) => key === "env LONG");
   expect(Number(pause?.until) - Date.now()).toBeGreaterThan(50_000);

@@ -39,7 +39,7 @@ test("with a service that works, every finding is ok", async ({ context }) => {
   expect(stdout).not.toMatch(/^ {2}(?!ok )/m);
 });
 
-test("missing rights of the role usage_reader are found, and migrate grants them", async ({ context }) => {
+test("check finds missing rights of the role usage_reader until migrate grants them", async ({ context }) => {
   await context.setUp();
   await sql`revoke all on schema bi from usage_reader; revoke all on bi.runs from usage_reader`.execute(db);
   const ofReader = async () => (await findings(context)).lines.filter((line) => line.includes("usage_reader"));
@@ -63,14 +63,14 @@ const TAGGED = { name: "tagged", dimensions: { tags: "prod" } };
 
 const TROUBLES: readonly Trouble[] = [
   [
-    "a service of dialect 2026, and interface is configured",
+    "a dialect that is not the configured one",
     1,
     /^fail project production: grouping model: .*service\.dialect/m,
     { exports: [{ groupings: ["model"] }] },
     { dialect: "2026" },
   ],
   [
-    "a service that ignores the window",
+    "a window that the service ignores",
     1,
     /^fail project production: window: asked for .* export without "window"/m,
     {},
@@ -91,14 +91,14 @@ const TROUBLES: readonly Trouble[] = [
   ],
 ];
 
-test.for(TROUBLES)("%s", async ([, status, found, config, service], { context }) => {
+test.for(TROUBLES)("check reports %s", async ([, status, found, config, service], { context }) => {
   await context.setUp(config, service);
   const { lines, ...result } = await findings(context);
   expect(lines.join("\n")).toMatch(found);
   expect(result).toEqual({ status });
 });
 
-test("findings with the same cause are printed as one line, and in JSON each is a finding", async ({ context }) => {
+test("findings with the same cause are one line of text but several findings in JSON", async ({ context }) => {
   const exports = [{ groupings: ["none", "model", "tags"], filters: [{ name: "all" }, DIARIZED] }];
   const emulator = await context.setUp({ exports });
   let n = 0;
@@ -138,7 +138,7 @@ test("--offline checks only the configuration", async ({ context }) => {
   expect(emulator.requests).toEqual([]);
 });
 
-test("check warns of a night that takes longer than until the next", async ({ context }) => {
+test("check warns of a night that would last beyond the beginning of the next", async ({ context }) => {
   const exports = [{ groupings: ["none", "model", "tags"], schedule: "15,17 2 * * *", timezone: "UTC" }];
   const warnings = async (requestsPerSecond: number) => {
     await context.configure(smallConfig("http://127.0.0.1:1", { service: { requestsPerSecond }, exports }));

@@ -123,7 +123,7 @@ test.each(QUOTED)("nothing is quoted of a %i that holds the new key, %s", async 
   expect(findSecrets(shown, [NEW_KEY_TEXT])).toEqual([]);
 });
 
-test("scopes that contain the new key are dropped, and an id that contains it is a bad answer", async () => {
+test("no scope and no id that contains the new key is returned", async () => {
   const body = { ...CREATED, scopes: ["member", Buffer.from(NEW_KEY_TEXT).toString("hex")] };
   const { create } = await open(({ number }, response) =>
     answerJson(response, 200, number === 1 ? body : { ...CREATED, api_key_id: `id-${NEW_KEY_TEXT}` }),

@@ -93,7 +93,7 @@ test("methods other than GET and HEAD are refused", async () => {
   }
 });
 
-test("a page that fails does not show the reason; the log has it", async () => {
+test("the reason for which a page failed is only in the log", async () => {
   await using monitor = await testMonitor({ metrics: () => Promise.reject(new Error("at postgres://me:pw@db")) });
   const text = "this page could not be made; the log says why\n";
   expect(await monitor.ask("/metrics")).toMatchObject({ status: 500, text });
@@ -212,7 +212,7 @@ test("clients that read nothing of large pages block neither health checks nor t
   expect(await monitor.ask("/report.html")).toMatchObject({ status: 200 });
 });
 
-test("visitors of a URL share for a moment the page that was made for one of them; a page that failed is made again", async () => {
+test("a page that was made for one visitor is shown to others for a moment, unless it failed", async () => {
   let made = 0;
   const pages = { "/": async () => textPage(made++ === 0 ? 503 : 200, [String(made)]) };
   await using monitor = await testMonitor({ pages });
@@ -232,7 +232,7 @@ test.each([
   expect([large.headers.get("content-encoding"), large.text]).toEqual([encoding, `${text}\n`]);
 });
 
-test("the script of the pages is small, and a browser asks for it once", async () => {
+test("the script of the pages is compressed and may be kept by a browser for a year", async () => {
   // From the sources the script is bundled first, which takes long on a busy machine.
   await scriptPage();
   await using monitor = await testMonitor();

@@ -106,7 +106,7 @@ test("a configuration that changes while the database is away is not refused, an
 }) => {
   setOutage(Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" }));
   await write(configText(2));
-  // The first of them has been handled when the second comes.
+  // The second outage is met only after the first was handled.
   await expect.poll(outagesMet).toBeGreaterThan(1);
   expect([reloader.refusal(), rate()]).toEqual([undefined, 1]);
   setOutage(undefined);
@@ -114,9 +114,7 @@ test("a configuration that changes while the database is away is not refused, an
   expect(results).toEqual([]);
 });
 
-test("what was wrong is right again when the file is as it was before", async ({
-  opened: { file, write, reloader, results },
-}) => {
+test("a refusal ends when the file is as it was before", async ({ opened: { file, write, reloader, results } }) => {
   await rm(file);
   await expect.poll(() => reloader.refusal()?.reason).toMatch(/does not exist/);
   await write(configText(1));
@@ -144,9 +142,7 @@ test("a configuration is refused while a secret that it names is missing", async
   await expect.poll(() => reloader.current().access?.credentials.reveal()).toBe("fedcba9876543210");
 });
 
-test("what a running worker can't change is refused, with the next step", async ({
-  opened: { write, reloader, rate },
-}) => {
+test("a change of the monitor's port is refused, with the next step", async ({ opened: { write, reloader, rate } }) => {
   await write(configText(2, { monitor: { port: 1234 } }));
   await expect
     .poll(() => reloader.refusal()?.reason)

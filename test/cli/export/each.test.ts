@@ -18,7 +18,7 @@ const USAGE: readonly UsageRecord[] = [
 ];
 const EACH = { groupings: ["none", "accessor", "model"], filters: [{ name: "all" }, { each: "accessor" }] };
 
-/** By day, key and model: the requests. */
+/** The requests by key and model, over all days. */
 async function byModelAndKey(): Promise<Readonly<Record<string, string>>> {
   const { rows } = await sql<{ name: string; requests: string }>`
     select value || ' ' || group_value as name, sum(requests) as requests from bi.usage_by_two_dimensions
@@ -35,7 +35,7 @@ function accessorsAsked({ requests }: Emulator, since = 0): readonly string[] {
   return [...new Set(asked.filter((accessor) => accessor.startsWith("key-")))].sort();
 }
 
-test("the second export reads by model what each key of the first one used", async ({ context }) => {
+test("the second export reads the models of each key that the first one found", async ({ context }) => {
   await context.setUp({ exports: [EACH] }, { usage: () => USAGE });
 
   expect(await context.run(["export"])).toMatchObject({ status: 0 });
@@ -69,9 +69,7 @@ test("a fan-out reads at most `atMost` values and says how many it leaves out", 
   expect(stderr).toMatch(/leftOut\W+101\b/);
 });
 
-test("a value that no filter can have is not read, and is no value left out because of `atMost`", async ({
-  context,
-}) => {
+test("a value that no filter can have is neither read nor counted as left out by `atMost`", async ({ context }) => {
   const unusable = ["key  d", "e".repeat(257)].map((accessor) => ({ accessor, model: ["nova-3"], requests: 9 }));
   const exports = [{ ...EACH, filters: [{ name: "all" }, { each: "accessor", atMost: 3 }] }];
   await context.setUp({ exports }, { usage: () => [...USAGE, ...unusable] });

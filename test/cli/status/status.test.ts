@@ -259,7 +259,7 @@ const CONFIG = smallConfig("http://127.0.0.1:1", {
   exports: [{ projects: NAMES }],
 });
 
-test("status shows the worst projects first, and with --project only those whose names fit", async ({ context }) => {
+test("status lists the worst projects first, or only those that --project names", async ({ context }) => {
   await context.configure(CONFIG);
   const { exports } = parseConfig(JSON.stringify(CONFIG), "jobs.config.json", "/");
   const series = configuredSeries(exports);

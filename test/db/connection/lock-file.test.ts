@@ -13,7 +13,7 @@ let folders = 0;
 const newFolder = () => path.join(root, `folder-${++folders}`);
 
 /** Starts another process that locks the folder, as the command `export` would. */
-function taker(folder: string, options: { readonly pidNamespace?: boolean } = {}): Program {
+function startTaker(folder: string, options: { readonly pidNamespace?: boolean } = {}): Program {
   return startScript(HOLDER, ["export", folder], { env: {}, ...options });
 }
 
@@ -27,9 +27,9 @@ test("a missing folder is created for its owner only, and contains nothing but t
   expect(await readdir(folder)).toEqual(["lock", "lock.holder"]);
 });
 
-test("the error for a second process has the next step, and a released folder can be locked again", async () => {
+test("a folder that is in use can be locked only after its holder has ended", async () => {
   const folder = newFolder();
-  await using holder = taker(folder);
+  await using holder = startTaker(folder);
   await holder.waitFor("held");
   await expect(lockFolder(folder)).rejects.toMatchObject({
     code: "database",
@@ -48,18 +48,18 @@ test.skipIf(!hasPidNamespaces())(
   "of processes with the same id in different namespaces one gets the folder",
   async () => {
     const folder = newFolder();
-    await expectOneHolder([1, 2, 3].map(() => taker(folder, { pidNamespace: true })));
+    await expectOneHolder([1, 2, 3].map(() => startTaker(folder, { pidNamespace: true })));
   },
 );
 
 test("of several processes that start at once after the holder was killed, one gets the folder", async () => {
   for (let round = 0; round < 3; round++) {
     const folder = newFolder();
-    await using holder = taker(folder);
+    await using holder = startTaker(folder);
     await holder.waitFor("held");
     holder.kill("SIGKILL");
     await holder.ended;
-    await expectOneHolder([1, 2, 3, 4, 5].map(() => taker(folder)));
+    await expectOneHolder([1, 2, 3, 4, 5].map(() => startTaker(folder)));
   }
 });
 
