@@ -123,7 +123,7 @@ function defineSetUp(program: Command, run: Run): void {
 
   const check = "checks the configuration, the database, and each project: its key, window, groupings and filters";
   addWithJson(program, "check", check, "check", "check --offline --config staging.config.json")
-    .option("--offline", "checks only the configuration")
+    .option("--offline", "checks only the configuration and the variables that it names")
     .option("--confirm-projects", "accepts the lists of discovered projects, even if more than half are gone")
     .action(run(async () => (await import("./check.ts")).runCheck));
 
@@ -167,7 +167,7 @@ function defineWork(program: Command, run: Run): void {
   const ledger = "lists the API keys with state, age and last use; never a secret";
   const keys = addWithJson(program, "keys", ledger, "keys", "keys --json");
   keys.action(run(async () => (await import("./keys.ts")).runKeys));
-  const rewrap = "opens stored keys with USAGE_EXPORT_MASTER_KEY_PREVIOUS and seals them with USAGE_EXPORT_MASTER_KEY";
+  const rewrap = "seals keys with a new USAGE_EXPORT_MASTER_KEY, and opens them with USAGE_EXPORT_MASTER_KEY_PREVIOUS";
   add(keys, "rewrap", rewrap, "keys rewrap").action(run(async () => (await import("./keys.ts")).runRewrap));
 }
 
@@ -190,7 +190,7 @@ function defineJobs(program: Command, run: Run): void {
     .argument("<name>", "the job's name")
     .requiredOption("--why <reason>", "the reason, which `jobs` shows", parseReason)
     .action(run(async () => (await import("./jobs.ts")).runJobsPause));
-  addWithJson(jobs, "resume", "lets the workers run a job again; they catch up what was due", "jobs resume nightly")
+  addWithJson(jobs, "resume", "lets the workers run a job again; they catch up on what was due", "jobs resume nightly")
     .argument("<name>", "the job's name")
     .action(run(async () => (await import("./jobs.ts")).runJobsResume));
 }
@@ -204,7 +204,7 @@ function defineAnswers(program: Command, run: Run): void {
   const january = "report --from 2026-01-01 --to 2026-01-31 --out january.html";
   add(program, "report", "writes usage and cost of a period as one HTML file to send on", "report", january)
     .option("--out <file>", "the file to write; - writes to standard output", "usage-report.html")
-    .option("--from <YYYY-MM-DD>", "the first day; default: 28 days up to --to", parseDay)
+    .option("--from <YYYY-MM-DD>", "the first day; by default 28 days end at --to", parseDay)
     .option("--to <YYYY-MM-DD>", "the last day; default: yesterday in UTC", parseDay)
     .option("--project <name>", "only this project")
     .action(run(async () => (await import("./report.ts")).runReport));
@@ -214,7 +214,7 @@ function defineAnswers(program: Command, run: Run): void {
   const march = "explain --from 2026-03-01 --to 2026-03-31 --metric hours --limit 10";
   addWithJson(program, "explain", explain, "explain", "explain --day 2026-03-02 --project production", march)
     .option("--day <YYYY-MM-DD>", "this day, compared with the same weekday a week before", parseDay)
-    .option("--from <YYYY-MM-DD>", "the first day; default: 7 days up to --to", parseDay)
+    .option("--from <YYYY-MM-DD>", "the first day; by default 7 days end at --to", parseDay)
     .option("--to <YYYY-MM-DD>", "the last day; default: yesterday in UTC", parseDay)
     .addHelpText(
       "after",
@@ -231,7 +231,7 @@ function defineTools(program: Command, run: Run): void {
   const changed = "dump --view usage_by_model --changed-since beginning --out usage.jsonl";
   const gaps = "dump --view coverage_gaps --format jsonl";
   const format = "csv for spreadsheets, jsonl for programs; default: by the ending of --out";
-  const since = 'only days that changed since the moment that the last dump printed; "beginning" for the first dump';
+  const since = 'only days that changed since this moment, which the last dump printed; "beginning" for the first dump';
   add(program, "dump", "writes a view of schema bi to a file or standard output", gaps, changed)
     .requiredOption("--view <name>", "the view, without the schema")
     .option("--from <YYYY-MM-DD>", "the first day; default: the oldest", parseDay)
@@ -244,8 +244,8 @@ function defineTools(program: Command, run: Run): void {
   const schema = add(program, "schema", "prints the JSON Schema of the configuration", "schema");
   schema.action(run(async () => (await import("./schema.ts")).runSchema));
 
-  const emulator = "serves an emulator of the service on this machine, for trials";
-  const dialect = "parameter and field names as published (grouping=model), or as in use in 2026 (grouping=models)";
+  const emulator = "serves an emulator of the service, for trials; USAGE_EXPORT_KEY, any text, is its first key";
+  const dialect = "the service's names: as published (grouping=model), or as used in 2026 (grouping=models)";
   add(program, "emulator", emulator, "emulator --port 8080 --project trial", "emulator --project berlin paris rome")
     .option("--port <number>", "the port; 0 takes a free one", wholeNumber(0, 65_535), 0)
     .addOption(choice("--dialect <name>", dialect, DIALECTS, "interface"))
