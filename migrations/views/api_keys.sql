@@ -12,7 +12,7 @@ left join (
   from bi.usage_by_accessor where requests > 0 group by project_id, accessor
 ) u on u.project_id = k.project_id and u.accessor = k.api_key_id;
 
-comment on view bi.api_keys is 'The ledger of API keys, one row a key that was made or may have been. Never a secret.';
+comment on view bi.api_keys is 'The ledger of API keys, one row per key that was made or may have been. Never a secret.';
 comment on column bi.api_keys.intent_id is 'The rotation''s own identifier, in the key''s comment at the service';
 comment on column bi.api_keys.comment is 'The comment the key was made with';
 comment on column bi.api_keys.state is 'pending, active, draining (replaced, still valid), retired (gone) or orphan (its secret is lost)';

@@ -7,7 +7,7 @@ select b.name as budget, b.project, b.scope, b.scope_value, b.metric, b.currency
   b.days_read, b.days_missing, b.days_not_final, b.has_unpriced, b.is_final
 from usage_export.budget_period b;
 
-comment on view bi.budgets is 'Use of each budget, one row a budget and period up to the current one. Budgets of tags or models overlap: never add them up.';
+comment on view bi.budgets is 'Use of each budget, one row per budget and period up to the current one. Budgets of tags or models overlap: never add them up.';
 comment on column bi.budgets.budget is 'The budget''s name in the configuration';
 comment on column bi.budgets.project is 'The project; NULL for all together';
 comment on column bi.budgets.scope is 'all, or key, tag or model: only the usage of scope_value';

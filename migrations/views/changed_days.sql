@@ -26,4 +26,4 @@ begin atomic
   from changed c join usage_export.series s using (series_id) join usage_export.series_period p using (series_id) cross join visible v;
 end;
 
-comment on function bi.changed_days(timestamptz) is 'Every day whose rows in the views of usage or of billed cost may have changed since that moment: one row a source, project, grouping, filter and day, also where nothing is left of it. next_since is the moment to remember for the next load, the same in each row; the newest days come again then. Give -infinity for all days.';
+comment on function bi.changed_days(timestamptz) is 'Every day whose rows in the views of usage or of billed cost may have changed since that moment: one row per source, project, grouping, filter and day, also where nothing is left of it. next_since is the moment to remember for the next load, the same in each row; the newest days come again then. Give -infinity for all days.';

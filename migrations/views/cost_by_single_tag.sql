@@ -7,6 +7,6 @@ from bi.cost_by_tags c
 left join lateral usage_export.members(c.tags) m on true
 group by c.project_id, c.project, c.usage_date, m.member, c.currency, c.finality, c.is_final, c.fetched_at;
 
-comment on view bi.cost_by_single_tag is 'What the service charges by single tag, one row a project, day and tag. A charge with several counts under each: never add up over tags.';
+comment on view bi.cost_by_single_tag is 'What the service charges by single tag, one row per project, day and tag. A charge with several counts under each: never add up over tags.';
 comment on column bi.cost_by_single_tag.tag is 'One of the tags of the charges; NULL for none';
 comment on column bi.cost_by_single_tag.shared_amount is 'How much of the amount is counted under other tags, too';

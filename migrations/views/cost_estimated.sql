@@ -53,7 +53,7 @@ from (
     )
 ) c;
 
-comment on view bi.cost_estimated is 'What usage costs by the price book, one row a project, day, model, price, metric and tier. The amounts of a currency may be added up.';
+comment on view bi.cost_estimated is 'What usage costs by the price book, one row per project, day, model, price, metric and tier. The amounts of a currency may be added up.';
 comment on column bi.cost_estimated.endpoint is 'What the price is for; NULL for any';
 comment on column bi.cost_estimated.method is 'What the price is for; NULL for any';
 comment on column bi.cost_estimated.deployment is 'What the price is for; NULL for any';

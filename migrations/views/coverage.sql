@@ -40,9 +40,9 @@ cross join lateral (
 ) newest
 where s.undated_since is not null and s.window_days is null and s.superseded_at is null and s.retired_at is null;
 
-comment on view bi.coverage is 'Whether the numbers of a day can be relied on, one row a series and day (slice).';
+comment on view bi.coverage is 'Whether the numbers of a day can be relied on, one row per series and day (slice).';
 comment on column bi.coverage.usage_date is 'The day, in UTC; NULL if undated';
-comment on column bi.coverage.status is 'complete: the newest answer is stored; suspect: the newest answer is doubtful, earlier rows stay; failed: the newest reading failed, earlier rows stay; missing: due, and not read since the day was over; undated: see bi.usage_snapshot';
+comment on column bi.coverage.status is 'complete: the newest answer is stored. suspect: it is doubtful. failed: the newest reading failed. missing: due, and not read since the day was over. undated: see bi.usage_snapshot. Suspect and failed days keep earlier rows';
 comment on column bi.coverage.fetched_at is 'When the rows that are shown were read; NULL before the first';
 comment on column bi.coverage.rows is 'How many rows it has';
 comment on column bi.coverage.error is 'Why it is not complete';

@@ -13,7 +13,7 @@ union all
 select project_id, project, "grouping", filter, 'missing', from_date, to_date, to_date - from_date + 1, null, source
 from usage_export.unread_stretch;
 
-comment on view bi.coverage_gaps is 'Stretches of days that are missing or failed, one row a stretch.';
+comment on view bi.coverage_gaps is 'Stretches of days that are missing or failed, one row per stretch.';
 comment on column bi.coverage_gaps.status is 'missing or failed, as in bi.coverage';
 comment on column bi.coverage_gaps.from_date is 'The first and the last day of the stretch';
 comment on column bi.coverage_gaps.to_date is 'The first and the last day of the stretch';

@@ -4,7 +4,7 @@ select p.project_id, p.name, p.list, p.first_seen_at, coalesce(p.last_seen_at, l
 from usage_export.discovered_project p
 join usage_export.project_list l using (list);
 
-comment on view bi.discovered_projects is 'The projects that the service has listed, also those that no entry includes: one row a project and key that lists it.';
+comment on view bi.discovered_projects is 'The projects that the service has listed, also those that no entry includes: one row per project and key that lists it.';
 comment on column bi.discovered_projects.name is 'Its newest name at the service';
 comment on column bi.discovered_projects.list is 'The key that lists it, as env NAME or file PATH';
 comment on column bi.discovered_projects.first_seen_at is 'When it was first and last listed';

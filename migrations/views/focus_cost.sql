@@ -46,7 +46,7 @@ from (
 left join usage_export.api_key k on k.project_id = c.project_id and k.api_key_id = c.accessor
 left join usage_export.listed_key l on l.project_id = c.project_id and l.api_key_id = c.accessor;
 
-comment on view bi.focus_cost is 'What usage costs in the mandatory columns of FOCUS 1.1, one row a charge. A project''s day has what the service billed or, if that is not known, the estimate; never both.';
+comment on view bi.focus_cost is 'What usage costs in the mandatory columns of FOCUS 1.1, one row per charge. A project''s day has what the service billed or, if that is not known, the estimate; never both.';
 comment on column bi.focus_cost."BilledCost" is 'The billed amount or the estimate, exact; below 0 for a credit';
 comment on column bi.focus_cost."EffectiveCost" is 'The billed amount or the estimate, exact; below 0 for a credit';
 comment on column bi.focus_cost."ListCost" is 'The billed amount or the estimate, exact; below 0 for a credit';

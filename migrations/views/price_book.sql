@@ -6,7 +6,7 @@ select p.price_id, p.metric, p.model, p.filter_key::json #>> '{dimensions,endpoi
 from usage_export.price p
 join usage_export.price_tier t using (price_id);
 
-comment on view bi.price_book is 'The prices of the configuration, one row a price and tier. No two of them price the same usage of a day.';
+comment on view bi.price_book is 'The prices of the configuration, one row per price and tier. No two of them price the same usage of a day.';
 comment on column bi.price_book.model is 'The model: a name, the beginning of names and *, or *; a sorted JSON array for several at once';
 comment on column bi.price_book.endpoint is 'What the price is for; NULL for any';
 comment on column bi.price_book.method is 'What the price is for; NULL for any';

@@ -20,4 +20,4 @@ begin atomic
   order by g.project, g.project_id, g.place;
 end;
 
-comment on function bi.top_groups(text, integer, text, integer) is 'The groups with the most usage on the last days before today (UTC): one row a project and place from 1. The groups are those of bi.usage_by_group; keys are by lineage, with the comment of one of them.';
+comment on function bi.top_groups(text, integer, text, integer) is 'The groups with the most usage on the last days before today (UTC): one row per project and place from 1. The groups are those of bi.usage_by_group; keys are by lineage, with the comment of one of them.';

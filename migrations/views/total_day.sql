@@ -1,4 +1,4 @@
--- The daily totals of the last 80 days, and of as many earlier ones as the window has, one row a day and metric with any usage. A day that was
+-- The daily totals of the last 80 days, and of as many earlier ones as the window has, one row per day and metric with any usage. A day that was
 -- read without rows has 0.
 create or replace view usage_export.total_day as
 select s.series_id, s.project_id, s.project, s.filter_key, s.filter, s."grouping", d.usage_date, d.status,

@@ -1,4 +1,4 @@
--- The usage by model that has no price, one row a project, day and group with the quantity of each metric that no price is for; NULL or 0 if
+-- The usage by model that has no price, one row per project, day and group with the quantity of each metric that no price is for; NULL or 0 if
 -- there is none. unpriced_ is false for a quantity for which another metric of the same usage has a price.
 create or replace view usage_export.unpriced_usage as
 select r.project_id, r.project, r.usage_date, r.model, r.finality,

@@ -1,4 +1,4 @@
--- The stretches of due days without a slice, one row a stretch.
+-- The stretches of due days without a slice, one row per stretch.
 create or replace view usage_export.unread_stretch as
 select s.series_id, s.project_id, s.project, s."grouping", s.filter, s.filter_key, s.window_days, s.source,
   gap.day_before + 1 as from_date, gap.day_after - 1 as to_date

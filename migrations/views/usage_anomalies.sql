@@ -12,7 +12,7 @@ from usage_export.judged_day j
 join usage_export.series s using (series_id)
 where j.verdict in ('high', 'low');
 
-comment on view bi.usage_anomalies is 'Days with unusual usage, at most one row a project, filter and day. The newest day is judged when it is read, then only by whether it is too high, and every day when it is final.';
+comment on view bi.usage_anomalies is 'Days with unusual usage, at most one row per project, filter and day. The newest day is judged when it is read, but then only a high one is found. Every day is judged when it is final.';
 comment on column bi.usage_anomalies.direction is 'high or low';
 comment on column bi.usage_anomalies.amount is 'The day''s amount when it was judged';
 comment on column bi.usage_anomalies.expected is 'What was expected, an estimate';

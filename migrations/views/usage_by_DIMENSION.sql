@@ -5,4 +5,4 @@ select project_id, project, usage_date, group_value as DIMENSION,
   finality, revision, first_seen_at, last_changed_at
 from usage_export.visible_usage where "grouping" = 'DIMENSION' and filter_key = '{}';
 
-comment on view bi.usage_by_DIMENSION is 'All usage by DIMENSION, one row a project, day and value.';
+comment on view bi.usage_by_DIMENSION is 'All usage by DIMENSION, one row per project, day and value.';

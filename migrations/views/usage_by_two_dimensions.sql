@@ -13,6 +13,6 @@ join (
 ) f on f.filter_key = r.filter_key and f.features is null and f.dimensions = 1
 where r."grouping" not in ('none', f.dimension);
 
-comment on view bi.usage_by_two_dimensions is 'Usage by two dimensions, one row a project, day, value of the first and group of the second, from filters by one value such as those of "each". Never add up over tags, nor over several dimensions.';
+comment on view bi.usage_by_two_dimensions is 'Usage by two dimensions, from filters by one value such as those of "each": one row per project, day, value of the first and group of the second. Never add up over tags, nor over several dimensions.';
 comment on column bi.usage_by_two_dimensions.dimension is 'The dimension that the filter narrows by';
 comment on column bi.usage_by_two_dimensions.value is 'The value of that dimension';

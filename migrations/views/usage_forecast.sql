@@ -6,7 +6,7 @@ from (
 ) p
 cross join lateral usage_export.project_forecast(p.project_id) f;
 
-comment on view bi.usage_forecast is 'What the current month (in UTC) is expected to amount to, one row a project, filter and metric.';
+comment on view bi.usage_forecast is 'What the current month (in UTC) is expected to amount to, one row per project, filter and metric.';
 comment on column bi.usage_forecast.amount is 'The month so far, exact';
 comment on column bi.usage_forecast.forecast is 'The expected amount of the whole month; NULL with less than 14 known days';
 comment on column bi.usage_forecast.low is 'An interval that is meant to hold four of five months';

@@ -15,7 +15,7 @@ where c.kind <> 'gone' and s.source = 'usage'
   -- One expression, because the planner expects each comparison to leave a third, and would look up each slice by itself.
   and case when c.superseded_at <= p.shown_from or p.shown_until <= c.seen_at then false else true end;
 
-comment on view bi.usage_history is 'Every number that was ever shown, one row a series, day, value and revision. Add up only what was shown at the same moment.';
+comment on view bi.usage_history is 'Every number that was ever shown, one row per series, day, value and revision. Add up only what was shown at the same moment.';
 comment on column bi.usage_history.kind is 'appeared: the group is new; changed';
 comment on column bi.usage_history.shown_from is 'Since when and until when the views showed it; NULL while they do';
 comment on column bi.usage_history.shown_until is 'Since when and until when the views showed it; NULL while they do';

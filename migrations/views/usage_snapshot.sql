@@ -24,7 +24,7 @@ left join lateral (
 left join usage_export.group_value g on g.group_id = r.group_id
 where s.superseded_at is null;
 
-comment on view bi.usage_snapshot is 'Answers without a date, one row a series, reading and group. No other view has these numbers. Never add up over snapshots.';
+comment on view bi.usage_snapshot is 'Answers without a date, one row per series, reading and group. No other view has these numbers. Never add up over snapshots.';
 comment on column bi.usage_snapshot.snapshot is 'The number of the snapshot in its series, from 1';
 comment on column bi.usage_snapshot.taken_at is 'When it was read';
 comment on column bi.usage_snapshot.previous_taken_at is 'When the one before was read; NULL for the first';
