@@ -121,7 +121,7 @@ function exportsOf({ exports }: ConfigFile, projects: readonly ConfiguredProject
   }));
 }
 
-/** Each project once, by the first entry that includes it and whose list still has it. A project that the file names itself is left out. */
+/** Each project once, by the first entry that includes it; an entry whose list still has it goes first. Projects of the file are left out. */
 function discoveredProjects(
   entries: readonly Discovery[],
   written: readonly ConfiguredProject[],
