@@ -141,10 +141,9 @@ export function periodText({ start, end }: Window): string {
     .replaceAll(/[\u2009\u202f]/g, " ");
 }
 
-/** "Nov 20, 2026, 02:15 UTC": in a heading an ISO date would break at its hyphens. */
+/** "2026-11-20 02:15 UTC". */
 export function instantText(instant: Date): string {
-  const day = dayOf(instant);
-  return `${periodText({ start: day, end: day })}, ${instant.toISOString().slice(11, 16)} UTC`;
+  return `${dayOf(instant)} ${instant.toISOString().slice(11, 16)} UTC`;
 }
 
 /** "under 1 s", "40 s", "12 min", "3 h 20 min" */

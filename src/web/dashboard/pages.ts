@@ -130,7 +130,9 @@ export const PAGE_CONTENT: { readonly [P in PageName]: Render<P> } = {
     if (!details)
       throw new InvalidQuestion(`id: there is no run ${id}; runs are deleted after the days of runs.keepDays`);
     const { job, startedAt } = details.run;
-    return { title: `Run of ${job}, ${instantText(startedAt)}`, sections: runSections(details) };
+    // A heading would break an ISO date at its hyphens.
+    const day = periodText({ start: dayOf(startedAt), end: dayOf(startedAt) });
+    return { title: `Run of ${job}, ${day}, ${startedAt.toISOString().slice(11, 16)} UTC`, sections: runSections(details) };
   },
 };
 
