@@ -132,7 +132,7 @@ test.each([
 
 const saying = (text: string | RegExp) => (typeof text === "string" ? text : expect.stringMatching(text));
 
-const MANUAL_RUN = "in its run of Mar 10, 2026, 06:00 UTC (manual)";
+const MANUAL_RUN = "in its run of 2026-03-10 06:00 UTC (manual)";
 const INTERRUPTED = { failedRun: { ...FAILED_RUN, status: "interrupted", error: null } } as const;
 
 const CASES: readonly [name: string, text: string | RegExp, part: Part][] = [
@@ -149,17 +149,17 @@ const CASES: readonly [name: string, text: string | RegExp, part: Part][] = [
   ],
   [
     "jobs: overdue export nightly",
-    "export nightly has been overdue since Mar 10, 2026, 06:00 UTC: no worker has taken it up",
+    "export nightly has been overdue since 2026-03-10 06:00 UTC: no worker has taken it up",
     { jobs: [jobLine({ overdueSince: NOW })] },
   ],
   [
     "jobs: worker",
-    "no worker runs, so nothing is done on schedule: the last one, node-1 pid 41, was seen Mar 10, 2026, 06:00 UTC; run: usage-export start",
+    "no worker runs, so nothing is done on schedule: the last one, node-1 pid 41, was seen 2026-03-10 06:00 UTC; run: usage-export start",
     { jobs: [jobLine({ overdueSince: NOW })], workers: [SILENT] },
   ],
   [
     "jobs: config",
-    "configuration refused since Mar 10, 2026, 06:00 UTC: the worker node-1 pid 41 keeps the previous one; line 3: no",
+    "configuration refused since 2026-03-10 06:00 UTC: the worker node-1 pid 41 keeps the previous one; line 3: no",
     { workers: [worker({ refusal: { reason: "line 3:\n  no", at: NOW } })] },
   ],
   [
@@ -272,7 +272,7 @@ const CAUSE: FailureCause = {
   isRetried: true,
 };
 
-const SINCE = "first seen Mar 10, 2026, 03:23 UTC: 2 days of 1 project could not be read";
+const SINCE = "first seen 2026-03-10 03:23 UTC: 2 days of 1 project could not be read";
 const WITH_A_KEY = "with a key that works, usage-export export --project production reads them at once";
 const REFUSED = { code: "unauthorized", project: "production", isRetried: false };
 const LACKS_SCOPE = { ...REFUSED, isBillingRefused: true, error: "the service answered 403: the key lacks a scope" };

@@ -132,7 +132,10 @@ export const PAGE_CONTENT: { readonly [P in PageName]: Render<P> } = {
     const { job, startedAt } = details.run;
     // A heading would break an ISO date at its hyphens.
     const day = periodText({ start: dayOf(startedAt), end: dayOf(startedAt) });
-    return { title: `Run of ${job}, ${day}, ${startedAt.toISOString().slice(11, 16)} UTC`, sections: runSections(details) };
+    return {
+      title: `Run of ${job}, ${day}, ${startedAt.toISOString().slice(11, 16)} UTC`,
+      sections: runSections(details),
+    };
   },
 };
 
