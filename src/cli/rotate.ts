@@ -103,8 +103,7 @@ async function rotateAll(
 async function resultOfPlan(db: Database, job: RotationConfig, wants: Wants): Promise<RotationResult> {
   const { ledger, now } = await readLedger(db, job);
   const { next, idle, blocked } = planRotation(job, ledger, now, wants && { wants, at: now });
-  const steps = cleanupSteps(job, ledger, now);
-  const did = present([next, ...steps]).map((step) => `would ${stepText(step)}`);
+  const did = present([next, ...cleanupSteps(job, ledger, now)]).map((step) => `would ${stepText(step)}`);
   return { status: blocked === undefined ? "ok" : "failed", did, kept: [], idle, errors: present([blocked]) };
 }
 

@@ -21,9 +21,7 @@ const byDay = z.array(anAmount).describe("One for each of days; null where the d
 const amounts = {
   amount: anAmount.describe("Of the period"),
   before: anAmount.describe("Of the compared period"),
-  change: anAmount.describe(
-    "amount - before, where null counts as 0; null if a day of either period was not read: lacking names these days",
-  ),
+  change: anAmount.describe("amount - before (null is 0); null if a day of either period was not read, see lacking"),
 };
 const aWindow = z.object({ from: aDay, to: aDay });
 const aDayState = z
@@ -56,9 +54,7 @@ export const Answer = z.object({
     unreadDaysBefore: z.array(aDay),
     projectsLeftOut: z.array(z.string()).describe("Exported projects without this grouping and filter; at most 20"),
     projectsLeftOutCount: z.int(),
-    projectsEnded: z
-      .array(z.string())
-      .describe("Projects whose export by this grouping and filter has ended, so that days are lacking; at most 20"),
+    projectsEnded: z.array(z.string()).describe("Projects no longer exported by this grouping and filter; at most 20"),
     projectsEndedCount: z.int(),
     unpricedModels: z.int().describe("How many models have usage without a price: the estimated cost lacks this usage"),
     unpricedMetrics: z.array(z.enum(METRICS)).describe("The metrics of usage that have no price"),
@@ -68,9 +64,7 @@ export const Answer = z.object({
   projectCount: z.int(),
   available: z
     .object({ groupings: z.array(z.enum(SPLITS)), filters: z.array(z.string()), currencies: z.array(z.string()) })
-    .describe(
-      "What can be asked: groupings under this filter, filters with conditions by this grouping, currencies of an estimated cost",
-    ),
+    .describe("Groupings under this filter, filters with conditions by this grouping, currencies of estimated costs"),
   days: z.array(z.object({ day: aDay, state: aDayState })).describe("The days of the period"),
   groups: z
     .array(
@@ -78,12 +72,7 @@ export const Answer = z.object({
         rank: z.int().describe("1 for the largest"),
         group: z.string().nullable().describe("The value of the dimension; null for no value"),
         label: z.string().nullable().describe("The comment of an API key, or the name of a project or line item"),
-        projectInLabel: z
-          .string()
-          .optional()
-          .describe(
-            "The name of the project at the end of the label; only if API keys of several projects have the same comment",
-          ),
+        projectInLabel: z.string().optional().describe("The project at the label's end, if several share the comment"),
         ...amounts,
         byDay: byDay.optional().describe(`Only of the ${DRAWN_MAX} largest`),
       }),
@@ -92,9 +81,7 @@ export const Answer = z.object({
   other: z
     .object({ groups: z.int().describe("How many groups are not listed"), ...amounts })
     .nullable()
-    .describe(
-      "The other groups together; null if all are listed. Without amounts for tags and feature_set, which overlap",
-    ),
+    .describe("The other groups together; null if all are listed. No amounts for tags and feature_set: they overlap"),
   otherByDay: byDay
     .nullable()
     .describe("All groups without byDay together; null if there are none, and for tags and feature_set"),

@@ -64,13 +64,6 @@ function limited(health: HealthState): HealthState {
   };
 }
 
-type ProcessFacts = {
-  /** What runs here; `schema` is the newest migration. */
-  readonly build: { readonly version: string; readonly schema: string };
-  /** Whether /readyz answers 200. */
-  readonly ready: () => boolean;
-};
-
 /** A breakdown takes from a tenth of a second to the time limit of an attempt. */
 const CALL_SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60];
 
@@ -80,7 +73,8 @@ export type Metrics = ReturnType<typeof openMetrics>;
 /** What a worker counts. */
 export type ProcessMetrics = Omit<Metrics, "scrape">;
 
-export function openMetrics({ build, ready }: ProcessFacts) {
+/** `schema` is the newest migration; `ready` says whether /readyz answers 200. */
+export function openMetrics(build: { readonly version: string; readonly schema: string }, ready: () => boolean) {
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry });

@@ -41,27 +41,19 @@ export const QuestionParameters = z.strictObject({
   compare: z
     .enum(["before", "none"])
     .default("before")
-    .describe(
-      "before: compares a whole calendar month with the one before, and any other period with one of the same length, a whole number of weeks earlier, so that weekdays match; none: no comparison",
-    ),
+    .describe("before: a calendar month with the month before, other periods whole weeks earlier; none: not compared"),
   metric: z
     .enum(ASKED_METRICS)
     .default("hours")
-    .describe(
-      "What is added up. estimated_cost: what usage costs by the configured prices, where grouping is model, project or none; billed_cost: what the service charges, in dollars",
-    ),
-  currency: aText
-    .optional()
-    .describe("Of estimated_cost, where prices have several; left out, the first by name. Other metrics ignore it"),
+    .describe("estimated_cost: by the configured prices, only by model, project or none; billed_cost: in dollars"),
+  currency: aText.optional().describe("Of an estimated_cost; left out, the first by name. Other metrics ignore it"),
   grouping: z
     .enum(SPLITS)
     .optional()
     .describe(
       "The dimension whose values are the groups, or project; none is the total; line_item is of billed_cost only. Left out, it is model, and none for billed_cost, which is not known by model",
     ),
-  filter: aText
-    .optional()
-    .describe("The name of a configured filter: only the usage that it selects; left out, all usage"),
+  filter: aText.optional().describe("The name of a configured filter; left out, all usage"),
   group: aText.optional().describe("Only the group with this value"),
   "no-value": z.literal("yes").optional().describe("Only the group of the usage that has no value"),
   limit: z.coerce
@@ -71,10 +63,7 @@ export const QuestionParameters = z.strictObject({
     .max(LIMIT_MAX)
     .default(LISTED_DEFAULT)
     .describe(`How many groups are listed, the largest first; at most ${LIMIT_MAX}`),
-  sort: z
-    .enum(SORTS)
-    .default("amount")
-    .describe("Which groups are listed: the largest, or by change those that changed the most"),
+  sort: z.enum(SORTS).default("amount").describe("Which are listed: the largest, or those that changed the most"),
 });
 
 const PARAMETERS = {

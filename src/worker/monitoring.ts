@@ -32,10 +32,8 @@ export async function openMonitoring(
 ): Promise<AsyncDisposable & { readonly metrics: Metrics; readonly url: string }> {
   const readiness = () => ({ live: liveness.isLive(), reasons: liveness.reasons() });
   const version = await programVersion();
-  const metrics = openMetrics({
-    build: { version, schema: await newestMigration() },
-    ready: () => readiness().reasons.length === 0,
-  });
+  const build = { version, schema: await newestMigration() };
+  const metrics = openMetrics(build, () => readiness().reasons.length === 0);
   const kept = keepRows();
   const openApi = async () =>
     (await import("../web/api.ts")).openApi({

@@ -19,7 +19,7 @@ export function testMetrics({
 } = {}): TestMetrics {
   const lines: string[] = [];
   const log = pino({}, { write: (line) => lines.push(line) });
-  const metrics = openMetrics({ build: { version: "1.2.3", schema: "0006_create_notice" }, ready });
+  const metrics = openMetrics({ version: "1.2.3", schema: "0006_create_notice" }, ready);
   const scrape = openScrape(log, metrics, readHealth);
   const samples = async () => (await scrape()).body.split("\n").filter((line) => line.startsWith("usage_export_"));
   return { ...metrics, lines, scrape, samples };
