@@ -14,24 +14,19 @@ import { GROUPINGS, type Grouping, groupingBy } from "../usage/series.ts";
 
 /** Returns 0 if all is done; 1 if something failed, and what succeeded is stored; 2 if the command line or the configuration is wrong. */
 export async function runCommandLine(args: readonly string[], env: Environment, signal: AbortSignal): Promise<number> {
-  let chosen: { readonly configPath: string; readonly run: CommandRun } | undefined;
-  const program = defineCommands(await programVersion(), (configPath, run) => {
-    chosen = { configPath, run };
-  });
-  try {
-    program.parse([...args], { from: "user" });
-  } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-    throw error;
-  }
-  if (!chosen) return 2;
   let app: App | undefined;
-  try {
+  let status = 2;
+  const program = defineCommands(await programVersion(), async (configPath, run) => {
     // Loaded only here, so that --help is fast.
     const { openApp } = await import("../app.ts");
-    app = await openApp(env, chosen.configPath, signal);
-    return await chosen.run(app);
+    app = await openApp(env, configPath, signal);
+    status = await run(app);
+  });
+  try {
+    await program.parseAsync([...args], { from: "user" });
+    return status;
   } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
     const text = `usage-export: ${failureText(error, signal)}\n`;
     process.stderr.write(escapeControlCharacters(app ? app.scrubber.scrub(text) : text));
     return error instanceof AppError && error.code === "config" ? 2 : 1;
@@ -58,10 +53,14 @@ Environment:
 type CommandRun = (app: App) => Promise<number>;
 
 /** Returns an action for commander. `load` loads the command's function, which gets the arguments and options. */
-type Run = (load: () => Promise<(app: App, ...args: never[]) => Promise<number>>) => (...given: unknown[]) => void;
+type Run = (
+  load: () => Promise<(app: App, ...args: never[]) => Promise<number>>,
+) => (...given: unknown[]) => void | Promise<void>;
+
+type Choose = (configPath: string, run: CommandRun) => void | Promise<void>;
 
 /** Parsing a command line calls `choose` with the command that it names. */
-export function defineCommands(version: string, choose: (configPath: string, run: CommandRun) => void): Command {
+export function defineCommands(version: string, choose: Choose): Command {
   const program = new Command("usage-export")
     .description("Every night, stores in Postgres what a speech service reports about usage, and rotates its API keys.")
     .version(version, "--version", "prints the version")
@@ -77,7 +76,7 @@ export function defineCommands(version: string, choose: (configPath: string, run
       // Commander gives the arguments, the options, and last the command itself.
       const args = given.slice(0, -1) as never[];
       const { config } = given.at(-2) as { readonly config: string };
-      choose(config, async (app) => (await load())(app, ...args));
+      return choose(config, async (app) => (await load())(app, ...args));
     };
   defineSetUp(program, run);
   defineWork(program, run);

@@ -2,8 +2,7 @@
 
 import { sql } from "kysely";
 import { expect, test } from "vitest";
-import { keepRows } from "../../../src/db/connection/kept-rows.ts";
-import { type KeptRows, readByStatements } from "../../../src/db/connection/transaction.ts";
+import { type KeptRows, keepRows, readByStatements } from "../../../src/db/connection/transaction.ts";
 import { testDatabase } from "../../support/database.ts";
 import { newSeries } from "../stored-usage.ts";
 
