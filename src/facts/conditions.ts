@@ -137,9 +137,8 @@ function mergeFound(found: readonly Found[], { jobs }: HealthFacts): readonly Co
   return [...alike.values()].map((members) => {
     const { project, ...first } = members.reduce((a, b) => (Number(b.since) < Number(a.since) ? b : a));
     if (project == null) return first;
-    const job = jobs.find((one) => one.kind === "rotation" && one.job === first.subject);
     const names = members.map((one) => one.project ?? "");
-    const all = job?.projects ?? names.length;
+    const all = jobs.find(({ kind, job }) => kind === "rotation" && job === first.subject)?.projects ?? names.length;
     return { ...first, text: `${first.text}; in ${names.length} of ${all} projects (${firstNames(names, 3)})` };
   });
 }

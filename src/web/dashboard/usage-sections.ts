@@ -98,10 +98,8 @@ function groupingLinks({ question: { grouping }, available }: Answer, view: View
 
 function grainLinks(view: View): Html {
   const href = (grain: Grain) => usageLink(view, { by: grain === "day" ? undefined : grain });
-  return choiceList(
-    "Bars",
-    GRAINS.map((one) => [one, href(one), one === grainOf(view)] as const),
-  );
+  const links = GRAINS.map((one) => [one, href(one), one === grainOf(view)] as const);
+  return choiceList("Bars", links);
 }
 
 function grainOf(view: View): Grain {
