@@ -53,9 +53,9 @@ test.for([
   expect(stderr.length).toBeLessThan(1_000);
 });
 
-type Refusal = { readonly args?: readonly string[]; readonly env?: Environment; readonly window?: "ignored" };
+type Given = { readonly args?: readonly string[]; readonly env?: Environment; readonly window?: "ignored" };
 
-test.for<readonly [what: string, status: number, says: string, given: Refusal]>([
+test.for<readonly [what: string, status: number, says: string, given: Given]>([
   ["a key that is not set", 2, "USAGE_EXPORT_KEY is not set", { env: { USAGE_EXPORT_KEY: undefined } }],
   ["a key that the service refuses", 1, "401", { env: { USAGE_EXPORT_KEY: "0".repeat(40) } }],
   ["a project of somebody else", 2, `(${PROJECT_ID}), got "other"`, { args: ["--project", "other"] }],

@@ -12,10 +12,10 @@ const range = { from: context.from, to: new Date() };
 const onStored = await openReader(stored.url, range);
 const onEmpty = await openReader(empty.url, range);
 
-const marks = DASHBOARDS.flatMap((of) =>
+const annotationQueries = DASHBOARDS.flatMap((of) =>
   of.annotations.list.map(({ name, target: { rawSql } }) => ({ name, of, rawSql })),
 );
-const ofUsage = [...QUERIES.filter(({ of }) => of.uid !== "usage-export-trust"), ...marks];
+const ofUsage = [...QUERIES.filter(({ of }) => of.uid !== "usage-export-trust"), ...annotationQueries];
 const beforeBilling: unknown[] = [];
 for (const query of ofUsage) beforeBilling.push(await onStored.open(query));
 await storeBilling(stored.db, context);
@@ -26,8 +26,8 @@ function panel(title: string) {
   return query;
 }
 
-const TEXT = 25;
-const DATE = 1082;
+/** Type ids of Postgres. */
+const [TEXT, DATE] = [25, 1082];
 /** date, timestamp and timestamptz. */
 const TIMES = [DATE, 1114, 1184];
 /** The types that Grafana reads as numbers. */
@@ -123,7 +123,7 @@ test.each(QUERIES.filter(({ panel }) => panel.type === "barchart"))(
   },
 );
 
-test.each(usageQueries)("$name shows the usage of one series, once", async ({ of, rawSql }) => {
+test.each(usageQueries)("$name counts no usage twice", async ({ of, rawSql }) => {
   const options = await onStored.optionsOf(of);
   const isFiltered = viewsOf(rawSql).includes("usage_filtered");
   const amounts = isFiltered ? FILTERED_DAY : DAY;
@@ -163,8 +163,8 @@ test("a chart by API key has one line for all keys of a rotation", async () => {
 });
 
 test("each day that is not complete is marked, with the number of series and their status", async () => {
-  expect(marks).toHaveLength(1);
-  for (const query of marks) {
+  expect(annotationQueries).toHaveLength(1);
+  for (const query of annotationQueries) {
     const { fields, rows } = await onStored.open(query);
     const types = Object.fromEntries(fields.map(({ name, type }) => [name, type]));
     expect(types).toEqual({ time: DATE, timeend: DATE, text: TEXT, tags: TEXT });

@@ -7,7 +7,7 @@ import { COMMON, type RotationContext, rotationTest } from "./rotation-context.t
 
 const test = await rotationTest();
 
-const works = (context: RotationContext) => context.emulator.secretWorks(context.sinkSecret());
+const sinkKeyWorks = (context: RotationContext) => context.emulator.secretWorks(context.sinkSecret());
 
 /** A program that writes its input to a file, and that file, which may contain a key. */
 async function storingCommand({ folder, allowedFiles }: RotationContext, script = "") {
@@ -32,7 +32,7 @@ test("a key is active once every sink has it, even if one fails three times befo
     expect(await context.ledgerRows()).toMatchObject([{ state: "active" }, { state: "pending", step: "verified" }]);
     const delivered = await context.db.selectFrom("usage_export.key_delivery").select("sink").execute();
     expect(delivered).toMatchObject([{ sink: expect.stringMatching(/^file /) }]);
-    expect(works(context)).toBe(true);
+    expect(sinkKeyWorks(context)).toBe(true);
   }
   expect(await context.run(["rotate"])).toMatchObject({ status: 0 });
   expect(context.proxy.creates).toHaveLength(2);
@@ -68,7 +68,7 @@ test("a key in use that the service refuses is replaced at once, and delivered",
     stdout: expect.stringContaining("create: the service refuses the key in use"),
   });
   expect(await context.states()).toEqual(["draining", "active"]);
-  expect(works(context)).toBe(true);
+  expect(sinkKeyWorks(context)).toBe(true);
   expect((await context.run(["rotate"])).stdout).toBe("exporter\n  the active key is 0 days old; due in 30 days\n");
 });
 
@@ -80,7 +80,7 @@ test("if the previous key is refused as well, the next key is created with the `
   for (const id of context.createdKeys()) await context.deleteKey(id);
   expect(await context.run(["rotate"])).toMatchObject({ status: 0 });
   expect(context.createdKeys()).toHaveLength(1);
-  expect(works(context)).toBe(true);
+  expect(sinkKeyWorks(context)).toBe(true);
 });
 
 test("a key is verified by a call that its scopes allow", async ({ context }) => {

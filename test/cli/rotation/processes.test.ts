@@ -14,7 +14,7 @@ import { type RotationContext, rotationTest } from "./rotation-context.ts";
 const test = await rotationTest();
 const STOPPED = { status: 1, stderr: expect.stringContaining("stopped by SIGTERM") };
 
-const works = (context: RotationContext) => context.emulator.secretWorks(context.sinkSecret()?.trim() ?? "");
+const sinkKeyWorks = (context: RotationContext) => context.emulator.secretWorks(context.sinkSecret()?.trim() ?? "");
 
 const isCreate = ({ method }: { method: string }) => method === "POST";
 
@@ -25,14 +25,14 @@ test.for([
   const { release } = hold(context.emulator, isCreate);
   const programs = Array.from({ length: count }, () => context.start(command.split(" ")));
   const waiting = () => programs.filter((one) => one.count("waiting for another process that rotates") > 0).length;
-  // All processes but one wait for the one that rotates. Their requests are older than the key that it will make.
+  // All processes but one wait for the one that rotates. They asked for a key before it makes one, so they make no other.
   await expect.poll(waiting).toBe(count - 1);
   release();
   for (const { ended } of programs) expect(await ended).toMatchObject({ status: 0 });
   expect(context.proxy.creates).toHaveLength(1);
   expect(context.createdKeys()).toHaveLength(1);
   expect(await context.states()).toEqual(["active"]);
-  expect(works(context)).toBe(true);
+  expect(sinkKeyWorks(context)).toBe(true);
 });
 
 test("two concurrent rollbacks together go back one key", async ({ context }) => {
@@ -98,7 +98,7 @@ test("a signal does not interrupt a delivery, and the next rotation continues", 
   await writeFile(path.join(context.folder, "go"), "");
   expect(await program.ended).toMatchObject(STOPPED);
   expect(await context.run(["rotate"])).toMatchObject({ status: 0 });
-  expect(works(context)).toBe(true);
+  expect(sinkKeyWorks(context)).toBe(true);
   expect(context.proxy.creates).toHaveLength(1);
 });
 
@@ -118,7 +118,7 @@ const testWithCuts = await rotationTest({
 });
 
 testWithCuts(
-  "if the database is unavailable when a key was made, the key is stored as soon as it is back",
+  "a key that is made while the database is unavailable is stored as soon as the database is back",
   async ({ context }) => {
     const { status, stderr } = await context.run(["rotate"]);
     expect(status).toBe(0);
