@@ -1,4 +1,4 @@
-// Notifications about budgets: each threshold once a period, over late and corrected numbers, replicas, restarts and days that are caught up.
+// Notifications about budgets: each threshold is notified once a period, whatever numbers are corrected or caught up and workers restarted.
 
 import { sql } from "kysely";
 import { beforeEach, expect, test } from "vitest";
@@ -33,51 +33,50 @@ async function setBudget({ seriesId }: NotifierFixture, part: Partial<Budget> = 
 }
 
 /** Stores the hours of a day; without a day, of the first of the month. */
-async function use({ seriesId }: NotifierFixture, hours: string, day: Day = MONTH): Promise<void> {
+async function storeHours({ seriesId }: NotifierFixture, hours: string, day: Day = MONTH): Promise<void> {
   await store(db, seriesId, [total(day, { hours })], { grouping: "none", cliffGuard: "off" });
 }
 
-/** Workers that are opened anew: as replicas that were restarted. */
-async function tickAll(fixture: NotifierFixture): Promise<void> {
+/** Two ticks of two workers, which restart in between. */
+async function tickTwice(fixture: NotifierFixture): Promise<void> {
   for (let i = 0; i < 2; i++) await fixture.tickAll();
 }
 
 test("each threshold is notified once by one worker, also if corrected numbers are below it for a while", async () => {
   await using fixture = await openNotifierFixture(db);
   await setBudget(fixture);
-  await use(fixture, "79.999");
-  await tickAll(fixture);
+  await storeHours(fixture, "79.999");
+  await tickTwice(fixture);
   expect(fixture.texts).toEqual([]);
 
-  await use(fixture, "80");
-  await tickAll(fixture);
+  await storeHours(fixture, "80");
+  await tickTwice(fixture);
   expect(fixture.texts).toEqual([
     expect.stringMatching(`^Budget limit \\(${MONTH.slice(0, 7)}\\) reached 80%: 80 of 100 hours \\(80%\\)`),
   ]);
-  await use(fixture, "120.5");
-  await tickAll(fixture);
-  await use(fixture, "130");
-  await tickAll(fixture);
+  await storeHours(fixture, "120.5");
+  await tickTwice(fixture);
+  await storeHours(fixture, "130");
+  await tickTwice(fixture);
   expect(fixture.texts.slice(1)).toEqual([expect.stringMatching(/ reached 100%: 121 of 100 hours \(120%\)/)]);
 
-  await use(fixture, "50");
-  await tickAll(fixture);
-  await use(fixture, "130");
-  await tickAll(fixture);
+  await storeHours(fixture, "50");
+  await tickTwice(fixture);
+  await storeHours(fixture, "130");
+  await tickTwice(fixture);
   expect(fixture.texts).toHaveLength(2);
 });
 
-test("days that are caught up give one alert a budget, threshold and day, and none when they are read again", async () => {
+test("each caught-up day over its budget is notified once, even if it is read again", async () => {
   await using fixture = await openNotifierFixture(db);
   await setBudget(fixture, { period: "day", thresholds: ["100"], from: addDays(today, -60) });
   await sql`update usage_export.budget set recorded_at = now() - interval '60 days'`.execute(db);
   const days = [40, 39, 38].map((back) => addDays(today, -back));
   const [first = "", quiet = "", last = ""] = days;
-  await use(fixture, "150", first);
-  await use(fixture, "99", quiet);
-  await use(fixture, "150", last);
-  await tickAll(fixture);
-  await tickAll(fixture);
+  await storeHours(fixture, "150", first);
+  await storeHours(fixture, "99", quiet);
+  await storeHours(fixture, "150", last);
+  await tickTwice(fixture);
   expect(fixture.texts).toEqual(
     [first, last].map((day) => expect.stringContaining(`Budget limit (${day}) reached 100%`)),
   );
@@ -86,9 +85,9 @@ test("days that are caught up give one alert a budget, threshold and day, and no
   await sql`update usage_export.slice set fetched_at = now() - interval '4 days' where series_id = ${seriesId}`.execute(
     db,
   );
-  await tickAll(fixture);
-  for (const day of [first, last]) await use(fixture, "160", day);
-  await tickAll(fixture);
+  await tickTwice(fixture);
+  for (const day of [first, last]) await storeHours(fixture, "160", day);
+  await tickTwice(fixture);
   expect(fixture.texts.slice(2)).toEqual([]);
 });
 
@@ -96,27 +95,27 @@ test("what was sent of a budget long ago is forgotten, and its period is not not
   await using fixture = await openNotifierFixture(db);
   await setBudget(fixture, { period: "day", thresholds: ["100"], from: addDays(today, -450) });
   await sql`update usage_export.budget set recorded_at = now() - interval '450 days'`.execute(db);
-  for (const back of [449, 40]) await use(fixture, "150", addDays(today, -back));
+  for (const back of [449, 40]) await storeHours(fixture, "150", addDays(today, -back));
   await sql`
     insert into usage_export.notice (subject, state, since, claim) values
       (${`budget limit ${addDays(today, -449)} 100`}, 'wrong', now() - interval '449 days', gen_random_uuid()),
       ('budget limit 2020-01 100', 'wrong', now() - interval '300 days', gen_random_uuid())
   `.execute(db);
-  await tickAll(fixture);
+  await tickTwice(fixture);
   expect(fixture.texts).toEqual([expect.stringContaining(`(${addDays(today, -40)}) reached 100%`)]);
   const { rows } = await sql<{ subject: string }>`select subject from usage_export.notice order by subject`.execute(db);
   const kept = [`budget limit ${addDays(today, -40)} 100`, "budget limit 2020-01 100"];
   expect(rows.map(({ subject }) => subject)).toEqual(kept.sort());
 });
 
-test("late numbers that reach several thresholds at once give one notification, and a period that was over before the budget was changed none", async () => {
+test("thresholds that are reached at once give one notification, unless the period ended before the budget was changed", async () => {
   await using fixture = await openNotifierFixture(db);
   await setBudget(fixture, { period: "day", from: addDays(today, -2), amount: "200" });
   await sql`update usage_export.budget set recorded_at = now() - interval '60 days'`.execute(db);
   await setBudget(fixture, { period: "day", from: addDays(today, -2) });
-  await use(fixture, "150", addDays(today, -2));
-  await use(fixture, "150", today);
-  await tickAll(fixture);
+  await storeHours(fixture, "150", addDays(today, -2));
+  await storeHours(fixture, "150", today);
+  await tickTwice(fixture);
   expect(fixture.texts).toEqual([expect.stringContaining(`Budget limit (${today}) reached 100%`)]);
 });
 
@@ -127,7 +126,7 @@ test("if budgets and unusual days can't be read, alerts about the program are no
   await sql`alter view usage_export.budget_period rename to moved`.execute(db);
   await sql`alter view bi.usage_anomalies rename to moved`.execute(db);
   try {
-    await tickAll(fixture);
+    await tickTwice(fixture);
   } finally {
     await sql`alter view usage_export.moved rename to budget_period`.execute(db);
     await sql`alter view bi.moved rename to usage_anomalies`.execute(db);

@@ -85,7 +85,7 @@ test.each(["CREATE TABLE", "CREATE VIEW", "GRANT"])(
   },
 );
 
-/** What each session with an open transaction waits for. */
+/** What each other session with an open transaction waits for. Only migrations have one here. */
 async function waitsOfMigrations(url: string): Promise<readonly unknown[]> {
   const rows = await runStatement(
     url,
@@ -156,7 +156,7 @@ test("the error names the migration that failed, and no migration is applied", a
   expect(await schemasOf(empty.url)).toEqual([]);
 });
 
-const FALSE_EQUALS = ["text", "name", "oid", "integer"].map(
+const NEVER_EQUAL_OPERATORS = ["text", "name", "oid", "integer"].map(
   (type) => `
     create function other.never(${type}, ${type}) returns boolean language sql as 'select false';
     create operator other.= (leftarg = ${type}, rightarg = ${type}, function = other.never);`,
@@ -166,7 +166,7 @@ test.each([
   ["standard_conforming_strings = off", ""],
   [
     "search_path = other, pg_catalog",
-    `create schema other; create table other.pg_namespace (); create table other.pg_class (); ${FALSE_EQUALS.join("")}`,
+    `create schema other; create table other.pg_namespace (); create table other.pg_class (); ${NEVER_EQUAL_OPERATORS.join("")}`,
   ],
 ])("a database with %s is migrated", async (setting, prepare) => {
   await using empty = await emptyDatabase();
@@ -177,7 +177,7 @@ test.each([
 });
 
 test.for(["no rights", "nosuperuser", "superuser"])(
-  "a user with %s can migrate a database that it owns, and any other is told which right it needs, but never to take a superuser's role",
+  "a user who lacks a right is told how to get it, but never to take a superuser's role (%s)",
   async (kind, { empty }) => {
     const role = `${empty.name}_role`;
     const urlOf = (username: string) =>
@@ -214,7 +214,7 @@ test.for(["no rights", "nosuperuser", "superuser"])(
   },
 );
 
-test("a database of this version is up to date, one of an older version is not, and one of a newer version is refused", async ({
+test("only the schema of this version is accepted, and the error says what to run for an older or a newer one", async ({
   db,
 }) => {
   const older = { code: "database", message: "the database is not up to date; run: usage-export migrate" };

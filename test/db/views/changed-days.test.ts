@@ -137,7 +137,7 @@ test("a change that is committed after a newer one was loaded comes with the nex
   await expectEqual();
 });
 
-test("the SQL of the cookbook makes a copy equal, also where a group or all of a day is gone", async () => {
+test("the SQL of the cookbook makes a copy equal, even if a group or every group of a day is gone", async () => {
   const page = fs.readFileSync(path.join(import.meta.dirname, "../../../docs/cookbook.md"), "utf8");
   const [, recipe = ""] = /```sql\n(create table if not exists usage_copy[^`]+)```/.exec(page) ?? [];
   await using copying = openPostgres(directUrl);
@@ -159,7 +159,7 @@ test("the SQL of the cookbook makes a copy equal, also where a group or all of a
   expect(await read(sql`select sum(requests) as requests from usage_copy`)).toEqual([{ requests: "15" }]);
 });
 
-test("a day that is read after its end or that the window has passed comes again: it is no longer open, or final", async () => {
+test("a day comes again when it is no longer open, and when it is final", async () => {
   const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 3 });
   const today = await daysBack(db);
   const days = [7, 5, 2].map(today);
@@ -173,7 +173,7 @@ test("a day that is read after its end or that the window has passed comes again
   const rows = await read(sql<{ usage_date: string }>`
     select usage_date from bi.changed_days(now() - interval '3 days') where project_id = ${project.id} order by usage_date
   `);
-  // Three days ago the window reached back to the fifth of these days, and now it does not reach it any more.
+  // Since three days ago the window has passed the day five days back, and yesterday was read after its end.
   expect(rows.map((row) => row.usage_date)).toEqual([days[1], today(1)]);
 });
 

@@ -1,5 +1,5 @@
-// The change functions on random pairs of periods: every row is that of one calculation over the numbers that were stored, so the rows add
-// up to the change of the total. The numbers have rotated keys, tags that overlap, days that failed or were never read, charges without an
+// The change functions on random pairs of periods: their rows are compared with rows computed here from the stored numbers, which add up to
+// the change of the total. The numbers have rotated keys, tags that overlap, days that failed or were never read, charges without an
 // amount, and long decimals.
 
 import { type RawBuilder, sql } from "kysely";
@@ -47,7 +47,7 @@ type Days<T> = ReadonlyMap<number, readonly (readonly [group: string, T])[]>;
 type Amounts = Days<bigint>;
 const NO_DAYS: Days<never> = new Map();
 
-function madeUp<T>(groups: readonly string[], make: () => T): Days<T> {
+function randomDays<T>(groups: readonly string[], make: () => T): Days<T> {
   const days = daysIn(DAYS, DAYS).filter(() => random(8) > 0);
   return new Map(days.map((day) => [day, groups.filter(() => random(4) > 0).map((group) => [group, make()])]));
 }
@@ -73,7 +73,7 @@ function best<T>(all: readonly T[], daysOf: (one: T) => number): T | undefined {
   return most > 0 ? all.find((one) => daysOf(one) === most) : undefined;
 }
 
-/** By part, the amounts before and after that are not both 0. */
+/** By part, the amounts before and after that are not both 0. A day is compared with the day at its place in the other period. */
 type Parts = Readonly<Record<string, readonly bigint[]>>;
 
 function expectedParts(totals: Amounts, groups: Amounts, pair: Pair): Parts {
@@ -86,8 +86,8 @@ function expectedParts(totals: Amounts, groups: Amounts, pair: Pair): Parts {
   for (const [side, days] of daysRead(groups, pair) > 0 ? periods.entries() : []) {
     for (const [i, day] of days.entries()) {
       const total = (totals.get(day) ?? []).reduce((sum, [, amount]) => sum + amount, 0n);
-      const sameNumber = periods.map((period) => period[i] ?? Number.NaN);
-      const isCompared = sameNumber.every((one) => totals.has(one) && groups.has(one));
+      const bothDays = periods.map((period) => period[i] ?? Number.NaN);
+      const isCompared = bothDays.every((one) => totals.has(one) && groups.has(one));
       add(isCompared ? "not attributed" : "days not compared", side, total);
       for (const [group, amount] of isCompared ? (groups.get(day) ?? []) : []) {
         add(`group ${group}`.trim(), side, amount);
@@ -147,7 +147,7 @@ test(`each row of bi.usage_change is the calculated one (seed ${seed})`, async (
     tags: ["a", "b"],
   };
   const stored = new Map(
-    Object.entries(GROUPS).map(([grouping, groups]) => [grouping as Grouping, madeUp(groups, numbers)]),
+    Object.entries(GROUPS).map(([grouping, groups]) => [grouping as Grouping, randomDays(groups, numbers)]),
   );
   const usage = [...stored].map(([grouping, days]) => ({
     ...{ project, grouping, due: { start: back(DAYS), end: back(1) } },
@@ -165,7 +165,7 @@ test(`each row of bi.usage_change is the calculated one (seed ${seed})`, async (
       const amounts = (days: Days<Numbers>, grouping: string) =>
         amountsOf(days, (made) => exact(made[metric] ?? "0"), nameOf(grouping));
       const totals = amounts(totalDays, "total");
-      // A metric that the total does not have is not explained.
+      // A metric that the total lacks has no rows.
       const sent = [...beforeOf(pair), ...afterOf(pair)].flatMap((day) => totalDays.get(day) ?? []);
       if (!sent.some(([, made]) => made[metric])) return [];
       return [...stored].map(([grouping, days]) => {
@@ -186,7 +186,7 @@ test(`each row of bi.cost_change is the calculated one, and its effects add up t
     { ...nova, price, from: back(20) },
     { ...nova, price: base, model: "base", currency: "EUR", from: back(100) },
   );
-  const hours = madeUp(["nova", "base", "free"], decimal);
+  const hours = randomDays(["nova", "base", "free"], decimal);
   const usage = [...hours].map(([day, rows]) => [back(day), rows.map(([model, hours]) => [model, { hours }] as const)]);
   await storeSeries(db, [{ project: newProject(), grouping: "model", usage: Object.fromEntries(usage) }]);
 
@@ -215,8 +215,8 @@ test(`each row of bi.billed_change is the calculated one (seed ${seed})`, async 
   // Credits are below zero, and some charges have no amount.
   const dollars = () => (random(60) === 0 ? null : (random(5) === 0 ? "-" : "") + decimal());
   const stored = Object.entries(GROUPS).map(([name, groups]) => {
-    const days = madeUp(groups, dollars);
-    // By chance there may be none, or none that a pair compares.
+    const days = randomDays(groups, dollars);
+    // One day surely has a charge without an amount, which chance alone may leave out of every pair.
     const middle = [...days.keys()][Math.floor(days.size / 2)] ?? 0;
     const [one = "", ...others] = groups;
     const rows = [[one, null] as const, ...others.map((group) => [group, dollars()] as const)];

@@ -30,7 +30,7 @@ async function setNextDue(seriesId: number, at: Date): Promise<void> {
   await sql`update usage_export.series set next_due_at = ${at} where series_id = ${seriesId}`.execute(db);
 }
 
-/** A series with a window of a week by default, due from so many days back to so many days back. */
+/** A series whose due days are those from `from` to `through` days back. */
 async function dueSeries(from: number, through: number, nextDueAt: Date, windowDays = 7) {
   const one = await newSeries(db, "endpoint", { windowDays });
   await setDue(db, [one.seriesId], back(from), back(through));
@@ -199,7 +199,7 @@ function gapsOf(series: RandomSeries): readonly string[] {
   return shown.map(({ text, from, to }) => `${text} ${back(from)} ${back(to)} ${from - to + 1}`).sort();
 }
 
-/** The day before `dueFrom` if that day is not read, and never after `dueThrough`. */
+/** The day before the first due day that is not read, or the last due day if all are. */
 function freshThrough(series: RandomSeries): Day | undefined {
   let day = series.dueFrom;
   while (day >= series.dueThrough && sliceOn(series, day)?.fetched && !shownOn(series, day)?.startsWith("missing"))
@@ -209,8 +209,8 @@ function freshThrough(series: RandomSeries): Day | undefined {
 
 test(`coverage, gaps and freshness of 150 random series are those of a calculation day by day (seed ${seed})`, async () => {
   const all = Array.from({ length: 150 }, (): RandomSeries => {
-    // Some series are read on all days, and most miss some.
-    const letter = () => (random(4) === 0 ? "c" : ("  cccesfF"[random(9)] ?? ""));
+    const isWhole = random(4) === 0;
+    const letter = () => (isWhole ? "c" : ("  cccesfF"[random(9)] ?? ""));
     const slices = Array.from({ length: DAYS }, letter).join("");
     return { slices, dueFrom: random(DAYS + 2), dueThrough: 1 + random(4) };
   });
