@@ -177,7 +177,7 @@ test("the key of a rotation of many projects, and its placeholder, are those of 
   });
 });
 
-test("every wrong field is named at once, in the order of the file, and then what fields say about each other", () => {
+test("all wrong fields are named at once in the order of the file, and wrong references once all fields are right", () => {
   const placesOf = (value: unknown) => errorsFor(JSON.stringify(value)).map((line) => line.split(" ")[1]);
   const job = { name: "x", schedule: "0 2 * * *", projects: ["tow"], groupings: ["none", "none"] };
 
@@ -185,7 +185,7 @@ test("every wrong field is named at once, in the order of the file, and then wha
     ["exports[0].schedule", "exports[0].filters", "monitor.prot"],
   );
   expect(placesOf({ ...MINIMAL, exports: [job] })).toEqual(["exports[0].projects[0]", "exports[0].groupings[1]"]);
-  // A field that must stand beside another one is missed whether or not the other one is right.
+  // A field that needs another one beside it is named for that even if a value is wrong, too.
   expect(placesOf({ ...MINIMAL, monitor: { host: "0.0.0.0", publicUrl: "?" }, notify: { report: "never" } })).toEqual([
     ...["monitor.host", "monitor.publicUrl", "notify.report", "notify.report"],
   ]);
@@ -244,7 +244,7 @@ test("the error for a file in another encoding says to save it as UTF-8", async 
 });
 
 const PRICE = { metric: "hours", model: "nova-3", currency: "USD", price: "0.0077", from: "2026-01-01" };
-/** The prices of a text, in which a number has all the digits that are written. */
+/** Parses prices from JSON text, in which a number may have more digits than a double. */
 const pricesOf = (text: string) => parseText(sampleWith("prices", "@").replace('"@"', text)).prices;
 
 test("a price keeps every digit, as a number and as text", () => {

@@ -43,11 +43,11 @@ test.each([403, 404])("listKeys returns undefined after a %i", async (status) =>
   expect(await (await open(answeringJson(status))).list()).toBeUndefined();
 });
 
-test.each<[string, Script, boolean]>([
-  ["a message", answeringJson(200, { message: "Successfully deleted the API key!" }), true],
-  ["a 204", answering(204), true],
-  ["a 404", answeringJson(404), false],
-])("deleteKey succeeds if the answer is %s", async (_name, script, expected) => {
+test.each<[string, boolean, Script]>([
+  ["a message", true, answeringJson(200, { message: "Successfully deleted the API key!" })],
+  ["a 204", true, answering(204)],
+  ["a 404", false, answeringJson(404)],
+])("if the answer is %s, deleteKey returns %s", async (_name, expected, script) => {
   const { remove, asked } = await open(script);
   expect(await remove()).toBe(expected);
   expect(asked()).toEqual(["DELETE /v1/projects/p1/keys/k1"]);
@@ -61,12 +61,12 @@ test("a deletion whose answer was lost is sent again, and finds the key gone", a
   expect(await remove()).toBe(false);
 });
 
-const ID_OF = (i: number) => `api_keys.${i}.api_key.api_key_id: `;
+const idPathOf = (i: number) => `api_keys.${i}.api_key.api_key_id: `;
 
 test.each([
   ["a list that is not an array", { api_keys: {} }, "api_keys: "],
-  ["a key without an id", { api_keys: [{ api_key: SENT }, { api_key: { comment: "x" } }] }, ID_OF(1)],
-  ["an id that is a path", { api_keys: [{ api_key: { api_key_id: "../p2" } }] }, ID_OF(0)],
+  ["a key without an id", { api_keys: [{ api_key: SENT }, { api_key: { comment: "x" } }] }, idPathOf(1)],
+  ["an id that is a path", { api_keys: [{ api_key: { api_key_id: "../p2" } }] }, idPathOf(0)],
   ["text", "keys", "the answer: "],
 ])("the error for %s has the path of the wrong value and not the value", async (_name, body, path) => {
   const { list } = await open(answeringJson(200, body));

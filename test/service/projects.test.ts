@@ -4,7 +4,7 @@ import { fetchBalances, fetchProjects, fieldsReader } from "../../src/service/pr
 import { answering, answeringJson, type Script } from "../support/scripted-server.ts";
 import { KEY, limit, serve } from "./open-test-service.ts";
 
-/** Lists the projects at a server with these ones. */
+/** Lists the projects of a service that has these. */
 async function listAt(...projects: readonly unknown[]) {
   const { server, service } = await serve(answeringJson(200, { projects }));
   const list = await fetchProjects(service, KEY, limit());
@@ -54,8 +54,12 @@ const NOVA = { name: "nova-3", language: "en", version: "1", model_id: "6f0c" };
 test.each<[string, unknown, unknown]>([
   ["features", { features: ["diarize", "aura-2"] }, { feature: ["diarize", "aura-2"] }],
   ["null for features", { features: null }, {}],
-  ["tags", { tags: ["a", null, "tag=b"] }, { tags: ["a", "a", "tag=b", "b"] }],
-  ["models", { models: [NOVA, { name: "old" }, { odd: true }] }, { model: ["nova-3", "6f0c", "old", "old"] }],
+  ["tags, each also without tag=,", { tags: ["a", null, "tag=b"] }, { tags: ["a", "a", "tag=b", "b"] }],
+  [
+    "models by name and id",
+    { models: [NOVA, { name: "old" }, { odd: true }] },
+    { model: ["nova-3", "6f0c", "old", "old"] },
+  ],
   ["values that are not lists", { models: "nova", tags: {} }, {}],
 ])("fields with %s are read, and the request has no dates", async (_name, body, names) => {
   const { server, service } = await serve(answeringJson(200, body));

@@ -128,7 +128,7 @@ test.each([
   ["12345.50", null, '<data value="12345.50" title="12,345.5 hours">12,346</data>'],
   ["12345.50", "EUR", '<data value="12345.50" title="12,345.5 EUR">€12,346</data>'],
   [null, null, '<span title="not known: not sent, or not read">–</span>'],
-])("an amount of %s in %s has its digits beside it", (amount, currency, expected) => {
+])("an amount of %s in %s is rounded, with every digit in its title", (amount, currency, expected) => {
   expect(String(amountHtml(amount, { metric: "hours", currency }))).toBe(expected);
 });
 
@@ -166,7 +166,7 @@ test.each([
   expect(daysText(days)).toBe(expected);
 });
 
-test("six ranges are all listed, and of more the first six, followed by the number of days in the others", () => {
+test("at most six ranges are listed, followed by the number of days in the others", () => {
   const everyOther = daysOf({ start: "2026-11-01", end: "2026-11-20" }).filter((_, i) => i % 2 === 0 || i === 19);
   expect(daysText(everyOther)).toMatch(/^Nov 1, 2026; .*; Nov 11, 2026 and 5 more days$/);
   expect(daysText(everyOther.slice(0, 6))).toMatch(/; Nov 11, 2026$/);

@@ -76,14 +76,14 @@ beforeAll(async () => {
   await writeFile(path.join(folder, "jobs.config.json"), JSON.stringify(config));
 });
 
-test("tables, views and schema follow from the entries, and nothing else has to be changed for the types", async () => {
+test("a new dimension and metric need no other change for tables, views, schema and types", async () => {
   expect(await run("migrate")).toMatchObject({ status: 0 });
   expect((await run("schema")).stdout).toMatch(/"The region of the servers\..*"words"/s);
   const tsc = path.join(ROOT, "node_modules/typescript/bin/tsc");
   await promisify(execFile)(process.execPath, [tsc, "--noEmit", "--project", folder]);
 });
 
-test("an export reads them, and a view, explain and dump show them", async () => {
+test("an export reads the new dimension and metric, and views, explain and dump show them", async () => {
   const exported = await run("export");
   expect(exported.status, exported.stderr).toBe(0);
   const { stdout } = await run("dump", "--format", "csv", "--view", "usage_by_region");
@@ -97,7 +97,7 @@ test("an export reads them, and a view, explain and dump show them", async () =>
   expect(explained.stdout).toContain("Words in");
 });
 
-test("the page, the read API, its description and the CSV have them", async () => {
+test("the page, the read API, its description and the CSV have the new dimension and metric", async () => {
   await using worker = startChanged(["start"]);
   const { url: monitor } = JSON.parse(await worker.waitFor("monitor listens"));
   const yesterday = addDays(dayOf(new Date()), -1);

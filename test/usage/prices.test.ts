@@ -1,4 +1,4 @@
-// The price book: which prices overlap.
+// The price book, in which prices end and may overlap, and the exact decimal text of amounts.
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -35,7 +35,7 @@ test("prices do not overlap if no model, no condition, no metric or no day fits 
   expect(overlap({ from: "2026-04-01" }, { model: "*", until: "2026-03-31" })).toBe(false);
 });
 
-test("a price ends before the next of the same usage, unless it has an end that is too late or both begin on one day", () => {
+test("two prices of the same usage overlap only if they begin on one day, or the first has an end that is too late", () => {
   expect(overlap({}, { from: "2026-06-01" })).toBe(false);
   expect(overlap({ from: "2026-06-01" }, {})).toBe(false);
   expect(overlap({}, {})).toBe(true);
