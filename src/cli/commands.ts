@@ -49,15 +49,13 @@ Environment:
   LOG_LEVEL                trace, debug, info, warn, error, fatal or silent
   and the variables that the configuration names for API keys, such as USAGE_EXPORT_KEY`;
 
-/** Returns the exit status. */
-type CommandRun = (app: App) => Promise<number>;
-
 /** Returns an action for commander. `load` loads the command's function, which gets the arguments and options. */
 type Run = (
   load: () => Promise<(app: App, ...args: never[]) => Promise<number>>,
 ) => (...given: unknown[]) => void | Promise<void>;
 
-type Choose = (configPath: string, run: CommandRun) => void | Promise<void>;
+/** `run` returns the exit status. */
+type Choose = (configPath: string, run: (app: App) => Promise<number>) => void | Promise<void>;
 
 /** Parsing a command line calls `choose` with the command that it names. */
 export function defineCommands(version: string, choose: Choose): Command {

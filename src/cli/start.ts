@@ -21,10 +21,8 @@ import { listJobs, renderJob } from "./jobs.ts";
 /** Closing waits at most this long for a database that does not answer. */
 const CLOSE_MS_MAX = 300;
 
-type StartOptions = { readonly embedded?: boolean };
-
 /** Runs until a signal stops it, which is no failure. */
-export async function runStart(app: App, { embedded = false }: StartOptions): Promise<number> {
+export async function runStart(app: App, { embedded = false }: { readonly embedded?: boolean }): Promise<number> {
   const config = await loadConfig(app.configPath);
   requireIntendedDatabase(app, embedded);
   const first = { config, ...(await requireSecrets(app, config)) };

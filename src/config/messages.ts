@@ -64,8 +64,7 @@ const ISSUES_SHOWN_MAX = 100;
 
 /** One line for each issue, in the order of the file. An issue that two checks report is one line. */
 export function configError(source: string, issues: readonly ConfigIssue[], document: JsonDocument): AppError {
-  const different = new Map(issues.map((issue) => [JSON.stringify(issue), issue]));
-  const sorted = [...different.values()]
+  const sorted = [...new Map(issues.map((issue) => [JSON.stringify(issue), issue])).values()]
     .map((issue) => ({ ...issue, offset: document.offsetOf(issue.path) }))
     .sort((a, b) => a.offset - b.offset);
   const lines = sorted

@@ -54,8 +54,7 @@ async function readSeen(
       const read = usable.slice(0, atMost);
       const asked = (onAskedDays.get(id) ?? []).filter(isUsable).slice(0, atMost);
       const days = new Map(read.map(({ value, firstDay, lastRead }) => [value, { start: firstDay, end: lastRead }]));
-      const values = new Set([...read, ...asked].map(({ value }) => value));
-      const filters = [...values]
+      const filters = [...new Set([...read, ...asked].map(({ value }) => value))]
         .map((value) => seenFilter(dimension, value, days.get(value)))
         .filter((filter) => !filtersOfJob.has(filterKey(filter)))
         // A configured filter with the same condition keeps its name.

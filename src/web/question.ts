@@ -73,7 +73,6 @@ const PARAMETERS = {
   run: z.strictObject({ ...VIEW_PARAMETERS, id: aText.optional() }),
   report: z.strictObject(VIEW_PARAMETERS),
 };
-export type AskedPage = keyof typeof PARAMETERS;
 
 /** A form sends its empty fields, too, so they count as left out. Throws InvalidQuestion about the first parameter that is wrong. */
 export function parseQuery<Schema extends z.ZodType>(schema: Schema, query: URLSearchParams): z.output<Schema> {
@@ -119,7 +118,7 @@ export type View = {
   readonly pageParameters: Readonly<Record<string, string | undefined>>;
 };
 
-export function viewOf(page: AskedPage, query: URLSearchParams, today: Day): View {
+export function viewOf(page: keyof typeof PARAMETERS, query: URLSearchParams, today: Day): View {
   const asked: Asked = parseQuery(PARAMETERS[page], query);
   const own = [...query].filter(([name, value]) => value !== "" && !Object.hasOwn(VIEW_PARAMETERS, name));
   return { period: readPeriod(asked, today), project: asked.project, pageParameters: Object.fromEntries(own) };

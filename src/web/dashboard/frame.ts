@@ -139,8 +139,7 @@ export function framePage(content: FrameContent): Page {
   const problems = problemsOf(health, readiness);
   // Before anything is read there is nothing to choose. From a project without numbers a person must still get to the others.
   const isEmpty = sections.length === 0 && notice === undefined && view.project === undefined;
-  const hasChoices = page !== "run" && !isEmpty;
-  const choices = hasChoices && html`${subtitle(content)}${pageLinks(page, view)}`;
+  const choices = page !== "run" && !isEmpty && html`${subtitle(content)}${pageLinks(page, view)}`;
   const header = html`${navigation(page, view, health)}
 ${lead}<div id="verdict">${verdictHtml(problems, content)}</div>
 <div class="heading"><h1>${title}</h1>${choices}</div>
