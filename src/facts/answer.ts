@@ -142,6 +142,12 @@ export function lackingDays(days: readonly DayWithState[], daysBefore: readonly 
   };
 }
 
+/** Whether every day of the period is complete, and no project is left out or has ended. */
+export function isWhole({ lacking }: Pick<Basis, "lacking">): boolean {
+  const { incompleteDays, unreadDays, projectsLeftOutCount, projectsEndedCount } = lacking;
+  return incompleteDays.length + unreadDays.length + projectsLeftOutCount + projectsEndedCount === 0;
+}
+
 type AmountColumn = "amount" | "amount_before";
 
 type AnswerParts = Basis & {
@@ -177,11 +183,9 @@ export function answerOf(parts: AnswerParts): Answer {
   });
   const otherCurrencies = scope.available.currencies.filter((one) => one !== scope.currency);
   const isUnpriced = isCost(question.metric) && scope.currency === undefined;
-  const { incompleteDays, unreadDays, projectsLeftOutCount, projectsEndedCount } = lacking;
-  const lacksNothing = incompleteDays.length + unreadDays.length + projectsLeftOutCount + projectsEndedCount === 0;
   return {
     question: questionOf(question, scope),
-    complete: lacksNothing && unpriced.unpricedModels === 0 && !isUnpriced,
+    complete: isWhole(parts) && unpriced.unpricedModels === 0 && !isUnpriced,
     compared: isCompared,
     lacking: { ...lacking, ...unpriced, otherCurrencies },
     projects: scope.projects,

@@ -1,6 +1,9 @@
 // CSV (RFC 4180) for spreadsheets: numbers stay numbers there, and no text becomes a formula. Pure.
 
 import type { Amounts, Answer } from "../facts/answer.ts";
+import type { Charge } from "../facts/chargeback.ts";
+import { isCost } from "../facts/question.ts";
+import type { Window } from "../usage/days.ts";
 
 export type CsvColumn = {
   readonly name: string;
@@ -47,7 +50,11 @@ export function withoutFormula(text: string): string {
 
 type CsvRow = readonly (string | null)[];
 
-const TEXT_COLUMNS = ["state", "part", "group", "complete", "currency"];
+function csvFile(columns: readonly CsvColumn[], rows: readonly CsvRow[]): string {
+  return csvHeader(columns) + rows.map((row) => csvLine(columns, row)).join("");
+}
+
+const TEXT_COLUMNS = ["state", "part", "group", "complete", "currency", "project_id", "project", "api_key", "metric"];
 
 function csvColumns(...names: readonly string[]): readonly CsvColumn[] {
   return names.map((name) => ({ name, isText: TEXT_COLUMNS.includes(name) }));
@@ -62,8 +69,8 @@ const DAY_COLUMNS = csvColumns("usage_date", "state", "part", "group", "amount",
 /** Each row says whether the whole answer is complete. */
 export function answerCsv(answer: Answer, rows: (typeof CSV_ROWS)[number]): string {
   const [columns, parts] = rows === "groups" ? [GROUP_COLUMNS, groupRows(answer)] : [DAY_COLUMNS, dayRows(answer)];
-  const lines = parts.map((row) => csvLine(columns, [...row, String(answer.complete), answer.question.currency]));
-  return csvHeader(columns) + lines.join("");
+  const all = parts.map((row) => [...row, String(answer.complete), answer.question.currency]);
+  return csvFile(columns, all);
 }
 
 function groupRows({ groups, other, total }: Answer): readonly CsvRow[] {
@@ -80,4 +87,22 @@ function dayRows({ days, groups, otherByDay }: Answer): readonly CsvRow[] {
     ...groups.flatMap(({ group, byDay }) => (byDay ? [[day, state, "group", group, byDay[i] ?? null]] : [])),
     ...(otherByDay ? [[day, state, "other", null, otherByDay[i] ?? null]] : []),
   ]);
+}
+
+const CHARGEBACK_COLUMNS = [
+  ...csvColumns("month", "project_id", "project", "api_key", "metric"),
+  ...csvColumns("quantity", "estimated", "billed", "currency", "share", "complete"),
+];
+
+/** The amounts of a metric add up exactly to its total. Quantities, estimated and billed cost stand in columns of their own. */
+export function chargebackCsv(charges: readonly Charge[], { start }: Window): string {
+  const rows = charges.map(({ projectId, project, group, metric, currency, amount, total, isComplete }): CsvRow => {
+    const inColumn = (column: string) => (column === (isCost(metric) ? metric : "quantity") ? amount : null);
+    return [
+      ...[start.slice(0, 7), projectId, project, group, metric],
+      ...["quantity", "estimated_cost", "billed_cost"].map(inColumn),
+      ...[currency, (Number(amount) / Number(total)).toFixed(6), String(isComplete)],
+    ];
+  });
+  return csvFile(CHARGEBACK_COLUMNS, rows);
 }

@@ -7,12 +7,13 @@ import { oneAtATime } from "../async.ts";
 import { errorText } from "../errors.ts";
 import { readAnswer } from "../facts/amounts.ts";
 import { Answer } from "../facts/answer.ts";
+import { CHARGED_BY, chargeback } from "../facts/chargeback.ts";
 import { InvalidQuestion } from "../facts/question.ts";
 import type { Query } from "../facts/scope.ts";
-import { answerCsv, CSV_ROWS } from "../show/csv.ts";
+import { answerCsv, CSV_ROWS, chargebackCsv } from "../show/csv.ts";
 import { dayOf } from "../usage/days.ts";
 import { READ_MS_MAX } from "./page.ts";
-import { problemOf, QuestionParameters, questionOf } from "./question.ts";
+import { aMonth, monthOf, problemOf, QuestionParameters, questionOf } from "./question.ts";
 
 export type ApiDeps = {
   readonly log: Logger;
@@ -25,15 +26,22 @@ const CsvParameters = z.strictObject({
   rows: z.enum(CSV_ROWS).default("groups").describe("Groups with their amounts, or amounts by day"),
 });
 
+const ChargebackParameters = z.strictObject({
+  month: aMonth.describe("As YYYY-MM; left out, the month before this one"),
+  by: z.enum(CHARGED_BY).default("project").describe("What each row is about: a project, or an API key"),
+  project: QuestionParameters.shape.project,
+});
+
 const ErrorAnswer = z.object({ error: z.string().describe("A sentence that names the parameter and what it expects") });
 const JSON_CONTENT = { "application/json": { schema: Answer } };
 const CSV_CONTENT = { "text/csv": { schema: z.string() } };
 
 export function openApi({ log, readByStatements, version }: ApiDeps, readMsMax: number = READ_MS_MAX) {
   const inTurn = oneAtATime(readMsMax);
+  const read = <T>(work: (query: Query) => Promise<T>) => inTurn((signal) => readByStatements(work, signal));
   async function answerTo(asked: z.output<typeof QuestionParameters>): Promise<Answer> {
     const question = questionOf(asked, dayOf(new Date()));
-    return inTurn((signal) => readByStatements((query) => readAnswer(query, question), signal));
+    return read((query) => readAnswer(query, question));
   }
   const api = new OpenAPIHono({
     defaultHook: (result, c) => (result.success ? undefined : c.json({ error: problemOf(result.error) }, 400)),
@@ -46,11 +54,18 @@ export function openApi({ log, readByStatements, version }: ApiDeps, readMsMax: 
     const answer = await answerTo(asked);
     const { metric, grouping, from, to } = answer.question;
     const by = grouping === "none" ? [] : ["by", grouping];
-    return c.body(answerCsv(answer, rows), 200, {
-      "content-type": "text/csv; charset=utf-8; header=present",
-      "content-disposition": `attachment; filename="${["usage", metric, ...by, rows, from, to].join("-")}.csv"`,
-    });
+    return c.body(answerCsv(answer, rows), 200, csvHeaders(["usage", metric, ...by, rows, from, to].join("-")));
   });
+  api.openapi(
+    routeOf("chargeback.csv", "A month by project or API key", ChargebackParameters, CSV_CONTENT),
+    async (c) => {
+      const { month, by, project } = c.req.valid("query");
+      const period = monthOf(month, dayOf(new Date()));
+      const asked = { period, by, projects: project === undefined ? undefined : [project] };
+      const charges = await read((query) => chargeback(query, asked));
+      return c.body(chargebackCsv(charges, period), 200, csvHeaders(`chargeback-${period.start.slice(0, 7)}-by-${by}`));
+    },
+  );
   api.doc31("/api/v1/openapi.json", {
     openapi: "3.1.0",
     info: {
@@ -69,6 +84,13 @@ export function openApi({ log, readByStatements, version }: ApiDeps, readMsMax: 
     return c.json({ error: text }, 503, { "retry-after": "5" });
   });
   return api;
+}
+
+function csvHeaders(name: string) {
+  return {
+    "content-type": "text/csv; charset=utf-8; header=present",
+    "content-disposition": `attachment; filename="${name}.csv"`,
+  };
 }
 
 type Content = Readonly<Record<string, { readonly schema: z.ZodType }>>;

@@ -24,6 +24,10 @@ const TEXT_LENGTH_MAX = 2_000;
 
 const aText = z.string().max(TEXT_LENGTH_MAX);
 const aDay = z.iso.date("expected a day that exists, as YYYY-MM-DD");
+export const aMonth = z
+  .string()
+  .regex(/^\d{4}-(0[1-9]|1[0-2])$/, "expected a month, as YYYY-MM")
+  .optional();
 
 const VIEW_PARAMETERS = {
   period: z
@@ -102,6 +106,15 @@ export function questionOf(asked: z.output<typeof QuestionParameters>, today: Da
     projects: project === undefined ? undefined : [project],
     group: value === undefined ? undefined : { value },
   };
+}
+
+/** The days of a month; of the current one the whole days so far. Throws InvalidQuestion. */
+export function monthOf(month: string | undefined, today: Day): Question["period"] {
+  if (month === undefined) return namedPeriod("last-month", today);
+  if (month === today.slice(0, 7)) return namedPeriod("this-month", today);
+  if (month > today) throw new InvalidQuestion(`month: expected ${today.slice(0, 7)} or before; got ${month}`);
+  const next = addDays(`${month}-01`, 31).slice(0, 7);
+  return monthBefore(`${next}-01`);
 }
 
 // The days and the project that a page shows.

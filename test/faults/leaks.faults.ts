@@ -45,7 +45,7 @@ test("keys that the service repeats are in no log, page, notification, file, rep
   await expect.poll(() => notifications.length).toBeGreaterThan(0);
 
   const texts: Record<string, string> = { notifications: notifications.join("\n") };
-  const pages = ["/", "/usage", "/data-health", "/api/v1/usage", "/api/v1/usage.csv"];
+  const pages = ["/", "/usage", "/data-health", "/api/v1/usage", "/api/v1/chargeback.csv"];
   for (const path of [...pages, "/report.html", "/livez", "/readyz", "/metrics", "/nowhere"]) {
     texts[path] = await (await fetch(`${url}${path}`)).text();
   }

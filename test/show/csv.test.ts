@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { answerCsv, csvHeader, csvLine, withoutFormula } from "../../src/show/csv.ts";
+import { answerCsv, chargebackCsv, csvHeader, csvLine, withoutFormula } from "../../src/show/csv.ts";
 import { makeAnswer } from "../facts/sample-facts.ts";
 import { readCsv } from "./read-csv.ts";
 
@@ -105,4 +105,24 @@ test("by day, the answer has a row a day for each drawn group and for the others
     '2026-03-09,"final","other",,,"false",',
   ]);
   expect(cellsOf(answerCsv({ ...ANSWER, otherByDay: null }, "days"))).toHaveLength(5);
+});
+
+test("a charge has its amount in the column of its kind, beside its share of the total", () => {
+  const charge = {
+    ...{ projectId: "p", project: "production", group: null, currency: null },
+    ...{ amount: "1", total: "3", isComplete: true },
+  };
+  const csv = chargebackCsv(
+    [
+      { ...charge, metric: "hours" },
+      { ...charge, metric: "estimated_cost", currency: "USD" },
+      { ...charge, metric: "billed_cost", currency: "USD", group: "k", isComplete: false },
+    ],
+    { start: "2026-03-01", end: "2026-03-31" },
+  );
+  expect(cellsOf(csv).slice(1)).toEqual([
+    '2026-03,"p","production",,"hours",1,,,,0.333333,"true"',
+    '2026-03,"p","production",,"estimated_cost",,1,,"USD",0.333333,"true"',
+    '2026-03,"p","production","k","billed_cost",,,1,"USD",0.333333,"false"',
+  ]);
 });

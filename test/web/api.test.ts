@@ -53,7 +53,7 @@ test("the API answers at its paths, only to those who may see the pages", async 
   await using monitor = await testMonitor({ api: async () => api, access });
   const authorization = { authorization: "Bearer a-token-of-some-length" };
   const document = JSON.parse((await monitor.ask("/api/v1/openapi.json", { headers: authorization })).text);
-  expect(Object.keys(document.paths)).toHaveLength(2);
+  expect(Object.keys(document.paths)).toHaveLength(3);
   for (const one of Object.keys(document.paths)) {
     expect(await monitor.ask(one)).toMatchObject({ status: 401 });
     const response = await fetch(monitor.url + one, { headers: authorization });

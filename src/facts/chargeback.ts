@@ -1,0 +1,61 @@
+// What each project or API key used in a month and what that cost, for passing costs on. The amounts of a metric add up to its total exactly.
+
+import { METRICS } from "../usage/metrics.ts";
+import { isWhole } from "./answer.ts";
+import { type AskedMetric, COSTS, isCost, type Question, splitsOf } from "./question.ts";
+import { type Query, readBasis, readCurrencies } from "./scope.ts";
+import { literal, sourceOf, within } from "./sql.ts";
+
+/** What charges can be split by. Tags can't: a request may have several, so their amounts do not add up. */
+export const CHARGED_BY = ["project", "accessor"] as const;
+
+export type Charge = {
+  readonly projectId: string;
+  readonly project: string;
+  /** The API key; null for no value, and where the metric is known by project only. */
+  readonly group: string | null;
+  readonly metric: AskedMetric;
+  readonly currency: string | null;
+  readonly amount: string;
+  readonly total: string;
+  /** Whether every day of the month is complete, and no project is left out or has ended. */
+  readonly isComplete: boolean;
+};
+
+type AskedCharges = Pick<Question, "projects" | "period"> & { readonly by: (typeof CHARGED_BY)[number] };
+
+/** Throws InvalidQuestion if there is no such project. `limit` and `sort` have no effect on charges. */
+export async function chargeback(query: Query, { by, period, projects }: AskedCharges): Promise<readonly Charge[]> {
+  const asked = { period, projects, limit: 1, sort: "amount" } as const;
+  const charges = await chargesOf(query, METRICS, { ...asked, metric: "hours", grouping: by });
+  for (const metric of COSTS) {
+    const question = { ...asked, metric, grouping: splitsOf(metric).includes(by) ? by : "project" };
+    for (const currency of metric === "billed_cost" ? ["USD"] : await readCurrencies(query, {}))
+      charges.push(...(await chargesOf(query, [metric], { ...question, currency })));
+  }
+  return charges;
+}
+
+/** The charges by grouping; by project if no series has that grouping. All metrics must have the same series as `question.metric`. */
+async function chargesOf(query: Query, metrics: readonly AskedMetric[], question: Question): Promise<Charge[]> {
+  const { period, grouping } = question;
+  const basis = await readBasis(query, question);
+  const { scope } = basis;
+  if (scope.projectCount === 0)
+    return grouping === "project" ? [] : chargesOf(query, metrics, { ...question, grouping: "project" });
+  const { view, column, conditions } = sourceOf(question, scope);
+  const group = grouping === "project" ? "null::text" : column;
+  const sums = metrics.map((one) => `sum(${isCost(one) ? "amount" : one}) as ${one}`);
+  const rows = await query<Omit<Charge, "currency" | "isComplete">>(`
+select project_id as "projectId", project, "group", metric, trim_scale(amount)::text as amount,
+  trim_scale(sum(amount) over (partition by metric))::text as total
+from (
+  select project_id, ${group} as "group", ${sums.join(", ")} from ${view}
+  where ${[within(period), ...conditions].join(" and ")} group by 1, 2
+) used
+cross join lateral (values ${metrics.map((one, i) => `(${i}, ${literal(one)}, ${one})`).join(", ")}) as charged (position, metric, amount)
+join (select project_id, max(project) as project from bi.series group by project_id) named using (project_id)
+where amount <> 0
+order by position, project, project_id, charged.amount desc`);
+  return rows.map((row) => ({ ...row, currency: scope.currency ?? null, isComplete: isWhole(basis) }));
+}
