@@ -90,16 +90,16 @@ function dayRows({ days, groups, otherByDay }: Answer): readonly CsvRow[] {
 }
 
 const CHARGEBACK_COLUMNS = [
-  ...csvColumns("month", "project_id", "project", "api_key", "metric"),
+  ...csvColumns("from", "to", "project_id", "project", "api_key", "metric"),
   ...csvColumns("quantity", "estimated", "billed", "currency", "share", "complete"),
 ];
 
 /** The amounts of a metric add up exactly to its total. Quantities, estimated and billed cost stand in columns of their own. */
-export function chargebackCsv(charges: readonly Charge[], { start }: Window): string {
+export function chargebackCsv(charges: readonly Charge[], { start, end }: Window): string {
   const rows = charges.map(({ projectId, project, group, metric, currency, amount, total, isComplete }): CsvRow => {
     const inColumn = (column: string) => (column === (isCost(metric) ? metric : "quantity") ? amount : null);
     return [
-      ...[start.slice(0, 7), projectId, project, group, metric],
+      ...[start, end, projectId, project, group, metric],
       ...["quantity", "estimated_cost", "billed_cost"].map(inColumn),
       ...[currency, (Number(amount) / Number(total)).toFixed(6), String(isComplete)],
     ];

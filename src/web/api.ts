@@ -13,7 +13,7 @@ import type { Query } from "../facts/scope.ts";
 import { answerCsv, CSV_ROWS, chargebackCsv } from "../show/csv.ts";
 import { dayOf } from "../usage/days.ts";
 import { READ_MS_MAX } from "./page.ts";
-import { aMonth, monthOf, problemOf, QuestionParameters, questionOf } from "./question.ts";
+import { problemOf, QuestionParameters, questionOf, readPeriod } from "./question.ts";
 
 export type ApiDeps = {
   readonly log: Logger;
@@ -26,10 +26,11 @@ const CsvParameters = z.strictObject({
   rows: z.enum(CSV_ROWS).default("groups").describe("Groups with their amounts, or amounts by day"),
 });
 
-const ChargebackParameters = z.strictObject({
-  month: aMonth.describe("As YYYY-MM; left out, the month before this one"),
+const ChargebackParameters = QuestionParameters.pick({ from: true, to: true, project: true }).extend({
+  period: QuestionParameters.shape.period
+    .default("last-month")
+    .describe("Left out, last-month, unless from and to are given"),
   by: z.enum(CHARGED_BY).default("project").describe("What each row is about: a project, or an API key"),
-  project: QuestionParameters.shape.project,
 });
 
 const ErrorAnswer = z.object({ error: z.string().describe("A sentence that names the parameter and what it expects") });
@@ -56,16 +57,13 @@ export function openApi({ log, readByStatements, version }: ApiDeps, readMsMax: 
     const by = grouping === "none" ? [] : ["by", grouping];
     return c.body(answerCsv(answer, rows), 200, csvHeaders(["usage", metric, ...by, rows, from, to].join("-")));
   });
-  api.openapi(
-    routeOf("chargeback.csv", "A month by project or API key", ChargebackParameters, CSV_CONTENT),
-    async (c) => {
-      const { month, by, project } = c.req.valid("query");
-      const period = monthOf(month, dayOf(new Date()));
-      const asked = { period, by, projects: project === undefined ? undefined : [project] };
-      const charges = await read((query) => chargeback(query, asked));
-      return c.body(chargebackCsv(charges, period), 200, csvHeaders(`chargeback-${period.start.slice(0, 7)}-by-${by}`));
-    },
-  );
+  api.openapi(routeOf("chargeback.csv", "By project or API key", ChargebackParameters, CSV_CONTENT), async (c) => {
+    const { by, project, ...days } = c.req.valid("query");
+    const period = readPeriod(days, dayOf(new Date()));
+    const asked = { period, by, projects: project === undefined ? undefined : [project] };
+    const charges = await read((query) => chargeback(query, asked));
+    return c.body(chargebackCsv(charges, period), 200, csvHeaders(`chargeback-by-${by}-${period.start}-${period.end}`));
+  });
   api.doc31("/api/v1/openapi.json", {
     openapi: "3.1.0",
     info: {

@@ -24,10 +24,6 @@ const TEXT_LENGTH_MAX = 2_000;
 
 const aText = z.string().max(TEXT_LENGTH_MAX);
 const aDay = z.iso.date("expected a day that exists, as YYYY-MM-DD");
-export const aMonth = z
-  .string()
-  .regex(/^\d{4}-(0[1-9]|1[0-2])$/, "expected a month, as YYYY-MM")
-  .optional();
 
 const VIEW_PARAMETERS = {
   period: z
@@ -108,15 +104,6 @@ export function questionOf(asked: z.output<typeof QuestionParameters>, today: Da
   };
 }
 
-/** The days of a month; of the current one the whole days so far. Throws InvalidQuestion. */
-export function monthOf(month: string | undefined, today: Day): Question["period"] {
-  if (month === undefined) return namedPeriod("last-month", today);
-  if (month === today.slice(0, 7)) return namedPeriod("this-month", today);
-  if (month > today) throw new InvalidQuestion(`month: expected ${today.slice(0, 7)} or before; got ${month}`);
-  const next = addDays(`${month}-01`, 31).slice(0, 7);
-  return monthBefore(`${next}-01`);
-}
-
 // The days and the project that a page shows.
 
 /** `name` is the value of the parameter `period`; undefined if the request named the dates. */
@@ -146,8 +133,8 @@ type Asked = Partial<Record<"period" | "from" | "to" | "project", string | undef
 
 const DEFAULT_PERIOD = `${DAYS_DEFAULT}d`;
 
-/** A form sends the name of its period together with the dates. The period keeps the name unless a date was changed. */
-function readPeriod({ from, to, period: name = DEFAULT_PERIOD }: Asked, today: Day): Period {
+/** A form sends the name of its period together with the dates. The period keeps the name unless a date was changed. Throws InvalidQuestion. */
+export function readPeriod({ from, to, period: name = DEFAULT_PERIOD }: Asked, today: Day): Period {
   const named = namedPeriod(name, today);
   if ((from ?? to) === undefined || (from === named.start && to === named.end)) return named;
   if (from === undefined || to === undefined) throw new InvalidQuestion("expected both from and to");

@@ -130,50 +130,50 @@ async function storeMonth() {
   return [one, other];
 }
 
-test.each(CHARGED_BY)(
-  "the rows of a month by %s add up exactly to the totals, days of other months left out",
-  async (by) => {
-    const [one] = await storeMonth();
-    const charges = await readByStatements(db, (run) => chargeback(run, { period: PERIOD, projects: undefined, by }));
-    const metrics = Map.groupBy(charges, ({ metric }) => metric);
-    expect([...metrics.keys()].sort()).toEqual(["billed_cost", "hours", "requests"]);
-    for (const [metric, rows] of metrics) {
-      const none = { before: undefined, projects: undefined, currency: undefined, filter: undefined, group: undefined };
-      const question = { ...none, period: PERIOD, metric, grouping: by, limit: 100, sort: "amount" } as const;
-      const { total } = await readByStatements(db, (run) => readAnswer(run, question));
-      expect(sumOf(rows.map(({ amount }) => amount))).toBe(total?.amount);
-      expect(new Set(rows.map((row) => row.total))).toEqual(new Set([total?.amount]));
-    }
-    const hours = charges.filter(({ metric, projectId }) => metric === "hours" && projectId === one?.id);
-    expect(hours.map(({ group, amount }) => [group, amount])).toEqual(
-      by === "project"
-        ? [[null, "9007199254741000.3"]]
-        : [
-            ["key-1", "9007199254740993.1"],
-            [null, "7"],
-            ["key-2", "0.2"],
-          ],
-    );
-  },
-);
+test.each(CHARGED_BY)("the rows of a month by %s add up exactly to the totals, other days left out", async (by) => {
+  const [one] = await storeMonth();
+  const charges = await readByStatements(db, (run) => chargeback(run, { period: PERIOD, projects: undefined, by }));
+  const metrics = Map.groupBy(charges, ({ metric }) => metric);
+  expect([...metrics.keys()].sort()).toEqual(["billed_cost", "hours", "requests"]);
+  for (const [metric, rows] of metrics) {
+    const none = { before: undefined, projects: undefined, currency: undefined, filter: undefined, group: undefined };
+    const question = { ...none, period: PERIOD, metric, grouping: by, limit: 100, sort: "amount" } as const;
+    const { total } = await readByStatements(db, (run) => readAnswer(run, question));
+    expect(sumOf(rows.map(({ amount }) => amount))).toBe(total?.amount);
+    expect(new Set(rows.map((row) => row.total))).toEqual(new Set([total?.amount]));
+  }
+  const hours = charges.filter(({ metric, projectId }) => metric === "hours" && projectId === one?.id);
+  expect(hours.map(({ group, amount }) => [group, amount])).toEqual(
+    by === "project"
+      ? [[null, "9007199254741000.3"]]
+      : [
+          ["key-1", "9007199254740993.1"],
+          [null, "7"],
+          ["key-2", "0.2"],
+        ],
+  );
+});
 
-test("the CSV of charges is of the month and project that are asked for, and says whether it is complete", async () => {
+test("the CSV of charges is of the days and project that are asked for, and says whether it is complete", async () => {
   const [one, other] = await storeMonth();
   const log = pino({ enabled: false });
   const api = openApi({ log, version: "1", readByStatements: (read) => readByStatements(db, read) });
-  const response = await api.request("/api/v1/chargeback.csv?month=2026-10&by=project");
-  expect(response.headers.get("content-disposition")).toContain("chargeback-2026-10-by-project.csv");
+  const response = await api.request("/api/v1/chargeback.csv?from=2026-10-01&to=2026-10-31");
+  expect(response.headers.get("content-disposition")).toContain("chargeback-by-project-2026-10-01-2026-10-31.csv");
   const csv = readCsv((await response.text()).replace("\ufeff", ""));
   const [titles, ...rows] = csv.map((row) => row.map(({ text }) => text));
   expect(titles?.join()).toBe(
-    "month,project_id,project,api_key,metric,quantity,estimated,billed,currency,share,complete",
+    "from,to,project_id,project,api_key,metric,quantity,estimated,billed,currency,share,complete",
   );
-  const complete = rows.map((row) => `${row[4]} ${row[10]}`);
+  const complete = rows.map((row) => `${row[5]} ${row[11]}`);
   expect(complete).toEqual(expect.arrayContaining(["hours false", "billed_cost true"]));
-  expect(new Set(rows.map((row) => row[1]))).toEqual(new Set([one?.id, other?.id]));
-  const ofOne = await api.request(`/api/v1/chargeback.csv?month=2026-10&project=${other?.id}`);
+  expect(new Set(rows.map((row) => row[2]))).toEqual(new Set([one?.id, other?.id]));
+  const ofOne = await api.request(`/api/v1/chargeback.csv?from=2026-10-01&to=2026-10-31&project=${other?.id}`);
   const rowsOfOne = readCsv(await ofOne.text()).slice(1);
-  expect(new Set(rowsOfOne.map((row) => row[1]?.text))).toEqual(new Set([other?.id]));
-  for (const month of ["2026-13", "2999-01"])
-    expect((await api.request(`/api/v1/chargeback.csv?month=${month}`)).status).toBe(400);
+  expect(new Set(rowsOfOne.map((row) => row[2]?.text))).toEqual(new Set([other?.id]));
+  expect((await api.request("/api/v1/chargeback.csv?from=2999-01-01&to=2999-01-31")).status).toBe(400);
+  const lastMonth = await api.request("/api/v1/chargeback.csv");
+  expect(lastMonth.headers.get("content-disposition")).toMatch(
+    /-by-project-\d{4}-\d\d-01-\d{4}-\d\d-(28|29|30|31)\.csv/,
+  );
 });

@@ -121,8 +121,8 @@ test("a charge has its amount in the column of its kind, beside its share of the
     { start: "2026-03-01", end: "2026-03-31" },
   );
   expect(cellsOf(csv).slice(1)).toEqual([
-    '2026-03,"p","production",,"hours",1,,,,0.333333,"true"',
-    '2026-03,"p","production",,"estimated_cost",,1,,"USD",0.333333,"true"',
-    '2026-03,"p","production","k","billed_cost",,,1,"USD",0.333333,"false"',
+    '2026-03-01,2026-03-31,"p","production",,"hours",1,,,,0.333333,"true"',
+    '2026-03-01,2026-03-31,"p","production",,"estimated_cost",,1,,"USD",0.333333,"true"',
+    '2026-03-01,2026-03-31,"p","production","k","billed_cost",,,1,"USD",0.333333,"false"',
   ]);
 });

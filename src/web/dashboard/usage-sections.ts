@@ -15,7 +15,6 @@ import {
   metricName,
   metricUnit,
   moneyText,
-  monthName,
   periodText,
   roundedText,
   signedText,
@@ -243,17 +242,11 @@ function downloads(view: View, rows: "groups" | "days"): Html {
   const asked = { ...view.pageParameters, by: undefined };
   const csv = viewQuery(fixed, { pageParameters: { ...asked, rows } });
   const json = html` · <a href="api/v1/usage${viewQuery(fixed, { pageParameters: asked })}">JSON</a>`;
-  const more = rows === "groups" && [json, chargebackLinks(view)];
+  const charges = viewQuery(fixed, { pageParameters: {} });
+  const chargesByKey = viewQuery(fixed, { pageParameters: { by: "accessor" } });
+  const chargeback = html` · Chargeback <a href="api/v1/chargeback.csv${charges}" download>by project</a>, <a href="api/v1/chargeback.csv${chargesByKey}" download>by API key</a>`;
+  const more = rows === "groups" && [json, chargeback];
   return html`<p class="links"><a href="api/v1/usage.csv${csv}" download>Download CSV</a>${more}</p>\n`;
-}
-
-/** The chargeback is of the month of the last day that is shown. */
-function chargebackLinks({ period: { end }, project }: View): Html {
-  const link = (charged: string, title: string) => {
-    const query = new URLSearchParams({ month: end.slice(0, 7), by: charged, ...(project && { project }) });
-    return html`<a href="api/v1/chargeback.csv?${query.toString()}" download>${title}</a>`;
-  };
-  return html` · Chargeback of ${monthName(end)} ${link("project", "by project")}, ${link("accessor", "by API key")}`;
 }
 
 /** Why there are no numbers, and what to do. */
