@@ -85,10 +85,13 @@ export function defineCommands(version: string, choose: Choose): Command {
 }
 
 function add(parent: Command, name: string, summary: string, ...examples: readonly string[]): Command {
+  const config = new Option("--config <file>", "the configuration file").default(CONFIG_FILE);
+  // Each command accepts the option, so that a script may give it to all.
+  const usesNoFile = ["demo", "schema", "emulator"].includes(name);
   return parent
     .command(name)
     .description(summary)
-    .option("--config <file>", "the configuration file", CONFIG_FILE)
+    .addOption(config.hideHelp(usesNoFile))
     .addHelpText("after", ["\nExamples:", ...examples.map((line) => `  usage-export ${line}`)].join("\n"));
 }
 
@@ -133,7 +136,7 @@ function withSelection(command: Command): Command {
   return command
     .option("--job <name...>", "only these jobs")
     .option("--project <name...>", "only these projects")
-    .option("--grouping <name...>", "only these groupings, such as model, or line_item,tags of billing", parseGroupings)
+    .option("--grouping <name...>", "only these, such as model or the combined line_item,tags", parseGroupings)
     .option("--filter <name...>", "only these filters");
 }
 
@@ -146,8 +149,8 @@ function defineWork(program: Command, run: Run): void {
   const backfill = "reads past days; after a stop, run it again to continue";
   const january = "backfill --from 2026-01-01 --to 2026-01-31";
   withSelection(addWithJson(program, "backfill", backfill, january, `${january} --only failed --grouping model`))
-    .requiredOption("--from <YYYY-MM-DD>", "the first day", parseDay)
-    .requiredOption("--to <YYYY-MM-DD>", "the last day, which must be over in UTC", parseDay)
+    .requiredOption("--from <YYYY-MM-DD>", "the first day; required", parseDay)
+    .requiredOption("--to <YYYY-MM-DD>", "the last day, which must be over in UTC; required", parseDay)
     .addOption(choice("--only <mode>", "days never read, days that failed, or all", BACKFILL_MODES, "missing"))
     .option("--dry-run", "prints what would be read and how long it takes, and calls nothing")
     .action(run(async () => (await import("./backfill.ts")).runBackfill));
@@ -185,7 +188,7 @@ function defineJobs(program: Command, run: Run): void {
   const why = 'jobs pause nightly --why "the service is moved until Monday"';
   addWithJson(jobs, "pause", "stops the workers from running a job until it is resumed", why)
     .argument("<name>", "the job's name")
-    .requiredOption("--why <reason>", "the reason, which `jobs` shows", parseReason)
+    .requiredOption("--why <reason>", "the reason, which `jobs` shows; required", parseReason)
     .action(run(async () => (await import("./jobs.ts")).runJobsPause));
   addWithJson(jobs, "resume", "lets the workers run a job again; they catch up on what was due", "jobs resume nightly")
     .argument("<name>", "the job's name")
@@ -201,7 +204,7 @@ function defineAnswers(program: Command, run: Run): void {
   const january = "report --from 2026-01-01 --to 2026-01-31 --out january.html";
   add(program, "report", "writes usage and cost of a period as one HTML file to send on", "report", january)
     .option("--out <file>", "the file to write; - writes to standard output", "usage-report.html")
-    .option("--from <YYYY-MM-DD>", "the first day; by default 28 days end at --to", parseDay)
+    .option("--from <YYYY-MM-DD>", "the first day; default: 27 days before --to", parseDay)
     .option("--to <YYYY-MM-DD>", "the last day; default: yesterday in UTC", parseDay)
     .option("--project <name>", "only this project")
     .action(run(async () => (await import("./report.ts")).runReport));
@@ -211,12 +214,9 @@ function defineAnswers(program: Command, run: Run): void {
   const march = "explain --from 2026-03-01 --to 2026-03-31 --metric hours --limit 10";
   addWithJson(program, "explain", explain, "explain", "explain --day 2026-03-02 --project production", march)
     .option("--day <YYYY-MM-DD>", "this day, compared with the same weekday a week before", parseDay)
-    .option("--from <YYYY-MM-DD>", "the first day; by default 7 days end at --to", parseDay)
+    .option("--from <YYYY-MM-DD>", "the first day; default: 6 days before --to", parseDay)
     .option("--to <YYYY-MM-DD>", "the last day; default: yesterday in UTC", parseDay)
-    .addHelpText(
-      "after",
-      "\nA calendar month is compared with the month before, any other period with\none of the same length, a whole number of weeks earlier.",
-    )
+    .addHelpText("after", "\nA calendar month is compared with the one before, other periods whole weeks earlier.")
     .option("--project <name...>", "only these projects")
     .addOption(choice("--metric <name...>", metric, [...METRICS, "cost"], ["requests", "cost"]))
     .addOption(choice("--grouping <name...>", "explain it by these groupings only", USAGE_DIMENSIONS))
@@ -230,7 +230,7 @@ function defineTools(program: Command, run: Run): void {
   const format = "csv for spreadsheets, jsonl for programs; default: by the ending of --out";
   const since = 'only days that changed since this moment, which the last dump printed; "beginning" for the first dump';
   add(program, "dump", "writes a view of schema bi to a file or standard output", gaps, changed)
-    .requiredOption("--view <name>", "the view, without the schema")
+    .requiredOption("--view <name>", "the view, without the schema; required")
     .option("--from <YYYY-MM-DD>", "the first day; default: the oldest", parseDay)
     .option("--to <YYYY-MM-DD>", "the last day; default: the newest", parseDay)
     .addOption(choice("--format <name>", format, ["csv", "jsonl"]))
@@ -242,7 +242,7 @@ function defineTools(program: Command, run: Run): void {
   schema.action(run(async () => (await import("./schema.ts")).runSchema));
 
   const emulator = "serves an emulator of the service, for trials; USAGE_EXPORT_KEY, any text, is its first key";
-  const dialect = "the service's names: as published (grouping=model), or as used in 2026 (grouping=models)";
+  const dialect = 'its parameters: "interface" as published (grouping=model), "2026" as used then (grouping=models)';
   add(program, "emulator", emulator, "emulator --port 8080 --project trial", "emulator --project berlin paris rome")
     .option("--port <number>", "the port; 0 takes a free one", wholeNumber(0, 65_535), 0)
     .addOption(choice("--dialect <name>", dialect, DIALECTS, "interface"))

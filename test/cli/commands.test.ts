@@ -34,12 +34,13 @@ test("help COMMAND prints the same as COMMAND --help: what it does, its options 
 
 const commandsIn = ({ commands }: Command): Command[] => commands.flatMap((one) => [one, ...commandsIn(one)]);
 
-test("the examples of each command are valid command lines", () => {
+test("the help of each command has valid examples, and --config except for demo, schema and emulator", () => {
   for (const command of commandsIn(PROGRAM)) {
     const help: string[] = [];
     command.configureOutput({ writeOut: (text) => help.push(text) }).outputHelp();
     const examples = help.join("").match(/(?<=^ {2}usage-export ).*/gm) ?? [];
     expect(examples.length).toBeGreaterThan(0);
+    expect(help.join("").includes("--config <file>")).toBe(!["demo", "schema", "emulator"].includes(command.name()));
     for (const example of examples) {
       const words = (example.match(/"[^"]*"|\S+/g) ?? []).map((word) => word.replaceAll('"', ""));
       expect(words).toContain(command.name());
