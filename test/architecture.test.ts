@@ -167,7 +167,7 @@ function importsIn(code: string): string[] {
 }
 
 function declares(file: string, name: string): boolean {
-  return new RegExp(`\\b(function|class|const|type) ${name}\\b`).test(read(file));
+  return new RegExp(`^export (async )?(function|class|const|type) ${name}\\b`, "m").test(read(file));
 }
 
 /** The comment at the beginning of a file. */
