@@ -21,7 +21,7 @@ export type WorkSettings = {
   readonly atOnce: number;
   /** How many of these may have the same `group` of pg-boss. */
   readonly atOnceOfGroup?: number;
-  /** A job whose handler throws is tried again later. `handBack` adds the job anew, as if it had never been tried. */
+  /** A job whose handler throws is tried again later. `handBack` adds a copy that counts as never tried; the job itself then completes. */
   readonly handle: (job: ClaimedJob, handBack: () => Promise<void>) => Promise<void>;
 };
 
@@ -30,7 +30,7 @@ export type Queue = ReturnType<typeof queueOn>;
 /** After this time without a heartbeat a process counts as dead, and other processes claim its jobs. */
 const HEARTBEAT_SECONDS = 15;
 const HEARTBEAT_REFRESH_MS = 4_000;
-/** How often jobs of dead processes are looked for. With HEARTBEAT_SECONDS, a retry delay and the polling, one is claimed within 25 s. */
+/** How often jobs of dead processes are looked for. With HEARTBEAT_SECONDS, a retry delay (4 s at most) and POLL_MS: claimed within 26 s. */
 const SUPERVISE_SECONDS = 5;
 /** How often an idle process looks for jobs. */
 const POLL_MS = 2_000;
@@ -44,7 +44,7 @@ const KEEP_SECONDS = 7 * 24 * 60 * 60;
 const QUEUE_OPTIONS = {
   heartbeatSeconds: HEARTBEAT_SECONDS,
   deleteAfterSeconds: KEEP_SECONDS,
-  expireInSeconds: 24 * 60 * 60 - 1,
+  expireInSeconds: 24 * 60 * 60,
   retryLimit: 7,
   retryDelay: 2,
   retryBackoff: true,
@@ -68,14 +68,14 @@ export async function installQueue(db: Database): Promise<void> {
   if (troubles[0]) throw troubles[0];
 }
 
-/** Called without an error when the database answered the queue. */
+/** Called with an error if the connection to the database failed, and without one when the database answered. */
 type ReportDatabase = (error?: unknown) => void;
 
 /** Throws if `installQueue` has not run for this version. */
 export async function openQueue(db: Database, log: Logger, reportDatabase: ReportDatabase = () => {}): Promise<Queue> {
   const boss = await openBoss(onPool(db, reportDatabase), { migrate: false, supervise: true });
   const report = (error: Error) => {
-    // The database's own outage is reported by its statements, so it is no warning here. pg-boss may report a copy that is no Error.
+    // onPool reports an outage of the database, so here it is no warning. pg-boss may report a copy of the error that is no Error.
     const level = isConnectionError(Object.assign(new Error(error.message), error)) ? "debug" : "warn";
     log[level]({ reason: error.message }, "queue error");
   };
@@ -160,7 +160,7 @@ function startConsumer(boss: PgBoss, queue: JobId["kind"], settings: WorkSetting
     for (const job of jobs) inHand.delete(job);
   }
 
-  /** If this fails, too, the jobs get no more heartbeats, and other processes claim them. */
+  /** If this fails, the jobs get no more heartbeats, and other processes claim them. */
   async function giveUp(jobs: readonly JobWithMetadata[], why: Error): Promise<void> {
     if (jobs.length > 0) await boss.fail(queue, [...jobs], why).catch(report);
     for (const job of jobs) inHand.delete(job);
@@ -193,8 +193,8 @@ function startConsumer(boss: PgBoss, queue: JobId["kind"], settings: WorkSetting
 }
 
 /**
- * Claims as many jobs as there is room for. All of them may be of one group, so a claim is no larger than the room of any group that it
- * includes. Groups with little room are included only if the others have no job.
+ * Claims at most as many jobs as any included group has room for, because all claimed jobs may be of one group. So that claims are large,
+ * groups with less than half of their room are included only if there is no job outside of them.
  */
 async function claim(
   boss: PgBoss,
@@ -259,7 +259,7 @@ export function onPool(db: Database, reportDatabase: ReportDatabase = () => {}):
   };
 }
 
-/** Like onPool, but no statement finds anything that somebody else put into a schema of the search path. */
+/** Like onPool, but the search path is pg_catalog alone, so no statement finds what somebody put into another schema. */
 function onCatalogPath(db: Database): Db {
   const pool = onPool(db);
   return {
