@@ -70,7 +70,7 @@ class ProcessRate extends Limiter implements Rate {
     if (this.#db) this.#storing = storePause(this.#db, key, ms).catch(() => {});
   }
 
-  async rest(): Promise<void> {
+  async releaseSlots(): Promise<void> {
     this.#isUsed = false;
     this.#endOfSleep.abort("at rest");
     if (!this.#isBusy()) await this.#renewals;

@@ -18,7 +18,7 @@ function openRate(maxConcurrent = 2, requestsPerSecond = 1_000) {
   const db = openPostgres(database.url);
   const rate = sharedRate(db, { requestsPerSecond, maxConcurrent }, pino({ enabled: false }));
   const close = async () => {
-    await rate.rest();
+    await rate.releaseSlots();
     await db.destroy();
   };
   return { db, rate, [Symbol.asyncDispose]: close };
@@ -31,7 +31,7 @@ async function waitForAnnouncements(...processes: readonly ReturnType<typeof ope
   const times = new Map<string, Set<number>>();
   const often = async () => {
     // This ends the pause until the next announcement of a process with a call in flight.
-    for (const { rate } of processes) await rate.rest();
+    for (const { rate } of processes) await rate.releaseSlots();
     const stored = sql<Announced>`select process_id as id, seen_at as at from usage_export.calling_process`;
     for (const { id, at } of await database.read(stored)) times.set(id, (times.get(id) ?? new Set()).add(at.getTime()));
     return [...times.values()].filter(({ size }) => size >= 6).length;
@@ -93,7 +93,7 @@ test("after one process is asked for a pause, other processes pause calls with t
   // A process with a call in flight reads the pauses of the others.
   const calling = await second.rate.acquire({ ...CALLER, key: "env OTHER" }, limit());
   first.rate.pause(CALLER.key, 60_000);
-  await first.rate.rest();
+  await first.rate.releaseSlots();
   expect((await storedPauses(database.db)).map(({ key }) => key)).toContain(CALLER.key);
   await expect.poll(() => second.rate.pausedMs(CALLER.key)).toBeGreaterThan(50_000);
   expect(second.rate.pausedMs("env OTHER")).toBe(0);

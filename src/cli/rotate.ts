@@ -81,6 +81,7 @@ async function rotateAll(
   { dryRun, json, now, rollback }: RotateOptions,
 ): Promise<number> {
   const wants: Wants = now ? "fresh" : rollback ? "previous" : undefined;
+  // The ledger's events are numbered by a sequence, which a restore may have left behind.
   if (!dryRun) await raiseSequences(db, app.log);
   await using context = dryRun ? undefined : await openServiceContext(app, config, db);
   const answers: RotationAnswer[] = [];
@@ -88,7 +89,6 @@ async function rotateAll(
     const project = rotation.jobName === undefined ? {} : { project: rotation.project.name };
     const answer = { rotation: jobNameOf(rotation), ...project, ...result };
     answers.push(answer);
-    // A person sees each of many keys as soon as it is done.
     if (!json) app.write(renderAnswer(answer));
   };
   for (const [job, members] of Map.groupBy(rotations, jobNameOf)) {

@@ -104,7 +104,7 @@ export function comparedWindow(answer: Answer): Window | undefined {
   return answer.compared ? askedPeriods(answer).before : undefined;
 }
 
-/** A row of usageSql. Without a rank, a "group" adds up those that are not listed, and a "group of day" those that are not drawn. */
+/** A row of usageSql. Without a rank, a "group" is the sum of those that are not listed, and a "group of day" of those that are not drawn. */
 export type UsageRow = {
   readonly part: "group" | "group of day" | "day" | "total";
   readonly rank: string | null;
@@ -120,7 +120,7 @@ type Lacking = Answer["lacking"];
 export type Unpriced = Pick<Lacking, "unpricedModels" | "unpricedMetrics">;
 export type DayWithState = Answer["days"][number];
 
-/** What is known of a question's series before their amounts are read: the same for every metric of usage. */
+/** What is known of a question's series before their amounts are read. It is the same for every metric of usage. */
 export type Basis = {
   readonly scope: Scope & Pick<Answer, "projects" | "projectCount" | "available">;
   readonly days: DayWithState[];

@@ -38,7 +38,7 @@ export async function overview(query: Query, asked: Pick<Question, "period" | "b
     if (!costMetric && (!available.includes(grouping) || (grouping === "model" && hasLineItems))) continue;
     if (grouping === "project" && total.projectCount < 2) continue;
     const split = { ...question, metric: costMetric ?? metric, grouping };
-    // These are read from the series of the total: with the same `since` the states of its days are not read again.
+    // These are read from the series of the total: with the same `since`, the states of days come from the query's cache.
     const isOfTotal = grouping === "project" || split.metric === "estimated_cost";
     const splitBasis = await readBasis(query, split, isOfTotal ? since : undefined);
     splits.push(await readAnswer(query, split, splitBasis, { countsUnpriced: false }));
@@ -65,12 +65,12 @@ export type Forecast = { readonly forecast: string; readonly low: string; readon
 
 /** Asks for what is billed, if that is read of all projects; else for the estimate; else for what is billed of some projects. */
 async function costQuestion(query: Query, asked: Omit<Question, "grouping">, projectCount: number, since?: Day) {
-  const inAll = { ...asked, grouping: "none" } as const;
-  const { totalSplit, basis } = await readTotalSplit(query, { ...inAll, metric: "billed_cost" }, since);
+  const totalQuestion = { ...asked, grouping: "none" } as const;
+  const { totalSplit, basis } = await readTotalSplit(query, { ...totalQuestion, metric: "billed_cost" }, since);
   const billedCount = basis.scope.projectCount;
   const billed = { question: { ...asked, metric: "billed_cost", grouping: totalSplit }, basis } as const;
   if (billedCount > 0 && billedCount >= projectCount) return billed;
-  const question = { ...inAll, metric: "estimated_cost" } as const;
+  const question = { ...totalQuestion, metric: "estimated_cost" } as const;
   const isPriced = (await readCurrencies(query, question)).length > 0;
   const estimated = isPriced && { question, basis: await readBasis(query, question, since) };
   if (estimated && estimated.basis.scope.projectCount > 0) return estimated;
@@ -107,7 +107,7 @@ const HISTORY_DAYS = 70;
 /** With more projects there is no forecast: it would take a second to find which of the 70 days were read of each. */
 const FORECAST_PROJECTS_MAX = 1_000;
 
-/** Forecasts as for budgets (docs/forecast.md). A day that was not read of every project is estimated. Null with less than 14 known days. */
+/** Forecasts as for budgets (docs/forecast.md). A day that any project lacks is estimated. Null if fewer than 14 days are known. */
 async function readForecast(query: Query, question: Question, scope: Basis["scope"], sums: DaySums, today: Day) {
   const isUnpriced = isCost(question.metric) && scope.currency === undefined;
   if (scope.projectCount === 0 || scope.projectCount > FORECAST_PROJECTS_MAX || isUnpriced) return null;

@@ -37,15 +37,15 @@ type StoredFacts = Pick<Answer, "projects" | "projectCount"> & {
   readonly leftOutCount: number;
   /** Projects that have such series, none of which is still exported. */
   readonly retired: readonly FoundProject[];
-  /** Exported under the filter. */
+  /** The groupings that are exported under the filter. */
   readonly groupings: readonly Split[];
   /** The filters with conditions that are exported by the grouping. */
   readonly filters: string[];
 };
 
 /**
- * Throws InvalidQuestion if there is no such project or filter. `since` is an earlier first day for the states of days: questions about the
- * same usage that share it send the same statement, which is run once.
+ * Throws InvalidQuestion if there is no such project or filter. The states of days are read from `since`, if it is given: questions about
+ * the same series that share it and their last day send the same statement, which a query with a cache runs once.
  */
 export async function readBasis(query: Query, question: Question, since?: Day): Promise<Basis> {
   const projectIds = question.projects && (await findProjects(query, question.projects));
@@ -61,12 +61,12 @@ export async function readBasis(query: Query, question: Question, since?: Day): 
   const days = withStates(question.period, states);
   const daysBefore = question.before && withStates(question.before, states);
   const lacking = lackingDays(days, daysBefore);
-  const isRead = ended.length === 0 && Object.values(lacking).every((list) => list.length === 0);
+  const isAllRead = ended.length === 0 && Object.values(lacking).every((list) => list.length === 0);
   return {
     scope: { ...scope, projects, projectCount, available: { ...choices(question, groupings, filters), currencies } },
     days,
     daysBefore,
-    isCompared: daysBefore !== undefined && isRead,
+    isCompared: daysBefore !== undefined && isAllRead,
     lacking: {
       ...lacking,
       projectsLeftOut: [...leftOut, ...unused].sort().slice(0, NAMES_MAX),
@@ -82,7 +82,7 @@ function withStates(window: Window, states: ReadonlyMap<Day, DayWithState["state
   return daysOf(window).map((day) => ({ day, state: states.get(day) ?? "unread" }));
 }
 
-/** What can be asked instead. Prices have conditions of their own, so an estimate can't be asked for by filter. */
+/** What can be asked instead. An estimate has no filters: each price is applied to the usage that meets the price's own conditions. */
 function choices({ metric }: Question, groupings: readonly Split[], filters: string[]) {
   if (metric === "estimated_cost") return { groupings: [...splitsOf(metric)], filters: [] };
   const known: readonly Split[] = groupings.includes("none") ? [...groupings, "project"] : groupings;
@@ -101,7 +101,7 @@ export async function readCurrencies(query: Query, { currency }: Pick<Question, 
 export async function readUnpriced(query: Query, question: Question, scope: Scope): Promise<Unpriced> {
   const ofModel = question.grouping === "model" ? groupConditions(question, "model") : [];
   const conditions = [within(question.period), ...projectConditions(scope), ...ofModel];
-  // bi.cost_estimated has a row a day, model and metric, which takes ten times as long to read.
+  // Reading bi.cost_estimated takes ten times as long: it has a row for each day, model and metric.
   const [unpriced] = await query<Unpriced>(`
 select count(distinct coalesce(model, ''))::integer as "unpricedModels",
   coalesce(array_agg(distinct metric order by metric), '{}') as "unpricedMetrics"
@@ -212,7 +212,7 @@ from project`;
 
 async function readDayStates(query: Query, question: Question, scope: Scope, activeCount: number, since?: Day) {
   const { period, before } = question;
-  // One range, with the days between the periods: for two Postgres would read all days of a series.
+  // One range, which includes the days between the periods: given two ranges, Postgres would read all days of a series.
   const days = { start: since ?? before?.start ?? period.start, end: period.end };
   const rows = await query<DayWithState>(`
 select usage_date as day, case

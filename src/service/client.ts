@@ -11,7 +11,7 @@ import { httpDateMs, REDACT_ALL, type Reply, redactorFor } from "./reply.ts";
 import { Caller } from "./retry.ts";
 import type { AuthScheme, Service, ServiceAnswer, ServiceCall, ServiceDeps, ServiceSettings } from "./service.ts";
 
-const WAIT_MS_MAX = 5 * 60_000;
+const REQUESTED_WAIT_MS_MAX = 5 * 60_000;
 const SHOWN_ID_LENGTH_MAX = 60;
 
 /** About a hundred thousand rows. It bounds the memory of a body without an end. */
@@ -32,9 +32,9 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
   const base = new URL(settings.baseUrl);
   const shared = openAgent({ ...CONNECTION_OPTIONS, connections: settings.maxConcurrent }, deps.proxy);
   // A new connection for each POST: the service may close a kept connection just as a request is sent, and then nobody knows whether the
-  // request arrived.
+  // request arrived. For the same reason, no signal aborts a POST.
   const unshared = openAgent({ ...CONNECTION_OPTIONS, pipelining: 0 }, deps.proxy);
-  const caller = new Caller({ waitMsMax: WAIT_MS_MAX, random: Math.random, sleep, ...deps, now });
+  const caller = new Caller({ waitMsMax: REQUESTED_WAIT_MS_MAX, random: Math.random, sleep, ...deps, now });
   /** Added to `now()`, gives the service's Unix time. */
   let serviceOffsetMs: number | undefined;
 
@@ -70,7 +70,7 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
     async [Symbol.asyncDispose]() {
       // Destroyed, not closed: close() would also wait for a connection that is never made.
       await Promise.all([shared.destroy(), unshared.destroy()]);
-      await deps.rate.rest();
+      await deps.rate.releaseSlots();
     },
   };
 }
@@ -113,7 +113,7 @@ const NOT_BEGUN = new Error("not begun");
 /**
  * Sends a request once and reads the whole answer, by undici's events: a stream for each body would cost more than the rest of a call. Rejects
  * if there is no whole answer within `seconds`, if it is too long, or if the signal is aborted; but if only the body of an error is missing, it
- * resolves without one. If `mayBegin` is false after connecting, as the process was suspended meanwhile, it sends nothing and rejects (NOT_BEGUN).
+ * resolves without one. If `mayBegin` is false after connecting, as after a suspension of the process, it sends nothing and rejects (NOT_BEGUN).
  */
 async function exchange(
   agent: Dispatcher,

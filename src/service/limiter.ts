@@ -14,7 +14,7 @@ type Permit = { readonly isValid: () => boolean; readonly release: () => void };
 /** The rate of this process, as calls see it. */
 export type Rate = Pick<Limiter, "acquire" | "pausedMs" | "pause"> & {
   /** Releases the slots to other processes, unless calls are in flight. */
-  readonly rest: () => Promise<void>;
+  readonly releaseSlots: () => Promise<void>;
 };
 
 /** A call that waits for a slot. The promise gives the earliest time at which it may start. */

@@ -14,7 +14,7 @@ export type Notification = {
   readonly covers?: readonly string[];
 };
 
-/** `name` is that of the condition, or the first word of it if the condition is over. */
+/** `name` is the condition's name; of a condition that is over, the first word of its name. */
 type NamedNotification = Notification & { readonly name: string };
 
 /** A condition is sent when it begins and when it ends, and not when it grows. `lastSent` has the phase that each subject was last sent with. */
@@ -29,14 +29,14 @@ export function notificationsOf(
     if (!first || lastSent.get(subject) === "wrong" || same.every(({ isQuiet }) => isQuiet)) return [];
     return [{ name: first.name, subject, state: "wrong", text: same.map(({ text }) => text).join("; ") }];
   });
-  const isAnomalyUnread = conditions.some(({ name }) => name === "unread");
+  const areAnomaliesUnread = conditions.some(({ name }) => name === "unread");
   const ended = [...lastSent].flatMap(([subject, phase]): readonly NamedNotification[] => {
     const [name = ""] = subject.split(" ");
     // Thresholds of budgets, notifications about many conditions, and reports are sent once, and never end.
     const isEndless = ["budget", "many", "report"].includes(name);
-    const isUnknown = name === "anomaly" && isAnomalyUnread;
-    const hasWorsened = current.has(subject.replace(/^key attempts /, "key attention "));
-    if (phase === "well" || current.has(subject) || isEndless || isUnknown || hasWorsened) return [];
+    const isUnknown = name === "anomaly" && areAnomaliesUnread;
+    const isNowCritical = current.has(subject.replace(/^key attempts /, "key attention "));
+    if (phase === "well" || current.has(subject) || isEndless || isUnknown || isNowCritical) return [];
     return [{ name, subject, state: "well", text: `Over: ${subject}.` }];
   });
   return [...Map.groupBy([...begun, ...ended], ({ name, state }) => `${state} ${name}`).values()]

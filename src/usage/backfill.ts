@@ -70,15 +70,15 @@ export function countStatuses(jobs: readonly BackfillJob[], range: Window, known
 }
 
 /**
- * A due slice that is not complete, or was not read since its day was over. A suspect slice with good numbers of the whole day is left out,
- * unless its doubt needs another answer that no scheduled run will bring.
+ * A due slice that needs another reading: it has no good numbers of its whole day, its newest reading failed, or it is suspect, older than the
+ * window, and another answer may confirm the doubt. Younger suspect slices are left to the scheduled runs.
  */
 export type DueSlice = {
   readonly seriesId: number;
   readonly day: Day;
   readonly status: "missing" | "failed" | "suspect";
   readonly attemptedAt: Date | null;
-  /** When the first of its consecutive failures was, or when the first doubtful answer was asked for. */
+  /** When it began to fail, or when the first doubtful answer was requested. */
   readonly since: Date | null;
   readonly code?: string | null;
 };

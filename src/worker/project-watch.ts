@@ -1,4 +1,4 @@
-// Keeps the projects of a worker as the service lists them: reads the lists every hour, and notices when any worker has read a changed one.
+// Keeps the projects of a worker up to date: reads the service's lists every hour, and notices when any worker has read a changed one.
 
 import type { Config } from "../config/config.ts";
 import { keyName } from "../config/projects.ts";
@@ -23,13 +23,13 @@ type ProjectWatchDeps = Pick<WorkerContext, "app" | "config" | "db"> & {
 
 /**
  * Returns a function that says whether a tick should plan now. If no worker has read the lists for an hour, it begins to read them, without
- * waiting, as a service may hang. A tick does not plan while lists are being read, for at most `holdMs`, nor when it is the first to see that
- * the stored projects have changed. If the worker can't take these up, later ticks plan with the projects that it has.
+ * waiting, as a service may hang. A tick does not plan while lists are being read, for at most `holdMs`. The first tick that sees other
+ * stored projects does not plan either; if the worker can't take these up, later ticks plan with the projects that it has.
  */
 export function watchProjects({ app, config, db, onChange, onRead }: ProjectWatchDeps, holdMs = HOLD_MS) {
   let attemptedMs = Number.NEGATIVE_INFINITY;
   let isReading = false;
-  let reportedVersion = config.projectsVersion;
+  let seenVersion = config.projectsVersion;
 
   async function read(): Promise<void> {
     attemptedMs = performance.now();
@@ -52,9 +52,9 @@ export function watchProjects({ app, config, db, onChange, onRead }: ProjectWatc
     const version = await projectsVersion(db);
     if (version === config.projectsVersion) return true;
     onChange();
-    const isReported = version === reportedVersion;
-    reportedVersion = version;
-    return isReported;
+    const isFirstToSee = version !== seenVersion;
+    seenVersion = version;
+    return !isFirstToSee;
   };
 }
 

@@ -34,7 +34,7 @@ test("a call whose permit became invalid before it was sent is prepared again wi
     },
     pause: () => {},
     pausedMs: () => 0,
-    rest: async () => {},
+    releaseSlots: async () => {},
   };
   const { read } = await serve(
     (_request, response) => {
@@ -69,7 +69,7 @@ test.each(["GET", "POST"] as const)(
       },
       {},
       {
-        rate: { acquire, pause() {}, pausedMs: () => 0, rest: async () => {} },
+        rate: { acquire, pause() {}, pausedMs: () => 0, releaseSlots: async () => {} },
         onAttempt: (report) => void reports.push(report),
       },
     );

@@ -63,7 +63,7 @@ export function openTestService(
     now,
     random: () => 1,
     sleep,
-    rate: Object.assign(limiter, { rest: async () => {} }),
+    rate: Object.assign(limiter, { releaseSlots: async () => {} }),
     scrub: (text) => text,
     ...deps,
   });

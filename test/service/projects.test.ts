@@ -54,7 +54,7 @@ const NOVA = { name: "nova-3", language: "en", version: "1", model_id: "6f0c" };
 test.each<[string, unknown, unknown]>([
   ["features", { features: ["diarize", "aura-2"] }, { feature: ["diarize", "aura-2"] }],
   ["null for features", { features: null }, {}],
-  ["tags, each also without tag=,", { tags: ["a", null, "tag=b"] }, { tags: ["a", "a", "tag=b", "b"] }],
+  ["tags, as they are and without tag=,", { tags: ["a", null, "tag=b"] }, { tags: ["a", "a", "tag=b", "b"] }],
   [
     "models by name and id",
     { models: [NOVA, { name: "old" }, { odd: true }] },

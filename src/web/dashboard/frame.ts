@@ -105,7 +105,7 @@ export const PAGES = {
 
 export type PageName = keyof typeof PAGES;
 
-/** The link keeps the days and the project of the view. Of the parameters of single pages it has only `pageParameters`. */
+/** The link keeps the days and the project of the view, and replaces the view's page parameters by `pageParameters`. */
 export function pageHref(page: PageName, view?: View, pageParameters: View["pageParameters"] = {}): string {
   return `.${PAGES[page].path}${view ? viewQuery(view, { pageParameters }) : ""}`;
 }
@@ -169,7 +169,7 @@ function navigation(page: PageName, view: View, { readAt }: HealthState): Html {
 
 type Problem = { readonly text: string; readonly section?: Condition["section"] };
 
-/** Why the worker that shows the page can't work, and then the conditions for which `status` would end with 1. */
+/** Why the worker that shows the page can't work, and then the conditions that make `status` end with 1. */
 function problemsOf(health: HealthState, readiness: Readiness): readonly Problem[] {
   return [
     ...readiness.reasons.map((reason) => ({ text: `this worker can't work now: ${reason}` })),

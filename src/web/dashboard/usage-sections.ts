@@ -83,7 +83,7 @@ function controlsOf({ question, available }: Answer): FrameContent["controls"] {
   return { names: ["metric", "filter", "currency"], fields: html`${fields}` };
 }
 
-/** Takes away the parameters that narrow the question to one group. A link to another grouping needs that, too. */
+/** Takes away the parameters that narrow the question to one group. */
 const EVERY_GROUP = { group: undefined, "no-value": undefined };
 
 function groupingLinks({ question: { grouping }, available }: Answer, view: View): Html | undefined {
@@ -135,7 +135,7 @@ function totalHtml(answer: Answer): Html | undefined {
   return html`<dl class="figures few">${figure(metricName(question.metric), amountHtml(sum.amount, question), periodText(askedPeriods(answer).period))}${compared}</dl>\n`;
 }
 
-/** The warnings stand above the numbers, because a number that is too low looks like any other. */
+/** The warnings stand above the numbers, as a number that is too low looks like any other. That about incomplete days is the first. */
 function lackingHtml(answer: Answer, view: View): Html {
   const { complete, lacking, days, groups, total, question } = answer;
   const { metric } = question;

@@ -64,7 +64,7 @@ test("a backfill stopped by Ctrl-C prints the command that continues it", async 
   emulator.fault = undefined;
   expect(await context.run(backfill(HUNDRED, "--only", "missing"))).toMatchObject({ status: 0 });
   expect(await coverage(db)).toEqual({ complete: 300 });
-  // Requests after the first seven were held, or are for what is missing.
+  // Of the requests after the first seven, those that were held stored nothing, and the later ones are for what is missing.
   expect(new Set(slicesAsked(emulator).slice(7).flat()).size).toBeLessThanOrEqual(300 - stored.length);
 });
 

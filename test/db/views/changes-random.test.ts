@@ -1,5 +1,5 @@
-// The change functions on random pairs of periods: their rows are compared with rows computed here from the stored numbers, which add up to
-// the change of the total. The numbers have rotated keys, tags that overlap, days that failed or were never read, charges without an
+// The change functions on random pairs of periods: their rows are compared with those that are computed here from the stored numbers. The
+// computed rows of a pair add up to the change of the total. The numbers have rotated keys, tags that overlap, days that failed or were never read, charges without an
 // amount, and long decimals.
 
 import { type RawBuilder, sql } from "kysely";
@@ -67,15 +67,16 @@ function amountsOf<T>(
 const daysRead = (days: Days<unknown> | undefined, pair: Pair) =>
   [...beforeOf(pair), ...afterOf(pair)].filter((day) => days?.has(day)).length;
 
-/** The one with the most days of both periods; of several the first. */
+/** The first of those with the most days. Undefined if none has any. */
 function best<T>(all: readonly T[], daysOf: (one: T) => number): T | undefined {
   const most = Math.max(...all.map(daysOf));
   return most > 0 ? all.find((one) => daysOf(one) === most) : undefined;
 }
 
-/** By part, the amounts before and after that are not both 0. A day is compared with the day at its place in the other period. */
+/** By part, the amounts before and after; parts whose amounts are both 0 are left out. */
 type Parts = Readonly<Record<string, readonly bigint[]>>;
 
+/** The nth day of one period is compared with the nth day of the other. */
 function expectedParts(totals: Amounts, groups: Amounts, pair: Pair): Parts {
   const parts = new Map<string, [bigint, bigint]>();
   const add = (part: string, side: number, amount: bigint) => {
@@ -98,7 +99,7 @@ function expectedParts(totals: Amounts, groups: Amounts, pair: Pair): Parts {
   return Object.fromEntries([...parts].filter(([, sums]) => sums.some((sum) => sum !== 0n)));
 }
 
-/** Compares what the function answers of each pair: by subject, the parts that are not 0. */
+/** Compares the function's rows for each pair with the expected parts of each subject, such as a currency. */
 async function expectEach(
   name: string,
   subject: RawBuilder<unknown>,
@@ -157,14 +158,14 @@ test(`each row of bi.usage_change is the calculated one (seed ${seed})`, async (
     await fail(db, seriesId, [back(1 + random(DAYS)), back(1 + random(DAYS))]);
 
   const nameOf = (grouping: string) => (group: string) =>
-    ({ total: "", tags: JSON.stringify([group]) })[grouping] ?? (keys.includes(group) ? rotation : group);
+    ({ none: "", tags: JSON.stringify([group]) })[grouping] ?? (keys.includes(group) ? rotation : group);
   await expectEach("usage_change", sql`c.metric || ' ' || c."grouping"`, sql`c.group_value`, (pair) => {
     const source = best(["none", "model", "accessor"] as const, (one) => daysRead(stored.get(one), pair));
     const totalDays = stored.get(source ?? "none") ?? NO_DAYS;
     const expected = METRICS.flatMap((metric) => {
       const amounts = (days: Days<Numbers>, grouping: string) =>
         amountsOf(days, (made) => exact(made[metric] ?? "0"), nameOf(grouping));
-      const totals = amounts(totalDays, "total");
+      const totals = amounts(totalDays, "none");
       // A metric that the total lacks has no rows.
       const sent = [...beforeOf(pair), ...afterOf(pair)].flatMap((day) => totalDays.get(day) ?? []);
       if (!sent.some(([, made]) => made[metric])) return [];
@@ -216,7 +217,7 @@ test(`each row of bi.billed_change is the calculated one (seed ${seed})`, async 
   const dollars = () => (random(60) === 0 ? null : (random(5) === 0 ? "-" : "") + decimal());
   const stored = Object.entries(GROUPS).map(([name, groups]) => {
     const days = randomDays(groups, dollars);
-    // One day surely has a charge without an amount, which chance alone may leave out of every pair.
+    // The middle day always has a charge without an amount. By chance alone, no pair might include such a day.
     const middle = [...days.keys()][Math.floor(days.size / 2)] ?? 0;
     const [one = "", ...others] = groups;
     const rows = [[one, null] as const, ...others.map((group) => [group, dollars()] as const)];

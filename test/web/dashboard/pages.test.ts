@@ -7,7 +7,6 @@ import { jobLine, makeBudgetUse, NOW, projectLine, rotationLine, runLine } from 
 import { keyLine, pageData, pageOf, rotationKeys } from "./sample-pages.ts";
 
 const HOSTILE = `<script>alert("1")</script>'"><img src=x onerror=alert(2)>\u202Eevil 🦊 ${"x".repeat(500)}`;
-const OWN_PAGES = ["overview", "health", "run"] as const;
 
 const GAP = {
   ...{ grouping: "model", filter: "all", start: PERIOD.end, end: PERIOD.end },
@@ -81,7 +80,7 @@ test("Data health has no section about what is not configured", () => {
   expect([...body.matchAll(/<h2[^>]*>([^<]*)</g)].map(([, title]) => title)).toEqual(["Projects"]);
 });
 
-test("a failure is a row by its cause, and numbers that are old are told from those that are missing", () => {
+test("failures with one cause are one row, and older numbers look different from missing ones", () => {
   const error = `GET /usage: the service answered 503 ${"and so on ".repeat(40)}the end`;
   const cause = { code: "unavailable", project: null, isBillingRefused: false, since: NOW, error };
   const causes = [{ ...cause, slices: 720, slicesWithNumbers: 4, days: 3, projects: 60, isRetried: false }];
@@ -171,7 +170,7 @@ test("a ranked group leads to its usage on the same days, and a group that is ze
   expect(body).not.toContain("idle");
 });
 
-test("where a day of either period was not read, no page shows a change, but the reason from both sides", () => {
+test("if days of both periods were not read, the overview shows no change, and names the days of each period", () => {
   expect(textOf(pageOf("overview"))).toContain("+7.7%");
   const lacking = { ...NOTHING_LACKING, unreadDays: [PERIOD.end], incompleteDaysBefore: [BEFORE.start, BEFORE.end] };
   const answer = { compared: false, complete: false, lacking };
@@ -185,7 +184,7 @@ test("where a day of either period was not read, no page shows a change, but the
 
 const COST = { metric: "billed_cost", currency: "USD", grouping: "none" } as const;
 
-test("a cost that can't be compared has no change beside hours that can, and half a month is not a whole month", () => {
+test("a cost that can't be compared has no change beside hours that can, and a month that lacks a day is not called all of it", () => {
   const figuresOf = (compared: boolean, unreadDaysBefore: string[]) => {
     const lacking = { ...NOTHING_LACKING, unreadDaysBefore };
     const cost = makeAnswer({ question: COST, compared, total: { amount: "150", before: "100", change: "50" } });
@@ -220,7 +219,7 @@ test("a budget of several projects is not shown beside the usage of one", () => 
   expect(namesOf(null)).toEqual(["p1", "p1+p2"]);
 });
 
-test("the link to more groups leads to more than there are, until all that can be are listed", () => {
+test("the link to more groups raises the limit to 100, then to 1,000, and is left out after that", () => {
   const linkAt = (limit: number) => {
     const other = { groups: 12, amount: "3", before: "2", change: "1" };
     const answer = makeAnswer({ question: { limit }, groups: [{ group: "nova-3" }], other });
@@ -229,7 +228,7 @@ test("the link to more groups leads to more than there are, until all that can b
   expect([8, 100, 1_000].map(linkAt)).toEqual(["100", "1000", undefined]);
 });
 
-test("the overview says what a list has not that its figures have", () => {
+test("the overview says which days and projects a list lacks, unless its figures lack them too", () => {
   const left = { unreadDays: [PERIOD.start], projectsLeftOut: ["staging"], projectsLeftOutCount: 1 };
   const part = { lacking: { ...NOTHING_LACKING, ...left }, compared: false };
   const splits = [makeAnswer({ ...part, question: { grouping: "accessor" }, groups: [{ group: "k" }] })];
@@ -241,7 +240,7 @@ test("the overview says what a list has not that its figures have", () => {
   expect(textOf(pageOf("overview", same))).not.toContain("Not in this list");
 });
 
-test("of days that could not be read, a page does not say that nothing was used", () => {
+test("a page does not say of days that could not be read that nothing was used on them", () => {
   const lacking = { ...NOTHING_LACKING, incompleteDays: [PERIOD.end] };
   const text = textOf(pageOf("usage", { answer: makeAnswer({ lacking, groups: [] }) }));
   expect(text).toMatch(/could not be read.*Data health says why/);
@@ -257,7 +256,7 @@ test("every anchor that a page links to exists once, on the page that the link l
   const ids = (page: keyof PageData) =>
     [...pageOf(page, undefined, { health }).body.matchAll(/ id="([^"]*)"/g)].map(([, id]) => id);
   const paths = new Map(Object.entries(PAGES).map(([page, { path }]) => [path.slice(1), page as PageName]));
-  for (const page of OWN_PAGES) {
+  for (const page of ["overview", "health", "run"] as const) {
     expect(new Set(ids(page)).size).toBe(ids(page).length);
     const { body } = pageOf(page, undefined, { health });
     const links = [...body.matchAll(/ href="(?:\.\.?\/)*([^"#?]*)[^"#]*#([^"]*)"/g)];
@@ -266,7 +265,7 @@ test("every anchor that a page links to exists once, on the page that the link l
   }
 });
 
-test("data is in up to the day up to which that of every project is", () => {
+test("the verdict names the last day up to which every project has data", () => {
   const projects = ["2026-03-08", "2026-03-07", "2026-03-09"].map((freshThrough, i) =>
     projectLine({ projectId: `p${i}`, project: `p${i}`, freshThrough }),
   );
@@ -320,7 +319,7 @@ test("names and errors from outside are shown unchanged and can't become markup"
 
 const NAMES: Readonly<Record<string, string>> = { "<": "lt", ">": "gt", '"': "quot", "'": "#39" };
 
-test("a run that failed or was interrupted is shown also if others came after it, and how long runs take is said", () => {
+test("a failed or interrupted run is shown even if others came after it, and a run has its usual time beside it", () => {
   const finishedAt = (i: number) => new Date(Date.UTC(2026, 2, 10, 1, 15, 2 + ((i * 7) % 40)));
   const runs = Array.from({ length: 40 }, (_, i) =>
     runLine({ status: i === 20 ? "interrupted" : i === 30 ? "failed" : "ok", finishedAt: finishedAt(i + 1) }),
@@ -341,7 +340,7 @@ test("the reasons why this worker can't work come first, and reminders are notes
   const text = textOf(pageOf("overview", {}, around));
   expect(text).toContain("2 things to look at This worker can&#39;t work now: the database is away");
   expect(text).toContain("3 notes on API keys, budgets, unusual usage");
-  // Above an answer they are folded.
+  // On the page Usage & cost they are folded.
   const isOpen = (page: PageName) => pageOf(page, {}, around).body.includes('<details class="notice bad" open>');
   expect([isOpen("overview"), isOpen("usage")]).toEqual([true, false]);
 });
@@ -356,7 +355,7 @@ test("before the first export, the overview says what to do", () => {
   );
   const { body } = pageOf("overview", { total }, { health: { jobs: [] } });
   expect(body).not.toContain("<form");
-  // Other projects may have numbers, as where only the billing of this one is read.
+  // Other projects may have numbers, for example if only the billing of this one is read.
   expect(pageOf("overview", { total }, { view: { project: "project-1" } }).body).toContain("<form");
   expect(body).toContain("<title>No job is configured: Overview, usage-export</title>");
 });
