@@ -238,6 +238,5 @@ export function rowCount(slices: readonly NormalisedSlice[]): number {
 
 /** The hash is stored. With another text, every stored slice would seem changed. */
 function contentHash({ groups, metrics, extras }: Columns): string {
-  const rows = groups.map(({ key }, row) => JSON.stringify([key, metrics.map((amounts) => amounts[row]), extras[row]]));
-  return hash("sha256", rows.join(""));
+  return hash("sha256", JSON.stringify([groups.map(({ key }) => key), metrics, extras]));
 }
