@@ -68,20 +68,20 @@ function storedSlice({ fetchNo, contentHash, rows, kind, runId, since, doubtFetc
 }
 
 /** The totals of each slice, by `sliceKey`. Doubles are exact enough for comparing them. The row of a group that is gone has no amounts. */
-export async function sumSlices(tx: Tx, slices: readonly SliceRef[]): Promise<ReadonlyMap<string, Totals>> {
-  if (slices.length === 0) return new Map();
-  const sums = sql.join(STORED_METRICS.map((metric) => sql`sum(abs(r.${sql.ref(metric)}))::text`));
+export async function sumSlices(tx: Tx, slices: readonly SliceRef[], metrics: readonly string[] = STORED_METRICS) {
+  if (slices.length === 0) return new Map<string, Totals>();
+  const sumOf = (metric: string) => (metrics.includes(metric) ? sql`sum(abs(r.${sql.ref(metric)}))::text` : sql`null`);
   // The sums are computed slice by slice, whatever number of rows the planner expects.
   const { rows } = await sql<SliceRef & { readonly sums: readonly (string | null)[] }>`
     select wanted.series_id as "seriesId", wanted.usage_date as day, total.sums
     from ${wantedSlices(slices)}
     cross join lateral (
-      select array[${sums}] as sums from usage_export.snapshot_row r
+      select array[${sql.join(STORED_METRICS.map(sumOf))}] as sums from usage_export.snapshot_row r
       where r.series_id = wanted.series_id and r.usage_date = wanted.usage_date
     ) total
   `.execute(tx);
   const totalsOf = (sums: readonly (string | null)[]) => sums.map((sum) => (sum === null ? undefined : Number(sum)));
-  return new Map(rows.map((row) => [sliceKey(row), totalsOf(row.sums)]));
+  return new Map<string, Totals>(rows.map((row) => [sliceKey(row), totalsOf(row.sums)]));
 }
 
 function wantedSlices(slices: readonly SliceRef[]) {
@@ -237,9 +237,7 @@ export function selectIncoming(slices: readonly FetchedSlice[], groupIds: GroupI
   const ids = slices.flatMap(({ grouping, columns }) =>
     columns.groups.map(({ key }) => groupIds.get(grouping)?.get(key)),
   );
-  const numbers = STORED_METRICS.map(
-    (metric) => sql`unnest(${numbersArray(amountsOf(slices, metric))}::numeric[]) as ${sql.ref(metric)}`,
-  );
+  const numbers = STORED_METRICS.map((name) => sql`${amountsOf(slices, name)} as ${sql.ref(name)}`);
   const extras = slices.flatMap(({ columns }) => columns.extras);
   // unnest is in the select list: in the from clause Postgres would first store each array as rows. Nulls fill up a shorter array.
   return sql`
@@ -248,12 +246,14 @@ export function selectIncoming(slices: readonly FetchedSlice[], groupIds: GroupI
   `;
 }
 
-/** The amount of each row; empty if no slice has the metric. */
-function amountsOf(slices: readonly FetchedSlice[], metric: StoredMetric): readonly (string | null)[] {
-  if (!slices.some(({ columns }) => columns.metricNames.includes(metric))) return [];
-  return slices.flatMap(
+/** The amount of each row, or a single one if all rows have the same: most services are not used, and Postgres would read each of their zeros. */
+function amountsOf(slices: readonly FetchedSlice[], metric: StoredMetric) {
+  const amounts = slices.flatMap(
     ({ columns: { groups, metricNames, metrics } }) => metrics[metricNames.indexOf(metric)] ?? groups.map(() => null),
   );
+  const [first = null] = amounts;
+  const isSame = amounts.every((amount) => amount === first);
+  return isSame ? sql`${first}::numeric` : sql`unnest(${numbersArray(amounts)}::numeric[])`;
 }
 
 /** An array of numbers as Postgres writes it. Numbers need no quoting; the driver would examine each of a million values for it. */

@@ -174,8 +174,11 @@ async function readAndWrite(
   const compared = changing.filter(({ stored, rowCount, answer }) =>
     comparesTotals(stored.rows, rowCount, answer.rules),
   );
-  const totals = await sumSlices(tx, compared);
-  const decided = read.map((slice) => ({ ...slice, ...decide(slice, totals.get(sliceKey(slice)), seenAt) }));
+  // Sums of all metrics take a tenth of the merge's time, and only slices without requests need them.
+  const totals = await sumSlices(tx, compared, ["requests"]);
+  const others = compared.filter((slice) => totalsOf(slice, totals).every((sum) => sum === undefined));
+  for (const [key, sums] of await sumSlices(tx, others)) totals.set(key, sums);
+  const decided = read.map((slice) => ({ ...slice, ...decide(slice, totals, seenAt) }));
   const snapshots = undated.map((slice) => {
     const before = newestSnapshots.get(slice.seriesId);
     return { ...slice, before, decision: decideSnapshot(before, slice) };
@@ -209,16 +212,20 @@ function storedAnswer(
   };
 }
 
-/** `totals` are those of the stored slice. */
-function decide(slice: SliceToStore & Pick<DecidedSlice, "stored">, totals: Totals | undefined, now: Date) {
+/** `totals` are of stored slices. */
+function decide(slice: SliceToStore & Pick<DecidedSlice, "stored">, totals: ReadonlyMap<string, Totals>, now: Date) {
   const { answer, stored, rowCount: rows } = slice;
   const askedAt = new Date(now.getTime() - (performance.now() - answer.askedMs));
-  const incoming = { ...slice, askedAt, rows, totals: totals ? totalsOf(slice) : [] };
-  return { askedAt, ...decideSlice({ ...stored, totals }, incoming, answer.rules) };
+  const incoming = { ...slice, askedAt, rows, totals: totalsOf(slice, totals) };
+  return { askedAt, ...decideSlice({ ...stored, totals: totals.get(sliceKey(slice)) }, incoming, answer.rules) };
 }
 
-function totalsOf({ columns: { metricNames, metrics } }: SliceToStore): Totals {
-  return STORED_METRICS.map((metric) => {
+/** Only of metrics with a stored sum, as no others are compared. */
+function totalsOf(slice: SliceToStore, stored: ReadonlyMap<string, Totals>): Totals {
+  const { metricNames, metrics } = slice.columns;
+  const sums = stored.get(sliceKey(slice));
+  return STORED_METRICS.map((metric, i) => {
+    if (sums?.[i] === undefined) return undefined;
     const sent = (metrics[metricNames.indexOf(metric)] ?? []).filter((amount) => amount !== null);
     return sent.length > 0 ? sent.reduce<number>((sum, amount) => sum + Math.abs(Number(amount)), 0) : undefined;
   });
