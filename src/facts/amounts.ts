@@ -155,9 +155,9 @@ function totalRows(question: Question, sums: DaySums): readonly UsageRow[] {
 async function readLabels(query: Query, { grouping }: Question, rows: readonly UsageRow[]) {
   const ids = rows.flatMap(({ part, group }) => (part === "group" && group !== null ? [literal(group)] : []));
   const statement = LABELS_SQL[grouping]?.(ids.join(", "));
-  type Row = { readonly id: string | null; readonly label: string; readonly project?: string | null };
+  type Row = { readonly id: string | null; readonly label: string };
   const found = statement !== undefined && ids.length > 0 ? await query<Row>(statement) : [];
-  return new Map(found.map(({ id, label, project }) => [id, { label, ...(project && { projectInLabel: project }) }]));
+  return new Map(found.map(({ id, label }) => [id, label]));
 }
 
 const LABELS_SQL: Readonly<Partial<Record<Split, (ids: string) => string>>> = {
@@ -174,7 +174,7 @@ with key as (
   select comment from bi.listed_keys
   where comment in (select comment from key) group by comment having min(project_id) <> max(project_id)
 )
-select api_key_id as id, comment || coalesce(' (' || named.project || ')', '') as label, named.project
+select api_key_id as id, comment || coalesce(' (' || named.project || ')', '') as label
 from key left join lateral (
   select project from bi.series s
   where comment in (select comment from shared) and s.source in ('usage', 'billing') and s.project_id = key.project_id

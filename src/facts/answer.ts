@@ -72,7 +72,6 @@ export const Answer = z.object({
         rank: z.int().describe("1 for the largest"),
         group: z.string().nullable().describe("The value of the dimension; null for no value"),
         label: z.string().nullable().describe("The comment of an API key, or the name of a project or line item"),
-        projectInLabel: z.string().optional().describe("The project at the label's end, if several share the comment"),
         ...amounts,
         byDay: byDay.optional().describe(`Only of the ${DRAWN_MAX} largest`),
       }),
@@ -154,7 +153,7 @@ type AnswerParts = Basis & {
   readonly question: Question;
   readonly rows: readonly UsageRow[];
   /** By the identifiers of API keys, projects or line items. */
-  readonly labels: ReadonlyMap<string | null, { readonly label: string; readonly projectInLabel?: string }>;
+  readonly labels: ReadonlyMap<string | null, string>;
   readonly unpriced: Unpriced;
   readonly sql: string;
 };
@@ -193,7 +192,7 @@ export function answerOf(parts: AnswerParts): Answer {
     available: scope.available,
     days,
     groups: groups.map((row) => {
-      const named = { rank: Number(row.rank), group: row.group, label: null, ...labels.get(row.group) };
+      const named = { rank: Number(row.rank), group: row.group, label: labels.get(row.group) ?? null };
       return { ...named, ...amountsOf(row), ...(named.rank <= DRAWN_MAX && { byDay: byDayOf(row.rank) }) };
     }),
     other: other ? { groups: Number(other.groups) - groups.length, ...(sumsUp ? amountsOf(other) : UNKNOWN) } : null,

@@ -31,7 +31,7 @@ export type ChangeSplit = {
 };
 
 export type ChangePart = ChangeAmounts &
-  Readonly<Pick<Answer["groups"][number], "group" | "label" | "projectInLabel">> & {
+  Readonly<Pick<Answer["groups"][number], "group" | "label">> & {
     /**
      * - "others": the groups that are not listed, added up
      * - "not attributed": what the total has and no listed group accounts for; below 0 where groups overlap
@@ -63,9 +63,9 @@ export async function changes(query: Query, { groupings, ...asked }: ChangeQuest
 
 function partsOf({ question: { grouping }, groups, other }: Answer, total: Amounts): readonly ChangePart[] {
   const none = { group: null, label: null, status: null };
-  const parts = groups.map(({ group, label, projectInLabel, ...one }): ChangePart => {
+  const parts = groups.map(({ group, label, ...one }): ChangePart => {
     const sums = changeAmounts(one);
-    return { part: "group", group, label, projectInLabel, status: statusOf(sums), groups: 1, ...sums };
+    return { part: "group", group, label, status: statusOf(sums), groups: 1, ...sums };
   });
   if (other && addsUp(grouping)) parts.push({ part: "others", ...none, groups: other.groups, ...changeAmounts(other) });
   const all = changeAmounts(total);

@@ -5,7 +5,7 @@ import { type Amounts, type Answer, comparedWindow } from "../facts/answer.ts";
 import { addDays, type Day, startOfDay } from "../usage/days.ts";
 import { addsUp, groupingNoun } from "../usage/dimensions.ts";
 import { capitalized, counted, dayLabel, exactText, inSentence, metricName, metricUnit, periodText } from "./format.ts";
-import { folded, groupHtml, groupText, type Html, html, type Row, table, truncatedName, trustedHtml } from "./html.ts";
+import { folded, groupHtml, groupText, type Html, html, type Row, shortName, table, trustedHtml } from "./html.ts";
 
 /** Describes a chart: the server writes this on the page, and the script draws it. */
 export type ChartDescription = {
@@ -41,7 +41,7 @@ export type ChartSeries = {
 
 // The names of groups.
 
-type NamedGroup = Pick<Answer["groups"][number], "group" | "label" | "projectInLabel">;
+type NamedGroup = Pick<Answer["groups"][number], "group" | "label">;
 
 /** Names a group by its label; if another group has the same label, the identifier follows in brackets. */
 export function nameOf(grouping: string, { group, label }: NamedGroup, among: readonly NamedGroup[]): string {
@@ -52,51 +52,8 @@ export function nameOf(grouping: string, { group, label }: NamedGroup, among: re
 function groupCell(grouping: string, one: NamedGroup, among: readonly NamedGroup[]): Html {
   if (one.label === null) return groupHtml(grouping, one.group);
   const name = nameOf(grouping, one, among);
-  const short = shortGroupName(name, one, among);
+  const short = shortName(name);
   return html`<bdi title="${short === name ? (one.group ?? "") : name}">${short}</bdi>`;
-}
-
-/** Shortens the project in a key's label, as in "batch (… (region 1))"; if that has no short form, shortens the whole name. */
-export function shortGroupName(name: string, { projectInLabel }: NamedGroup, among: readonly NamedGroup[]): string {
-  if (projectInLabel !== undefined) {
-    const projects = among.flatMap((one) => one.projectInLabel ?? []);
-    const short = shortName(projectInLabel, projects);
-    if (short !== projectInLabel) return name.replace(`(${projectInLabel})`, () => `(${short})`);
-  }
-  const names = among.flatMap(({ label, group }) => label ?? group ?? []);
-  return shortName(name, names);
-}
-
-const COMMON_CHARACTERS_MIN = 20;
-
-/** If all `names` begin with the same words, returns the rest of `name`: "… (region 1)". */
-export function shortName(name: string, names: readonly string[]): string {
-  const start = commonStart(names);
-  return start !== "" && name.startsWith(start) ? `…${name.slice(start.length)}` : name;
-}
-
-const NOTE_CHARACTERS_MAX = 100;
-
-/** Says what "…" is short for; undefined if the names are not shortened. */
-export function shortNameNote(names: readonly string[]): string | undefined {
-  const start = truncatedName(commonStart(names), NOTE_CHARACTERS_MAX);
-  return start === "" ? undefined : `“…” is short for ${start}.`;
-}
-
-/** Says what "…" is short for in the names of groups. The text for a set of tags is never shortened. */
-export function shortGroupsNote(grouping: string, groups: readonly NamedGroup[]): string | undefined {
-  const names = groups.flatMap(({ projectInLabel, label, group }) => projectInLabel ?? label ?? group ?? []);
-  return addsUp(grouping) ? shortNameNote(names) : undefined;
-}
-
-/** The words that every name begins with; empty if they are too short to be left out. */
-function commonStart(names: readonly string[]): string {
-  const [first = ""] = names;
-  let length = 0;
-  while (length < first.length && names.every((one) => one[length] === first[length])) length++;
-  const common = first.slice(0, length);
-  const end = common.lastIndexOf(common.includes(" (") ? " (" : " ");
-  return names.length > 1 && end >= COMMON_CHARACTERS_MIN ? common.slice(0, end) : "";
 }
 
 // The chart.
@@ -170,7 +127,7 @@ function seriesOf(answer: Answer, bars: Bars, { hrefOf, othersHref }: ChartOptio
   const series: ChartSeries[] = drawn.map((group, i) => {
     const name = grouping === "none" ? metricName(metric) : nameOf(grouping, group, groups);
     const hint = group.label === null ? undefined : name;
-    const shown = { name: shortGroupName(name, group, groups), hint, href: hrefOf?.(group.group) };
+    const shown = { name: shortName(name), hint, href: hrefOf?.(group.group) };
     return { ...shown, look: i, values: sums(group.byDay ?? []) };
   });
   if (otherByDay) {
@@ -239,7 +196,6 @@ export function groupTable(answer: Answer, { caption, groups, hrefOf, titles, ce
     ];
   });
   const noun = grouping === "none" ? "" : capitalized(groupingNoun(grouping));
-  const note = shortGroupsNote(grouping, answer.groups);
   const columns = [noun, ...titles.map((numbers) => ({ numbers }))];
-  return table(note === undefined ? caption : `${caption}. ${note}`, columns, rows, totals);
+  return table(caption, columns, rows, totals);
 }

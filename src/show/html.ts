@@ -105,7 +105,7 @@ const SUMMARY_CHARACTERS = 120;
 /** The whole text, folded if it is long. */
 export function foldedText(text: string | null): Html | undefined {
   if (!text) return undefined;
-  const start = truncatedName(text, SUMMARY_CHARACTERS);
+  const start = truncate(toPrintableLine(text), SUMMARY_CHARACTERS);
   if (start === text) return html`<bdi>${text}</bdi>`;
   return html`<details><summary><bdi>${start}</bdi></summary><bdi>${text}</bdi></details>`;
 }
@@ -163,7 +163,10 @@ function membersOf(grouping: string, group: string | null): readonly (string | n
   }
 }
 
-/** The name on one line, without characters that turn the text around, cut to `lengthMax`. */
-export function truncatedName(name: string, lengthMax: number): string {
-  return truncate(toPrintableLine(name), lengthMax);
+/** The name on one line, without characters that turn the text around. A long one lacks its middle: many names differ only at their ends. */
+export function shortName(name: string, lengthMax = 40): string {
+  const chars = [...toPrintableLine(name)];
+  if (chars.length <= lengthMax) return chars.join("");
+  const endLength = Math.floor(lengthMax / 3);
+  return `${chars.slice(0, lengthMax - endLength - 1).join("")}…${chars.slice(-endLength).join("")}`;
 }

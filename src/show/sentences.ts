@@ -7,7 +7,7 @@ import { present } from "../text.ts";
 import type { Day } from "../usage/days.ts";
 import { groupingNoun } from "../usage/dimensions.ts";
 import type { BudgetUse } from "../usage/money.ts";
-import { nameOf, shortGroupName } from "./answer-chart.ts";
+import { nameOf } from "./answer-chart.ts";
 import {
   changeText,
   counted,
@@ -25,7 +25,7 @@ import {
   signedText,
   wholePercent,
 } from "./format.ts";
-import { truncatedName } from "./html.ts";
+import { shortName } from "./html.ts";
 
 /** `trouble` is why nothing new comes in, if that is the case. It comes first, as every number after it is older or too low. */
 export function sentences(data: Overview, budgets: readonly BudgetUse[], trouble: string | undefined): string[] {
@@ -223,8 +223,8 @@ export function lackingSentences(lacking: Answer["lacking"]): readonly string[] 
 }
 
 /** The name for a sentence: on one line, short, and without characters that turn the text around. */
-export function nameText(name: string, lengthMax = 40): string {
-  return truncatedName(name, lengthMax) || "(blank)";
+export function nameText(name: string, lengthMax?: number): string {
+  return shortName(name, lengthMax) || "(blank)";
 }
 
 /** "a, b and 3 more": `count` is the number of all names. */
@@ -285,7 +285,7 @@ function contributors(measure: Measure, { grouping, parts }: ChangeSplit): strin
   if (largest.length === 0) return undefined;
   const named = largest.map((part) => {
     const { change, status } = part;
-    const name = nameText(shortGroupName(groupName(grouping, part, parts), part, parts));
+    const name = nameText(groupName(grouping, part, parts));
     return `${name} ${signedText(change, measure)}${status === "new" || status === "vanished" ? ` (${status})` : ""}`;
   });
   // A set of tags has commas of its own.

@@ -10,9 +10,9 @@ import {
   instantHtml,
   nameHtml,
   optionHtml,
+  shortName,
   stateHtml,
   table,
-  truncatedName,
   trustedHtml,
 } from "../../src/show/html.ts";
 import { reasonSentences } from "../../src/show/sentences.ts";
@@ -109,15 +109,15 @@ test.each([
 
 test.each([
   ["a name that fits is unchanged", "nova-3", 6, "nova-3"],
-  ["a name one character too long gets an ellipsis", "nova-33", 6, "nova-…"],
+  ["a name one character too long gets an ellipsis", "nova-33", 6, "nov…33"],
   ["an empty name stays empty", "", 6, ""],
-  ["no emoji is cut in two", "😀😀😀", 2, "😀…"],
+  ["no emoji is cut in two", "😀😀😀😀", 3, "😀…😀"],
   ["several lines become one", "a\r\n\tb\u0000c", 9, "a b c"],
   ["characters that change the direction of text are removed", "a\u202eb\u2066c", 9, "a b c"],
   ["a lone surrogate is removed", "a\ud83db", 9, "a b"],
-  ["500 characters are cut", "x".repeat(500), 10, "xxxxxxxxx…"],
+  ["500 characters are cut", `${"x".repeat(500)} 1`, 10, "xxxxxx…x 1"],
 ])("in a label %s", (_, name, charactersMax, expected) => {
-  expect(truncatedName(name, charactersMax)).toBe(expected);
+  expect(shortName(name, charactersMax)).toBe(expected);
 });
 
 const chips = (...names: readonly string[]) =>
@@ -143,6 +143,6 @@ test("among the reasons of a change, long names that begin alike can be told apa
   const parts = [1, 2].map((n) => ({ ...part, ...amounts, group: `${name} ${n})` }));
   const splits = [{ grouping: "project" as const, lacking: NOTHING_LACKING, parts }];
   expect(reasonSentences({ answer: makeAnswer(), splits })).toEqual([
-    "By project: … (region 1) +5 hours, … (region 2) +5 hours.",
+    "By project: Customer Experience Analyt…on (region 1) +5 hours, Customer Experience Analyt…on (region 2) +5 hours.",
   ]);
 });

@@ -6,9 +6,17 @@ import { type Coverage, DAY_QUALITIES, type DayQuality, type ProjectCoverage } f
 import type { HealthState } from "../../facts/health.ts";
 import type { StoredRun } from "../../facts/jobs.ts";
 import { KEYS_PER_PAGE, type KeyStatus, type KeysData, type RotationKeys } from "../../facts/keys.ts";
-import { shortName } from "../../show/answer-chart.ts";
 import { capitalized, counted, periodText, roundedText, stretchesOf } from "../../show/format.ts";
-import { foldedText, type Html, html, instantHtml, nameHtml, stackedTable, stateHtml } from "../../show/html.ts";
+import {
+  foldedText,
+  type Html,
+  html,
+  instantHtml,
+  nameHtml,
+  shortName,
+  stackedTable,
+  stateHtml,
+} from "../../show/html.ts";
 import { present } from "../../text.ts";
 import { dayCount, daysOf, type Window } from "../../usage/days.ts";
 import { groupingNoun } from "../../usage/dimensions.ts";
@@ -66,9 +74,8 @@ const QUALITY_WORDS: Readonly<Record<DayQuality | "not-due", string>> = {
 const PROJECT_COLUMNS = ["Project", "Days", "Incomplete days", "Complete up to", "Last read"];
 function projectsHtml({ projects, projectCount, undated }: Coverage, view: View): Html {
   const { period } = view;
-  const names = projects.map(({ project }) => project);
   const rows = projects.map((one) => [
-    html`<a href="${pageHref("usage", { ...view, project: one.projectId })}"><bdi title="${one.project}">${shortName(one.project, names)}</bdi></a>`,
+    html`<a href="${pageHref("usage", { ...view, project: one.projectId })}"><bdi title="${one.project}">${shortName(one.project)}</bdi></a>`,
     strip(period, one),
     one.gaps.length === 0 ? "none" : gapsHtml(period, one),
     one.freshThrough ?? "never",
@@ -77,7 +84,7 @@ function projectsHtml({ projects, projectCount, undated }: Coverage, view: View)
   const hasGaps = projects.some(({ gaps }) => gaps.length > 0);
   const caption = hasGaps ? "The projects with the most incomplete days first" : "How complete each project is";
   const more = projectCount - projects.length;
-  return html`${undatedHtml(undated)}${legendHtml(period, projects)}${projectTable(caption, names, PROJECT_COLUMNS, rows)}${more > 0 && html`<p class="note">${counted(more, "project")} not shown, with fewer incomplete days. Choose one above.</p>`}`;
+  return html`${undatedHtml(undated)}${legendHtml(period, projects)}${projectTable(caption, PROJECT_COLUMNS, rows)}${more > 0 && html`<p class="note">${counted(more, "project")} not shown, with fewer incomplete days. Choose one above.</p>`}`;
 }
 
 /** Explains the colours that occur in the bars, unless every day is complete. */

@@ -2,7 +2,6 @@
 
 import type { HealthState } from "../../facts/health.ts";
 import type { JobHealth, RunDetails, StoredRun } from "../../facts/jobs.ts";
-import { shortName, shortNameNote } from "../../show/answer-chart.ts";
 import { counted, durationText, exactText, secondsTaken } from "../../show/format.ts";
 import {
   boxes,
@@ -15,6 +14,7 @@ import {
   instantHtml,
   nameHtml,
   type Row,
+  shortName,
   stackedTable,
   stateHtml,
 } from "../../show/html.ts";
@@ -123,14 +123,7 @@ const PROJECT_COLUMNS = ["Project", "Outcome", "Ended", ...COUNTS];
 /** Further projects are folded: in an outage all have the same row. */
 const UNFOLDED_MAX = 8;
 
-/** `names` are the whole names of the projects, which the rows have shortened. */
-export function projectTable(
-  title: string,
-  names: readonly string[],
-  columns: readonly Column[],
-  rows: readonly Row[],
-): Html {
-  const caption = present([title, shortNameNote(names)]).join(". ");
+export function projectTable(caption: string, columns: readonly Column[], rows: readonly Row[]): Html {
   const others = rows.slice(UNFOLDED_MAX);
   return html`${stackedTable(caption, columns, rows.slice(0, UNFOLDED_MAX))}${
     others.length > 0 && folded(counted(others.length, "more project"), stackedTable("More projects", columns, others))
@@ -139,7 +132,6 @@ export function projectTable(
 
 /** The page of one run. An error that several projects have in common is said once. */
 export function runSections({ run, found, projects }: RunDetails): readonly Section[] {
-  const names = projects.map(({ project }) => project);
   const failed = projects.filter(({ outcome }) => outcome === "failed");
   const [error, ...otherErrors] = new Set(failed.map((one) => one.error));
   const common = failed.length > 1 && otherErrors.length === 0 ? (error ?? null) : null;
@@ -148,7 +140,7 @@ export function runSections({ run, found, projects }: RunDetails): readonly Sect
     ofOutcome.toSorted((a, b) => a.project.localeCompare(b.project, "en", { numeric: true })),
   );
   const rows = sorted.map<Row>((one) => [
-    html`<bdi title="${one.project}">${nameHtml(shortName(one.project, names))}</bdi>`,
+    html`<bdi title="${one.project}">${nameHtml(shortName(one.project))}</bdi>`,
     html`${stateHtml(one.outcome === "open" ? "not done yet" : one.outcome)} ${one.error !== common && foldedText(one.error)}`,
     one.finishedAt ? instantHtml(one.finishedAt) : "–",
     ...readingCells(one),
@@ -157,7 +149,7 @@ export function runSections({ run, found, projects }: RunDetails): readonly Sect
   const hasOrder = projects.some(({ outcome }) => outcome !== "ok");
   const caption = hasOrder ? "Failed ones first, then those that are not done yet" : "What was read of each project";
   const reason = common !== null && html`<p class="notice bad">Why they failed: <bdi>${common}</bdi></p>\n`;
-  const ofProjects = html`${reason}${projectTable(caption, names, PROJECT_COLUMNS, rows)}${
+  const ofProjects = html`${reason}${projectTable(caption, PROJECT_COLUMNS, rows)}${
     more > 0 && html`<p class="note">${counted(more, "project")} not shown, with the same outcome or a better one.</p>`
   }`;
   return present<Section>([

@@ -3,7 +3,7 @@
 
 import type { Answer } from "../../facts/answer.ts";
 import type { Overview } from "../../facts/overview.ts";
-import { answerChart, chartTitle, groupTable, shortGroupsNote } from "../../show/answer-chart.ts";
+import { answerChart, chartTitle, groupTable } from "../../show/answer-chart.ts";
 import {
   amountHtml,
   budgetShareText,
@@ -173,7 +173,6 @@ function rankingSection(answer: Answer, { total }: Overview, view: LinkedView, w
   const noun = groupingNoun(grouping);
   const overlap = !addsUp(grouping) && "A request may be in several rows: never add them up.";
   const note = notRead.length > 0 ? `Not in this list, as it was not read by ${noun}: ${notRead.join("; ")}.` : overlap;
-  const short = grouping === "project" && shortGroupsNote(grouping, groups);
   const href = usageHref(view, question);
   const title = capitalized(noun.endsWith("s") ? noun : `${noun}s`);
   const more = all > shown.length ? `All ${all}` : "More";
@@ -182,6 +181,6 @@ function rankingSection(answer: Answer, { total }: Overview, view: LinkedView, w
     title,
     width,
     ...(href !== undefined && { more: html`<a href="${href}" aria-label="${more} ${title}">${more}</a>` }),
-    body: html`${ranking}${(note || short) && html`<p class="note">${note || short}</p>`}`,
+    body: html`${ranking}${note && html`<p class="note">${note}</p>`}`,
   };
 }

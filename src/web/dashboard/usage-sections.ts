@@ -3,7 +3,7 @@
 import { type Amounts, type Answer, askedPeriods, comparedWindow } from "../../facts/answer.ts";
 import type { Change } from "../../facts/changes.ts";
 import { COSTS, isCost, SPLITS } from "../../facts/question.ts";
-import { answerChart, GRAINS, type Grain, groupTable, shortGroupsNote } from "../../show/answer-chart.ts";
+import { answerChart, GRAINS, type Grain, groupTable } from "../../show/answer-chart.ts";
 import {
   amountHtml,
   capitalized,
@@ -43,8 +43,7 @@ export function usageContent({ answer, change }: UsageAnswer, asked: View): Page
   const body = html`<div class="toolbar">${groupingLinks(answer, view)}${hasGroups && grainLinks(view)}</div>
 ${narrowedHtml(answer, view)}${known}${emptyHtml(answer)}${hasGroups && chartHtml(answer, view)}`;
   const reasons = change ? reasonSentences(change) : [];
-  const notes = new Set(change?.splits.flatMap(({ grouping, parts }) => shortGroupsNote(grouping, parts) ?? []));
-  const reasonList = html`<ul>${reasons.map((one) => html`<li>${one}</li>`)}</ul>${[...notes].map((one) => html`<p class="note">${one}</p>`)}`;
+  const reasonList = html`<ul>${reasons.map((one) => html`<li>${one}</li>`)}</ul>`;
   return {
     view,
     controls: controlsOf(answer),

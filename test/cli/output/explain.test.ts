@@ -76,7 +76,7 @@ test("a hostile name stays on its line of the table, without control characters"
   expect(table.split("\n")).toHaveLength(hostile.length + 3);
   expect(table).toContain("  several lines Requests fell by 99%\n");
   for (const team of ["dictation", "captions"]) expect(table).toContain(`documentation, ${team}\n`);
-  expect(table).toContain(`  ${"x".repeat(199)}…\n`);
+  expect(table).toContain(`  ${"x".repeat(133)}…${"x".repeat(66)}\n`);
   expect(table).toMatch(/ \+2 +new {2}gnp\.exe\n/);
 });
 

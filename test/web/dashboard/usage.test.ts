@@ -188,34 +188,21 @@ test("API keys are shown by their comments, also in the chart, while links, SQL 
   expect(narrowed).toContain("Only API key <bdi>billing &lt;b&gt;</bdi> (<bdi>key-1</bdi>)");
 });
 
-test("API keys with one comment are told apart by their projects, whose long names are shortened", async () => {
-  const shortened = "“…” is short for Customer Experience Analytics.";
-  const pageOfKeys = () => open(`${DAYS}&grouping=accessor`);
-  const names = async () => rowsOf(await pageOfKeys()).map(([name]) => name);
+test("API keys with one comment are told apart by their projects, whose long names lack their middle", async () => {
   for (const [name, shown] of [
-    ["(production", "(production"],
-    ["Customer Experience Analytics (region", "… (region"],
+    ["production", "batch (production"],
+    ["Customer Experience Analytics, region", "batch (Customer Experience…cs, region"],
   ]) {
     await forgetAll(db);
     for (const n of [1, 2]) {
-      const project = { ...newProject(), name: `${name} ${n})` };
+      const project = { ...newProject(), name: `${name} ${n}` };
       const usage = { [back(1)]: [[`key-${n}`, { hours: "1" }] as const], [back(2)]: [] };
       await storeSeries(db, [{ project, grouping: "accessor", usage, due: DUE }]);
       await storeListedKeys(db, project.id, [{ apiKeyId: `key-${n}`, comment: "batch", scopes: [] }]);
     }
-    expect(await names()).toEqual([`batch (${shown} 1))`, `batch (${shown} 2))`, "Total"]);
-    // It stands below the table of keys and below the list of what changed.
-    expect((await pageOfKeys()).split(shortened)).toHaveLength(shown === "… (region" ? 3 : 1);
+    const rows = rowsOf(await open(`${DAYS}&grouping=accessor`));
+    expect(rows.map(([first]) => first)).toEqual([`${shown} 1)`, `${shown} 2)`, "Total"]);
   }
-
-  await forgetAll(db);
-  const project = newProject();
-  const usage = { [back(1)]: [1, 2].map((n) => [`key-${n}`, { hours: "1" }] as const), [back(2)]: [] };
-  await storeSeries(db, [{ project, grouping: "accessor", usage, due: DUE }]);
-  const comments = ["batch (customers in the north east)", "live (customers in the north west)"];
-  const keys = comments.map((comment, i) => ({ apiKeyId: `key-${i + 1}`, comment, scopes: [] }));
-  await storeListedKeys(db, project.id, keys);
-  expect(await names()).toEqual([...comments, "Total"]);
 });
 
 test("hostile names are text", async () => {
