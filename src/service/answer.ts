@@ -35,11 +35,11 @@ function bodyValue({ status, headers, body }: Reply, redact: Redact): unknown {
   }
   if (!isJson(headers)) {
     // The body is not quoted: it may be the answer to a create, and hold the new key.
-    const kind = isHtml(headers) ? "an HTML page" : `${body?.length ?? "too many"} bytes`;
+    const kind = isHtml(headers) ? "an HTML page" : body ? `${body.length} bytes` : "cut or too long";
     const type = headerForMessage(headers, "content-type", redact);
     throw new SyntaxError(`its content type is ${type} instead of JSON (${kind})`);
   }
-  if (body === undefined || body.length === 0) throw new SyntaxError("it is empty");
+  if (!body?.length) throw new SyntaxError("it is empty");
   return parseExact(decodeUtf8(body));
 }
 

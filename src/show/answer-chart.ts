@@ -179,7 +179,7 @@ type GroupTable = {
 /** The largest groups, each with a bar of its share. */
 export function groupTable(answer: Answer, { caption, groups, hrefOf, titles, cells, totals }: GroupTable): Html {
   const { grouping } = answer.question;
-  const largest = Math.max(...groups.map(({ amount }) => Number(amount ?? "0")));
+  const largest = Math.max(0, ...groups.map(({ amount }) => Number(amount ?? "0")));
   const rows = groups.map((one) => {
     const href = hrefOf(one.group);
     const name = grouping === "none" ? "Total" : groupCell(grouping, one, answer.groups);

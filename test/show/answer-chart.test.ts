@@ -115,6 +115,8 @@ test("the table of groups has a link and a bar for each, as long as its share of
     groupTable(ANSWER, { ...options, groups, hrefOf: (group) => (group === "c" ? undefined : `?${group}`) }),
   );
   expect([...text.matchAll(/<rect width="([\d.]+)%"/g)].map(([, width]) => width)).toEqual(["45.5", "100.0", "9.1"]);
+  const credits = groups.map((one) => ({ ...one, amount: "-1" }));
+  expect(String(groupTable(ANSWER, { ...options, groups: credits, hrefOf: () => undefined }))).not.toContain("<rect");
   expect([...text.matchAll(/<a href="([^"]+)"/g)].map(([, href]) => href)).toEqual(["?b", "?a", "?d"]);
   expect(String(groupTable(ANSWER, { ...options, groups: GROUPS.slice(0, 1), hrefOf: () => undefined }))).not.toContain(
     "rect",
