@@ -142,7 +142,7 @@ export function memoizeAsync<T>(
 ): (key: string, ask: () => Promise<T>) => Promise<T> {
   const known = new Map<string, { readonly answer: Promise<T>; readonly untilMs: number }>();
   return async (key, ask) => {
-    // Only limits the memory: a stale answer behind a fresh one stays until that one is stale, too.
+    // This only limits the memory. It stops at the first fresh answer, so a stale one behind that stays longer.
     for (const [oldest, { untilMs }] of known) {
       if (now() < untilMs) break;
       known.delete(oldest);

@@ -2,7 +2,7 @@
 
 /** One line without control or direction characters, which could forge log lines or control a terminal. */
 export function toPrintableLine(text: string): string {
-  // A space stands for the removed character: closing the gap would restore a secret that the character hid from the scrubber.
+  // A space replaces the character. Without it a secret that the character splits, and the scrubber has missed, would be whole again.
   return text
     .replaceAll(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu, " ")
     .replaceAll(/\s+/g, " ")
@@ -35,7 +35,7 @@ export function present<T>(items: readonly (T | false | undefined)[]): T[] {
   return items.filter((item): item is T => item !== undefined && item !== false);
 }
 
-/** The first `max` texts. If there are more, `rest` writes the last text. */
+/** The first `max` texts. If there are more, the text of `rest` follows. */
 export function firstOf(texts: readonly string[], max: number, rest: (more: number) => string): readonly string[] {
   const more = texts.length - max;
   return more > 0 ? [...texts.slice(0, max), rest(more)] : texts;
@@ -51,7 +51,7 @@ export function shellQuoted(word: string): string {
   return /^[\w./:@%+=-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
 
-/** Cuts a text that may quote the service, and removes what Postgres refuses: NUL, and half of a surrogate pair. */
+/** At most 1,000 characters of the text, without what Postgres refuses: NUL, and half of a surrogate pair. */
 export function storableText(text: string): string {
   return text
     .toWellFormed()

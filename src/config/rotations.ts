@@ -98,7 +98,7 @@ export function rotationsOf(written: readonly WrittenRotation[], projects: reado
   });
 }
 
-/** Reports each delivery to a file that has another use already. Paths are also compared with "{id}" in them: projects may be discovered later. */
+/** Reports each delivery to a file that has another use already. Paths are compared with "{id}", too: projects may be discovered later. */
 export function deliveryIssues(written: readonly WrittenRotation[], projects: readonly Project[]): ConfigIssue[] {
   const filesOf = (place: { readonly file: string }, chosen: readonly Project[]) =>
     [place, ...chosen.map(({ id }) => withId(place, id))].map(({ file }) => file);

@@ -18,10 +18,10 @@ const SETTLING_TOLERANCE = 1.25;
 
 /**
  * The days to judge: those that have become final, and the newest of the others. Three are left out:
- * - days before the oldest recent verdict; without one, days before the newest final day, or before the newest day if none is final
+ * - days before the oldest recent verdict; if there is none, as at first, all but the newest final day and the newest day
  * - filters made by `each`, because hundreds of keys would make false alarms every day
  * - final days that were last read in the first half of their window, for example before an outage: their late usage was
- *   never read, so they would look like a drop. An export that runs at least once in half a window reads each day in the second half.
+ *   never read, so they would look like a drop. An export that runs at least once in half a window has none.
  */
 async function pendingDays(db: Database): Promise<readonly unknown[]> {
   const { rows } = await sql`
@@ -94,7 +94,7 @@ export async function judgePendingDays(db: Database, { sensitivity }: AnomalySet
             group by metric
           ) k
           cross join lateral usage_export.judge_day(p.usage_date, k.amount, k.days, k.amounts, ${TOLERANCES[sensitivity]} * case when p.is_final then 1 else ${SETTLING_TOLERANCE}::numeric end, k.minimum) judgement
-          -- A day has one row: an unusual metric comes before a usual one, and that before one that can't be judged.
+          -- A day has one row: the most unusual metric, else a usual one, else one without a verdict, else one low before its day is final.
           order by not p.is_final and judgement.verdict = 'low', judgement.score desc, judgement.expected is null, k.metric limit 1
         ) j on true
         on conflict (project_id, filter_key, usage_date) do update
@@ -113,7 +113,7 @@ export async function judgePendingDays(db: Database, { sensitivity }: AnomalySet
   return rows;
 }
 
-/** Verdicts without an alert are kept this long after their day's window. They end an earlier alert, which is open for at most 14 days. */
+/** Verdicts without an alert are kept this long after their day's window: longer than the 14 days of an alert, which a normal day ends. */
 const KEPT_DAYS = 60;
 
 async function removeOldVerdicts(tx: Tx): Promise<void> {

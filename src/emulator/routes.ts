@@ -40,7 +40,7 @@ type Call = IncomingRequest & {
 };
 
 export type Json = Readonly<Record<string, unknown>>;
-/** The body of an error gets the request's id. */
+/** The server adds the request's id to the body of an error. */
 export type EmulatorAnswer = { readonly status: number } & ({ readonly json: Json } | { readonly text: string });
 
 type Handler = (call: Call, service: Emulated) => EmulatorAnswer;

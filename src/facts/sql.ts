@@ -68,7 +68,7 @@ function costSource({ metric, grouping }: Question, { filter, currency = "" }: S
   return { view: "bi.cost_filtered", conditions: [byGrouping, `filter = ${literal(filter)}`, inCurrency] };
 }
 
-/** The ends of the names of views that are not named after their split. */
+/** The ends of the names of views that are not named after their split. Usage has no line items: its column is null then. */
 const VIEWS: Readonly<Partial<Record<Split, string>>> = {
   ...{ none: "total", project: "total", line_item: "total" },
   accessor: "by_key",
@@ -98,6 +98,7 @@ export function groupingCondition({ metric, grouping }: Question): string {
   return seriesGrouping(metric === "estimated_cost" ? "model" : grouping);
 }
 
+/** A cost is estimated from all usage and from filters with the conditions of a price. There is no estimate by filter. */
 export function filterCondition({ metric }: Question, { filter }: Scope): string {
   if (metric === "estimated_cost" && filter !== undefined) return "false";
   if (metric === "estimated_cost") return "(unfiltered or conditions in (select conditions from bi.price_book))";

@@ -48,7 +48,7 @@ export class Dialects {
     const stored = this.#found ?? (db && (await storedDialect(db, service.baseUrl)));
     // While the database was read, a probe for another request may have found the dialect.
     this.#found ??= stored;
-    // The days of the request may be too long ago to have usage.
+    // The newest days are probed: those of the request may be too long ago to have usage.
     if (this.#found === undefined)
       await this.#probeOnce(series.project, window && lastDays(dayOf(new Date()), REQUEST_DAYS_MAX));
     if (this.#found !== undefined) return this.#found;
@@ -76,7 +76,7 @@ export class Dialects {
     return this.#probes(JSON.stringify([project.id, window]), () => this.probe(project, window));
   }
 
-  /** Probes also if the dialect is known. Undefined if no answer shows the dialect, for example because the window has no usage of a model. */
+  /** Probes also if the dialect is known. A row that names a model proves it; undefined if no answer has one, as without usage. */
   async probe(project: Project, window: Window | undefined): Promise<Dialect | undefined> {
     const { app, db, service, keys } = this.#deps;
     const series: Series = { project, source: "usage", grouping: "model", filter: ALL_USAGE };

@@ -34,7 +34,7 @@ export async function withKnownProjects(config: Config, db: Database): Promise<C
   return withDiscovered(config, await storedProjects(db), version);
 }
 
-/** Makes the first days of each newly discovered project due: as many days before today as its entry's `backfill` says. */
+/** Makes the first days of each newly discovered project due in series with a window: as many days as its entry's `backfill` says. */
 export async function makeFirstDaysDue(db: Database, { projects, exports, discovery }: Config, ids: SeriesIds) {
   if (discovery.length === 0) return;
   const discovered = new Map(projects.filter(({ isDiscovered }) => isDiscovered).map((one) => [one.id, one]));
@@ -53,7 +53,7 @@ export async function makeFirstDaysDue(db: Database, { projects, exports, discov
   });
 }
 
-/** A list and what it changes, or why it could not be read. */
+/** A list, under the name of its key, and what it changes, or why it could not be read. */
 export type ReadList = { readonly list: string } & (
   | (Pick<ProjectList, "listed" | "leftOut"> & { readonly change: ListChange | undefined })
   | { readonly error: AppError }

@@ -24,7 +24,7 @@ export async function fetchToken(service: Service, key: Secret, signal: AbortSig
   return { apiKeyId, scopes };
 }
 
-/** Undefined if the service has no list (404), or does not show it to this key (403). The list may hold only keys that the caller made. */
+/** Undefined if the service has no list (404), or does not show it to this key (403). It may lack keys that the caller did not make. */
 export async function listKeys(service: Service, projectId: string, key: Secret, signal: AbortSignal) {
   const path = ["v1", "projects", projectId, "keys"];
   const call = { operation: "list_keys", method: "GET", path, scopes: ["keys:read"] } as const;
@@ -36,7 +36,7 @@ export async function listKeys(service: Service, projectId: string, key: Secret,
   });
 }
 
-/** False if the service no longer had the key. Safe to repeat. The service lets a key delete itself, and the last key of a project. */
+/** False if the service no longer had the key. Safe to repeat. The service protects neither the caller's own key nor a project's last. */
 export async function deleteKey(service: Service, projectId: string, id: string, key: Secret, signal: AbortSignal) {
   const path = ["v1", "projects", projectId, "keys", id];
   const call = { operation: "delete_key", method: "DELETE", path, scopes: ["keys:write"] } as const;
@@ -58,7 +58,7 @@ const CreatedKeyAnswer = z.object({
   created: z.string().pipe(z.coerce.date()).optional().catch(undefined),
 });
 
-/** Sends one create: a second one would make a second key, whose secret nobody has. Once the create is sent, an abort has no effect. */
+/** Sends one POST and never repeats it: if its answer is lost, it may have made a key. Once it is sent, an abort has no effect. */
 export async function createKey(
   service: Service,
   projectId: string,

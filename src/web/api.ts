@@ -37,7 +37,7 @@ const ErrorAnswer = z.object({ error: z.string().describe("A sentence that names
 const JSON_CONTENT = { "application/json": { schema: Answer } };
 const CSV_CONTENT = { "text/csv": { schema: z.string() } };
 
-export function openApi({ log, readByStatements, version }: ApiDeps, readMsMax: number = READ_MS_MAX) {
+export function openReadApi({ log, readByStatements, version }: ApiDeps, readMsMax: number = READ_MS_MAX) {
   const inTurn = oneAtATime(readMsMax);
   const read = <T>(work: (query: Query) => Promise<T>) => inTurn((signal) => readByStatements(work, signal));
   async function answerTo(asked: z.output<typeof QuestionParameters>): Promise<Answer> {
@@ -99,7 +99,7 @@ function routeOf<const Name extends string, Query extends z.ZodObject, C extends
   query: Query,
   content: C,
 ) {
-  const refused = (description: string) => ({ description, content: { "application/json": { schema: ErrorAnswer } } });
+  const problem = (description: string) => ({ description, content: { "application/json": { schema: ErrorAnswer } } });
   return createRoute({
     method: "get",
     path: `/api/v1/${name}`,
@@ -108,10 +108,10 @@ function routeOf<const Name extends string, Query extends z.ZodObject, C extends
     request: { query },
     responses: {
       200: { description: "The answer", content },
-      400: refused("A parameter is wrong"),
+      400: problem("A parameter is wrong"),
       401: { description: "Without the credentials of monitor.access" },
       403: { description: "Not answered at this address without monitor.access" },
-      503: refused("The database is away, or the answer takes too long; Retry-After has the seconds to wait"),
+      503: problem("The database is away, or the answer takes too long; Retry-After has the seconds to wait"),
     },
   });
 }

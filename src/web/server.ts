@@ -10,7 +10,7 @@ import type { MonitorDeps } from "./routes.ts";
 /** The URL has no slash at its end. */
 export type Monitor = AsyncDisposable & { readonly url: string };
 
-/** Longer than a page takes on a slow machine: its connection is silent until then. */
+/** Longer than a slow machine needs to make a page: until then the connection is silent. */
 const SOCKET_IDLE_MS_MAX = 30_000;
 /** Limit for the headers and the body together; a health check sends both at once. */
 const REQUEST_MS_MAX = 3_000;
@@ -37,7 +37,7 @@ export async function openMonitor(address: MonitorAddress, deps: MonitorDeps): P
     await (await listener)(request, response);
   });
   // An error such as too many open files must not end the process.
-  server.on("error", (error) => deps.log.warn({ reason: errorText(error) }, "monitor connection lost"));
+  server.on("error", (error) => deps.log.warn({ reason: errorText(error) }, "the monitor can't accept a connection"));
   return {
     url: monitorUrl({ host: address.host, port: bound.port }),
     async [Symbol.asyncDispose]() {

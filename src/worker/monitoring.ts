@@ -17,7 +17,7 @@ import { openMonitor } from "../web/server.ts";
 import { dashboardReads } from "./dashboard-reads.ts";
 import type { Liveness } from "./liveness.ts";
 
-/** How often the first pages are made, so that no visitor waits for their statements. They take long only after a run has changed rows. */
+/** How often the first pages are made, so that no visitor waits for their statements, which take long after a run has changed rows. */
 const READ_AHEAD_MS = 5 * 60_000;
 
 /**
@@ -34,13 +34,13 @@ export async function openMonitoring(
   const build = { version, schema: await newestMigration() };
   const metrics = openMetrics(build, () => readiness().reasons.length === 0);
   const kept = keepRows();
-  const openApi = async () =>
-    (await import("../web/api.ts")).openApi({
+  const loadApi = async () =>
+    (await import("../web/api.ts")).openReadApi({
       log: app.log,
       version,
       readByStatements: (work, signal) => readByStatements(db, work, { signal, kept }),
     });
-  let api: ReturnType<typeof openApi> | undefined;
+  let api: ReturnType<typeof loadApi> | undefined;
   const reads = dashboardReads(db, () => current().config, kept);
   const pages = openDashboard({ log: app.log, readiness, ...reads });
   const monitor = await openMonitor(current().config.monitor, {
@@ -50,7 +50,7 @@ export async function openMonitoring(
     readiness,
     metrics: openScrape(app.log, metrics, reads.readHealth),
     pages,
-    api: () => (api ??= openApi()),
+    api: () => (api ??= loadApi()),
   });
   app.log.info({ url: monitor.url }, "monitor listens");
   const readFirstPages = async () => {
@@ -79,7 +79,7 @@ export function openScrape(log: Pick<App["log"], "warn">, metrics: Metrics, read
       wasRead = true;
       return metrics.scrape(state);
     } catch (error) {
-      if (wasRead) log.warn({ reason: errorText(error) }, "metrics without the database");
+      if (wasRead) log.warn({ reason: errorText(error) }, "the health state could not be read: the metrics lack it");
       wasRead = false;
       return metrics.scrape(undefined);
     }

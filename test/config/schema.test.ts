@@ -3,7 +3,7 @@ import { z } from "zod";
 import { configJsonSchema } from "../../src/config/schema.ts";
 import { SAMPLE } from "./sample-config.ts";
 
-test("jobs.config.schema.json is what the schema command prints", async () => {
+test("jobs.config.schema.json is the current schema", async () => {
   await expect(`${JSON.stringify(configJsonSchema(), null, 2)}\n`).toMatchFileSnapshot("../../jobs.config.schema.json");
 });
 

@@ -54,14 +54,14 @@ test.each([
   ["address", "https://[open-sesame", "expected an https address alone"],
   ["address", `http://127.0.0.1.example.com/${WORD}`, "expected https"],
   ["address", `${ADDRESS}/${"x".repeat(4096)}`, "characters: expected at most 4096"],
-] as const)("the %s %j is refused and not repeated", (kind, content, says) => {
+] as const)("the %s %j is refused, and the message does not quote it", (kind, content, says) => {
   const read = () => secretOf(kind, content, "environment variable SECRET");
   expect(read).toThrow(says);
   expect(read).toThrow(/^environment variable SECRET /);
   expect(read).not.toThrow(/sesame|hooks/);
 });
 
-test("every secret that can't be read is named with its place, before any call", async () => {
+test("the error names every secret that can't be read, with its place", async () => {
   const config = parseText(JSON.stringify(SAMPLE), folder);
   const problemsOf = async (needed: Parameters<typeof requireReadable>[0]) => {
     const error = await requireReadable(needed, { LAB_KEY: "" }).catch((thrown) => thrown);
@@ -93,14 +93,14 @@ test("a secret of the monitor that can't be read is named with its place", async
   );
 });
 
-test("an input error of a key file is an error of the secret, and does not end the process", async ({ skip }) => {
+test("a key file that fails with EIO makes the secret unavailable, and does not end the process", async ({ skip }) => {
   skip(process.platform !== "linux", "needs /proc");
   const broken = { file: "/proc/self/mem" } as const;
   const message = "key file /proc/self/mem could not be read (EIO)";
   await expect(readSecret("key", broken, {})).rejects.toMatchObject({ code: "unavailable", message });
 });
 
-test("a secret on a file system that does not answer is unavailable, not missing", async () => {
+test("a secret in a folder where earlier work does not end is unavailable, not missing", async () => {
   const file = path.join(folder, "share", "token");
   const { promise: answer, resolve } = Promise.withResolvers<void>();
   await expect(withFileLimit(file, 1, () => answer)).rejects.toThrow("does not answer");

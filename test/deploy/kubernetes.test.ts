@@ -29,7 +29,7 @@ const of = (kind: string) => manifests.find((manifest: { kind: string }) => mani
 const deployment = of("Deployment");
 const pod = deployment.spec.template.spec;
 
-test("every file is part of the base or its component, and is of a kind and version that the cluster knows", () => {
+test("every file is part of the base or its component, and is of a known kind and version", () => {
   const others = fs
     .globSync("**/*.{yaml,json}", { cwd: FOLDER })
     .filter((file) => !/kustomization|config\.json$/.test(file));
@@ -51,7 +51,7 @@ test("the pod migrates before it works, without rights and within limits", () =>
   }
 });
 
-test("the program accepts the configuration once its project is filled in", async () => {
+test("the program accepts the configuration once its project is filled in, and the pod sets its variables", async () => {
   const file = path.join(FOLDER, "jobs.config.json");
   await expect(loadConfig(file)).rejects.toThrow("PROJECT_ID");
   const config = exampleConfig();

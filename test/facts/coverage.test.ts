@@ -9,7 +9,7 @@ import { readAnswer } from "../../src/facts/amounts.ts";
 import { CHARGED_BY, chargeback } from "../../src/facts/chargeback.ts";
 import { coverage } from "../../src/facts/coverage.ts";
 import { keyStatuses } from "../../src/facts/keys.ts";
-import { openApi } from "../../src/web/api.ts";
+import { openReadApi } from "../../src/web/api.ts";
 import { newIntent, newKey, newRotation } from "../db/keys/written-ledger.ts";
 import { forgetAll, storeSeries } from "../db/reported-usage.ts";
 import { storeBills, sumOf } from "../db/stored-charges.ts";
@@ -157,7 +157,7 @@ test.each(CHARGED_BY)("the rows of a month by %s add up exactly to the totals, o
 test("the CSV of charges is of the days and project that are asked for, and says whether it is complete", async () => {
   const [one, other] = await storeMonth();
   const log = pino({ enabled: false });
-  const api = openApi({ log, version: "1", readByStatements: (read) => readByStatements(db, read) });
+  const api = openReadApi({ log, version: "1", readByStatements: (read) => readByStatements(db, read) });
   const response = await api.request("/api/v1/chargeback.csv?from=2026-10-01&to=2026-10-31");
   expect(response.headers.get("content-disposition")).toContain("chargeback-by-project-2026-10-01-2026-10-31.csv");
   const csv = readCsv((await response.text()).replace("\ufeff", ""));

@@ -1,5 +1,5 @@
-// A hundred random questions about random usage: the page, the API, the CSV, the SQL to copy, run as usage_reader, explain, and a sum made
-// here must give the same.
+// A hundred random questions about random usage. The page, the API, the CSV, explain, and the SQL to copy, which usage_reader runs,
+// must give the same amounts as a sum made here.
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -61,7 +61,7 @@ const anEntry = fc.record({
 const aQuestion = fc.record(
   {
     period: fc.constantFrom("7d", "this-month", "last-month"),
-    /** If the period has no name: how many days before its end it begins, and how many days ago it ends. */
+    /** Of a period without a name: how many days before its end it begins, and how many days ago it ends. */
     days: fc.tuple(fc.integer({ min: 1, max: 6 }), fc.integer({ min: 0, max: 5 })),
     compare: fc.constantFrom("before", "before", "before", "none"),
     project: fc.constantFrom(undefined, "name", "id"),
@@ -102,7 +102,7 @@ test("a hundred random questions have the same answer on the page, in the API, t
 
 type Asked = typeof aQuestion extends fc.Arbitrary<infer Value> ? Value : never;
 
-/** Each series gets its own part of the entries. All days are due. Those without entries were read if `isWhole`. */
+/** Each series gets its own part of the entries. All days are due. `isWhole`: a day without entries was read as well. */
 async function storeEntries(
   projects: readonly Project[],
   entries: readonly Omit<Entry & { back: number }, "day">[],
@@ -242,7 +242,7 @@ function expectSums(answer: Answer, projects: readonly Project[], stored: Stored
   for (const [i, { byDay }] of ranked.entries())
     expect(byDay).toEqual(i < DRAWN_MAX ? onDay(expected[i]?.of ?? []) : undefined);
   const drawn = new Set(expected.slice(0, Math.min(DRAWN_MAX, limit)).map(({ group }) => group));
-  // With the groups of which all amounts are 0: they are not listed, and on a day that was read in part their 0 is known.
+  // A group with only amounts of 0 is not listed, but counts here: on a day that was read in part, its 0 makes the others' amount known.
   const notDrawn = entries.filter(({ group }) => !drawn.has(group));
   if (!addsUp(grouping)) expect(otherByDay).toBeNull();
   else if (otherByDay) expect(otherByDay).toEqual(onDay(notDrawn));

@@ -107,7 +107,7 @@ test.for<Case>([
   ["a sink was added", "deliver ue-1", [key(UNDELIVERED)]],
   ["a sink was added and the key is due", "create", [key({ ...UNDELIVERED, requestedAt: daysAgo(30) })]],
   ["a sink was removed", undefined, [key()], { job: { deliver: [] } }],
-  ["an attempt failed and nothing is left", "recover", [key()], FAILED],
+  ["an attempt failed and nothing is left to do", "recover", [key()], FAILED],
   ["an attempt failed and a sink lacks it", "deliver ue-1", [key(UNDELIVERED)], FAILED],
 ])("if %s, the next step for the active key is %s", expectNext);
 
@@ -130,27 +130,22 @@ const PREVIOUS = { wants: "previous" } as const;
 const ROLLBACK = { rollbackTo: "ue-0" };
 
 test.for<Case>([
-  ["there is one draining key", "rollback ue-0", [draining(), NEWER], PREVIOUS],
-  ["there are two draining keys", "rollback ue-0", [OLDER, draining(), NEWER], PREVIOUS],
-  ["the draining key is newer", undefined, [key(), draining({ requestedAt: daysAgo(0) })], PREVIOUS],
-  ["the draining key was never active", undefined, [draining({ activeSince: null }), NEWER], PREVIOUS],
-  ["the replaced key was retired", undefined, [{ ...draining(), state: "retired" }, NEWER], PREVIOUS],
-  ["no key is active", undefined, [draining()], PREVIOUS],
-  [
-    "a person rolled back to the key in use",
-    "rollback ue-0",
-    [draining(), { ...NEWER, rollbackAt: daysAgo(1) }],
-    PREVIOUS,
-  ],
-  ["another process has rolled back already", undefined, [key({ rollbackAt: NOW }), draining()], PREVIOUS],
-  ["another key is pending", "rollback ue-0", [draining(), NEWER, pending("stored")], PREVIOUS],
+  ["requested and there is one draining key", "rollback ue-0", [draining(), NEWER], PREVIOUS],
+  ["requested and there are two draining keys", "rollback ue-0", [OLDER, draining(), NEWER], PREVIOUS],
+  ["requested and the draining key is newer", undefined, [key(), draining({ requestedAt: daysAgo(0) })], PREVIOUS],
+  ["requested and the draining key was never active", undefined, [draining({ activeSince: null }), NEWER], PREVIOUS],
+  ["requested and the replaced key was retired", undefined, [{ ...draining(), state: "retired" }, NEWER], PREVIOUS],
+  ["requested and no key is active", undefined, [draining()], PREVIOUS],
+  ["requested after a rollback", "rollback ue-0", [draining(), { ...NEWER, rollbackAt: daysAgo(1) }], PREVIOUS],
+  ["requested and done by another process", undefined, [key({ rollbackAt: NOW }), draining()], PREVIOUS],
+  ["requested and another key is pending", "rollback ue-0", [draining(), NEWER, pending("stored")], PREVIOUS],
   ["recorded while the sinks have another key", "deliver ue-0", [draining(), NEWER], ROLLBACK],
   ["recorded while every sink has that key", "promote ue-0", [draining({ heldBy: IN_FILE }), NEWER], ROLLBACK],
   ["recorded after a create was begun", "mark-orphan ue-new", [draining(), NEWER, pending("intent")], ROLLBACK],
   ["recorded while another key is pending", "discard ue-new", [draining(), NEWER, pending("verified")], ROLLBACK],
   ["recorded before a fresh key was requested", "create", [draining(), NEWER], { ...ROLLBACK, ...FRESH }],
   ["recorded and done", undefined, [key(), draining({ intentId: "ue-2" })], { rollbackTo: "ue-1" }],
-])("if the previous key is requested and %s, the next step is %s", expectNext);
+])("if a rollback is %s, the next step is %s", expectNext);
 
 const HOUR_MS = 60 * 60 * 1000;
 const DELETE = { retire: "delete" } as const;
@@ -190,7 +185,7 @@ test.for<CleanupCase>([
   ["active", undefined, [key({ requestedAt: daysAgo(999), activeSince: daysAgo(999) })], { ...DELETE, graceDays: 0 }],
   ["due for removal by mistake, and active", undefined, [key(REMOVABLE)], DELETE],
   ["pending", undefined, [key(), pending("stored", { requestedAt: daysAgo(99) })], DELETE],
-])("the cleanup of a key that is %s is %s", ([_, step, keys, given]) => {
+])("the step of the cleanup for a key that is %s is %s", ([_, step, keys, given]) => {
   expect(stepsOf(keys, given)).toEqual(step === undefined ? [] : [step]);
 });
 

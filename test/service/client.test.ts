@@ -1,4 +1,4 @@
-// How a call is sent, and how it ends if the service does not answer it.
+// How a call is sent, repeated and ended, and what its error shows.
 
 import { expect, test } from "vitest";
 import { AppError } from "../../src/errors.ts";
@@ -135,7 +135,7 @@ test.each([
   [301, "http://OTHER/x?key=1", "OTHER"],
   [302, "/login", "another path"],
   [307, "", "another path"],
-])("a %i to %s is never followed, and the error shows only the host of the target", async (status, target, named) => {
+])("a %i to '%s' is never followed, and the error shows only the host of the target", async (status, target, named) => {
   const { server: other } = await serve(answeringJson(200));
   const [location, shown] = [target, named].map((text) => text.replace("OTHER", new URL(other.origin).host));
   const { server, read } = await serve(answeringJson(status, {}, { location }));
@@ -155,7 +155,7 @@ test.each([200, 400, 401, 403, 404, 500])(
     );
     const error = await read().catch((caught: unknown) => caught);
     expect(error).toBeInstanceOf(AppError);
-    expect(`${JSON.stringify(error)}${error}${service.lines}`).not.toContain("CANARY");
+    expect(`${JSON.stringify(error)}${error}${service.lines}`).not.toContain(KEY_TEXT.slice(3, 9));
   },
 );
 
@@ -189,7 +189,7 @@ test("a call that is aborted during beforeAttempt is not sent", async () => {
   expect(server.requests).toHaveLength(0);
 });
 
-test("serviceTime is the Date of the newest answer, success or not, plus the time since then", async () => {
+test("serviceTime is the newest readable Date of an answer, success or not, plus the time since then", async () => {
   const dates = ["Sun, 01 Mar 2026 12:00:00 GMT", "Sun, 01 Mar 2026 11:00:00 GMT", "yesterday"];
   let nowMs = 5_000;
   const { service, read } = await serve(

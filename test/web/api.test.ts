@@ -9,7 +9,7 @@ import { readByStatements } from "../../src/db/connection/transaction.ts";
 import { recordFailure } from "../../src/db/usage/failures.ts";
 import { Answer } from "../../src/facts/answer.ts";
 import { Secret } from "../../src/secret.ts";
-import { openApi } from "../../src/web/api.ts";
+import { openReadApi } from "../../src/web/api.ts";
 import { forgetAll, storeSeries } from "../db/reported-usage.ts";
 import { daysBack, newProject, nextFetchNo } from "../db/stored-usage.ts";
 import { STORABLE_NAMES } from "../show/hostile-names.ts";
@@ -20,7 +20,7 @@ const { db } = await testDatabase();
 const back = await daysBack(db);
 
 const log = pino({ enabled: false });
-const api = openApi({ log, version: "1.2.3", readByStatements: (read) => readByStatements(db, read) });
+const api = openReadApi({ log, version: "1.2.3", readByStatements: (read) => readByStatements(db, read) });
 
 async function get(path: string, query: string | Record<string, string> = "", from = api) {
   const response = await from.request(`/api/v1/${path}?${new URLSearchParams(query)}`);
@@ -218,7 +218,7 @@ test("hostile names of projects, filters and groups are text in the SQL", async 
 
 /** An API whose reads take as long as `work`, and wait half a second at most. */
 function apiThat(work: (signal: AbortSignal) => Promise<never>) {
-  const slow = openApi({ log, version: "1", readByStatements: (_, signal) => work(signal) }, 500);
+  const slow = openReadApi({ log, version: "1", readByStatements: (_, signal) => work(signal) }, 500);
   return async (query: string) => {
     const { status, headers, body } = await get("usage", query, slow);
     return { status, retryAfter: headers.get("retry-after"), error: JSON.parse(body).error };

@@ -9,7 +9,7 @@ import type { HealthState } from "../../src/facts/health.ts";
 import type { Question } from "../../src/facts/question.ts";
 import type { Query } from "../../src/facts/scope.ts";
 import type { Day } from "../../src/usage/days.ts";
-import { openApi } from "../../src/web/api.ts";
+import { openReadApi } from "../../src/web/api.ts";
 import { openDashboard } from "../../src/web/dashboard/pages.ts";
 import type { MakePage } from "../../src/web/page.ts";
 import { parseQuery, QuestionParameters, questionOf } from "../../src/web/question.ts";
@@ -27,7 +27,7 @@ export function usageSite(db: Database, health?: () => HealthState): Readonly<Re
   const pages = openDashboard({ log, readiness: () => WELL, ...reads });
   const read = <T>(work: (query: Query) => Promise<T>, signal: AbortSignal) =>
     readByStatements(db, work, { signal, kept });
-  const api = openApi({ log, version: "1.2.3", readByStatements: read });
+  const api = openReadApi({ log, version: "1.2.3", readByStatements: read });
   const apiPaths = ["/api/v1/usage", "/api/v1/usage.csv"];
   const usage = pages["/usage"];
   return {
@@ -44,7 +44,7 @@ async function healthOf(db: Database): Promise<HealthState> {
   return healthState({ projects: rows.map(projectLine) });
 }
 
-function asPage(api: ReturnType<typeof openApi>, path: string): MakePage {
+function asPage(api: ReturnType<typeof openReadApi>, path: string): MakePage {
   return async (query) => {
     const response = await api.request(`${path}?${query}`);
     const body = Buffer.from(await response.arrayBuffer()).toString();

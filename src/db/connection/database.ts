@@ -115,7 +115,7 @@ export async function openEmbedded(folder: string): Promise<Database> {
       dataDir: `${folder}/pg`,
       parsers: { [OID_DATE]: String, [OID_INT8]: String },
     });
-    // Each transaction sends its statements by an object of its own, which must accept several statements, too.
+    // A transaction's statements go through an object of its own, which must accept several statements, too.
     const { transaction } = acceptSeveralStatements(pglite);
     pglite.transaction = (work) => {
       const settings = settingsStatement();

@@ -29,7 +29,6 @@ export async function inTransaction<T>(db: Database, work: (tx: Tx, attempt: num
   });
 }
 
-/** Runs a single statement in a transaction of its own. */
 export async function execute<T>(db: Database, statement: RawBuilder<T>): Promise<QueryResult<T>> {
   return inTransaction(db, (tx) => statement.execute(tx));
 }
@@ -46,7 +45,7 @@ export async function withRetries<T>(work: (attempt: number) => Promise<T>): Pro
   }
 }
 
-/** Makes the commit durable where `synchronous_commit` was turned off for speed: a server that crashes would lose it. */
+/** The commit survives a crash of the server even if `synchronous_commit` is off for speed. `remote_apply`, which is stronger, stays. */
 export async function commitDurably(tx: Tx): Promise<void> {
   await sql`
     select pg_catalog.set_config('synchronous_commit', 'on', true)
@@ -80,7 +79,7 @@ export async function readSnapshot<T>(db: Database, read: (tx: Tx) => Promise<T>
 /** Runs a statement without parameters, and returns its rows. */
 export type Query = <Row>(statement: string) => Promise<readonly Row[]>;
 
-/** Called before a snapshot is taken. Returns a function that is called in the snapshot; its query may answer from kept rows. */
+/** Opens a query that may answer from earlier rows: the outer function is called before a snapshot is taken, the inner one in it. */
 export type KeptRows = () => (tx: Tx) => Promise<Query>;
 
 /** `secondsMax` limits each statement. Once `signal` is aborted, no further statement is sent. `kept` may answer from earlier reads. */
@@ -113,7 +112,7 @@ export const keptForOneRead: KeptRows = () => async (tx) => queryCache()(tx);
 const KNOWN_ROWS_MAX = 100_000;
 const STATEMENT_ROWS = 100;
 
-/** Makes a cache for queries: each statement is run once. Who sends it while it runs waits for its rows. */
+/** Makes a cache for queries: each statement is run once, even if it is sent again while it runs. */
 function queryCache(): (tx: Tx) => Query {
   const known = new Map<string, Promise<readonly unknown[]>>();
   let size = 0;
@@ -135,13 +134,13 @@ function queryCache(): (tx: Tx) => Query {
 type State = { readonly snapshot: string; readonly circumstances: string; readonly is_changed: boolean };
 
 /**
- * Keeps rows until the data change: until a transaction that the rows' snapshot does not see has written to a table with the trigger
- * record_change. The clock may change the rows of a statement only by the day in UTC and by what is due, which are in `circumstances`.
+ * Keeps rows until a transaction that their snapshot does not see has written to a table with the trigger record_change, or `circumstances`
+ * have changed: the server, the day in UTC, and what is due. No statement may depend on the clock in another way.
  */
 export function keepRows(): KeptRows {
   let kept: (State & { readonly known: ReturnType<typeof queryCache> }) | undefined;
   return () => {
-    // The caller takes its snapshot after this, so its data are never older than the rows of `before`.
+    // Read before the caller's snapshot is taken, so the kept rows are never newer than that snapshot.
     const before = kept;
     return async (tx) => {
       const { rows } = await sql<State>`

@@ -89,21 +89,24 @@ test.for<readonly [name: string, url: (password: string) => string, status: numb
     2,
     "DATABASE_URL: expected postgres:.*; in the password, write %23 for #.*",
   ],
-])("%s", async ([name, urlOf, status, message], { context, skip }) => {
-  // A server given from outside may not ask for a password.
-  const letsIn = name === "a wrong password" && runStatement(urlOf("of nobody"), "select 1").then(Boolean, () => false);
-  skip(await letsIn, "the given server lets everyone in without a password");
-  const emulator = await context.setUp();
-  const env = { DATABASE_URL: urlOf(context.newSecret()), LOG_LEVEL: "error" };
-  const stderr = expect.stringMatching(new RegExp(`^usage-export: ${message}\n$`));
-  expect(await context.run(["export"], env)).toMatchObject({ status, stdout: "", stderr });
-  expect(emulator.requests).toEqual([]);
-});
+])(
+  "export refuses %s in one sentence, and sends nothing",
+  async ([name, urlOf, status, message], { context, skip }) => {
+    // A server given from outside may not ask for a password.
+    const letsIn = name === "a wrong password" && runStatement(urlOf("wrong"), "select 1").then(Boolean, () => false);
+    skip(await letsIn, "the given server lets everyone in without a password");
+    const emulator = await context.setUp();
+    const env = { DATABASE_URL: urlOf(context.newSecret()), LOG_LEVEL: "error" };
+    const stderr = expect.stringMatching(new RegExp(`^usage-export: ${message}\n$`));
+    expect(await context.run(["export"], env)).toMatchObject({ status, stdout: "", stderr });
+    expect(emulator.requests).toEqual([]);
+  },
+);
 
 test("on an empty database check names migrate, which applies every migration once", async ({ context }) => {
   await context.setUp();
   await using empty = await emptyDatabase();
-  // Past the pooler, if the tests use one.
+  // Migrations go past the pooler, if the tests use one.
   const env = { DATABASE_URL: empty.directUrl, LOG_LEVEL: "warn" };
 
   expect(await context.run(["check"], env)).toMatchObject({

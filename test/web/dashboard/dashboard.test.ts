@@ -25,7 +25,7 @@ function dashboard({ read, ...deps }: Changes = {}, limits?: Parameters<typeof o
       log: pino({ enabled: false }),
       readiness: () => WELL,
       async readHealth() {
-        reads.push("health");
+        reads.push("health state");
         return healthState();
       },
       async readReport({ period, project }) {
@@ -59,7 +59,7 @@ test.each(["overview", "usage", "health", "run"] as const)(
     const { reads, ask } = dashboard();
     const paths = { overview: "/", usage: "/usage", run: "/run?id=1", health: "/data-health" };
     expect(await ask(paths[page])).toMatchObject({ status: 200 });
-    expect(reads.toSorted()).toEqual(["health", page].sort());
+    expect(reads.toSorted()).toEqual(["health state", page].sort());
   },
 );
 
@@ -69,10 +69,10 @@ test("one reading of the health state serves all pages for some seconds, and no 
   const { reads, ask } = dashboard();
   await Promise.all([ask("/"), ask("/data-health")]);
   await ask("/run?id=1");
-  expect(reads.toSorted()).toEqual(["health", "health", "overview", "run"]);
+  expect(reads.toSorted()).toEqual(["health", "health state", "overview", "run"]);
   vi.advanceTimersByTime(10_000);
   await ask("/");
-  expect(reads.slice(4).toSorted()).toEqual(["health", "overview"]);
+  expect(reads.slice(4).toSorted()).toEqual(["health state", "overview"]);
 });
 
 test("an invalid period is refused, and nothing is read", async () => {
@@ -133,7 +133,7 @@ test("a project is chosen by its name or its identifier, and shown by its name",
   }
 });
 
-test("the report file is of the requested days and project, and an unknown project or parameter is refused", async () => {
+test("the report file has the requested days and project and no links, and an unknown project or parameter is refused", async () => {
   const { reads, ask } = dashboard();
   const file = await ask("/report.html?from=2026-01-01&to=2026-01-07&project=production");
   expect(file).toMatchObject({
