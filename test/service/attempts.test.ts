@@ -4,14 +4,16 @@ import type { ServerResponse } from "node:http";
 import { expect, test } from "vitest";
 import { AppError } from "../../src/errors.ts";
 import { Secret } from "../../src/secret.ts";
-import { Limiter, type Rate } from "../../src/service/limiter.ts";
+import { Limiter } from "../../src/service/limiter.ts";
 import type { AttemptReport } from "../../src/service/service.ts";
 import { answer, answering, answeringJson, answerJson } from "../support/scripted-server.ts";
 import { KEY, limit, READ, serve } from "./open-test-service.ts";
 
+const RATE = { pause() {}, pausedMs: () => 0, releaseSlots: async () => {} };
+const CALL = { key: "k", project: "p", waitMsMax: 0 };
+
 test("after a 429 with Retry-After the next attempt starts exactly when the wait ends", async () => {
   const times: number[] = [];
-  const random = () => 0;
   const { service, read } = await serve(
     ({ number }, response) => {
       times.push(service.now());
@@ -19,7 +21,7 @@ test("after a 429 with Retry-After the next attempt starts exactly when the wait
       else answerJson(response, 200, {});
     },
     {},
-    { random },
+    { random: () => 0 },
   );
   await read();
   expect(times).toEqual([0, 31_000]);
@@ -27,14 +29,9 @@ test("after a 429 with Retry-After the next attempt starts exactly when the wait
 
 test("a call whose permit became invalid before it was sent is prepared again with another one", async () => {
   const events: string[] = [];
-  const rate: Rate = {
-    async acquire() {
-      const isValid = events.includes("release") && events.lastIndexOf("release") !== events.indexOf("release");
-      return { isValid: () => isValid, release: () => void events.push("release") };
-    },
-    pause: () => {},
-    pausedMs: () => 0,
-    releaseSlots: async () => {},
+  const acquire = async () => {
+    const isValid = events.includes("release") && events.lastIndexOf("release") !== events.indexOf("release");
+    return { isValid: () => isValid, release: () => void events.push("release") };
   };
   const { read } = await serve(
     (_request, response) => {
@@ -42,7 +39,7 @@ test("a call whose permit became invalid before it was sent is prepared again wi
       answerJson(response, 200, {});
     },
     {},
-    { rate },
+    { rate: { ...RATE, acquire } },
   );
   await read({ beforeAttempt: async () => void events.push("prepare") });
   expect(events.join(" ")).toBe("prepare release prepare release prepare send release");
@@ -68,10 +65,7 @@ test.each(["GET", "POST"] as const)(
         answerJson(response, 200, {});
       },
       {},
-      {
-        rate: { acquire, pause() {}, pausedMs: () => 0, releaseSlots: async () => {} },
-        onAttempt: (report) => void reports.push(report),
-      },
+      { rate: { ...RATE, acquire }, onAttempt: (report) => void reports.push(report) },
     );
     await read({ method });
     expect({ heldAtRequests, held }).toEqual({ heldAtRequests: [[2]], held: [] });
@@ -89,10 +83,7 @@ test("no wait for the rate is negative, although time passes while it is compute
     };
     const limiter = new Limiter({ maxConcurrent: 1, requestsPerSecond }, now, async (ms) => void waits.push(ms));
     limiter.setShare(1, Number.POSITIVE_INFINITY, false);
-    for (let i = 0; i < 10; i++) {
-      const permit = await limiter.acquire({ key: "k", project: "p", waitMsMax: 0 }, limit());
-      permit.release();
-    }
+    for (let i = 0; i < 10; i++) (await limiter.acquire(CALL, limit())).release();
   }
   expect(waits.length).toBeGreaterThan(100);
   expect(Math.min(...waits)).toBeGreaterThanOrEqual(1);
@@ -233,6 +224,15 @@ test("every attempt of a call is reported, with its outcome", async () => {
     ["breakdown", "rate_limited"],
     ["breakdown", "ok"],
   ]);
+});
+
+test("a call that is aborted while it waits for its start leaves its slot to others", async () => {
+  const sleep = () => Promise.reject(new Error("stopped"));
+  const limiter = new Limiter({ maxConcurrent: 1, requestsPerSecond: 1 }, () => 0, sleep);
+  limiter.setShare(1, 1, false);
+  (await limiter.acquire(CALL, limit())).release();
+  await expect(limiter.acquire(CALL, limit())).rejects.toThrow("stopped");
+  expect(limiter.isIdle).toBe(true);
 });
 
 test("an attempt that the caller aborts is reported as stopped, not as a failure of the service", async () => {
