@@ -146,6 +146,7 @@ test.each([
   ["a millisecond before the scheduled time", "15 2 * * *", "2026-03-29T02:14:59.999Z", "2026-03-28T02:15Z"],
   ["of a schedule of every ten seconds", "*/10 * * * * *", "2026-03-29T02:15:29.999Z", "2026-03-29T02:15:20Z"],
   ["in the year before", "0 0 25 12 *", "2026-03-29T00:00:00.000Z", "2025-12-25T00:00Z"],
+  ["of a schedule of first Mondays", "0 5 1-7 * 1", "2026-03-29T00:00:00.000Z", "2026-03-02T05:00Z"],
   ["of a schedule of leap days", "0 0 29 2 *", "2024-02-28T00:00:00.000Z", "2020-02-29T00:00Z"],
 ])("the latest occurrence, %s", (_case, schedule, at, expected) => {
   expect(short(latestOccurrence({ schedule, timezone: "UTC" }, new Date(at)) ?? new Date(0))).toBe(expected);
