@@ -57,7 +57,7 @@ test("a configuration with every field is parsed into the form that the program 
         ...EXPORT,
         ...{ name: "bills", source: "billing", schedule: "45 2 * * *", projects: [production] },
         window: { days: 7, today: false },
-        groupings: ["none", "line_item", "line_item,tags"],
+        groupings: ["none", "line_item", "line_item,tags", "tags"],
         filters: [
           ALL_USAGE,
           { name: "aura", features: {}, dimensions: { line_item: "sync::aura-2", deployment: "dedicated" } },

@@ -29,7 +29,7 @@ export const SAMPLE = {
     { name: "weekly", schedule: "0 5 * * mon", projects: ["lab"], groupings: ["tags"] },
     {
       ...{ name: "bills", source: "billing", schedule: "45 2 * * *", projects: ["production"], window: { days: 7 } },
-      groupings: ["none", "line_item", ["tags", "line_item"]],
+      groupings: ["none", "line_item", ["tags", "line_item"], "tags"],
       filters: [{ name: "all" }, { name: "aura", dimensions: { line_item: "sync::aura-2", deployment: "dedicated" } }],
     },
   ],
