@@ -50,6 +50,7 @@ test.each<[string, number, Dialect]>([
   ["diarize=true", 3, "interface"],
   ["diarize=false", 12, "interface"],
   ["diarize=true&utterances=false", 1, "interface"],
+  ["diarize=true&utterances=true", 7, "interface"],
   ["a_feature_nobody_knows=true", 15, "interface"],
   ["model=nova-3", 7, "interface"],
   ["tags=a", 7, "interface"],
