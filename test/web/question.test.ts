@@ -20,8 +20,9 @@ test.each([
   expect(viewAt(query).period).toMatchObject({ start, end });
 });
 
-test("the current month has the days so far, and on its first day that day", () => {
-  expect(viewAt("period=this-month", "2026-03-01").period).toMatchObject({ start: "2026-03-01", end: "2026-03-01" });
+test("the current month has the whole days so far, and on its first day that day", () => {
+  for (const today of ["2026-03-01", "2026-03-02"])
+    expect(viewAt("period=this-month", today).period).toMatchObject({ start: "2026-03-01", end: "2026-03-01" });
 });
 
 test("a named period keeps its name if the form sends its dates unchanged", () => {

@@ -70,6 +70,7 @@ test("a run over many projects says an error that they share once, and folds all
 
 test.each([
   ["0 5 * * 1", "every Monday 05:00"],
+  ["0 5 * * 7", "every Sunday 05:00"],
   ["*/5 * * * *", "*/5 * * * *"],
 ])("the schedule %s is read as %s", (schedule, text) => expect(scheduleText(schedule)).toBe(text));
 
