@@ -162,7 +162,7 @@ test("the SQL of the cookbook makes a copy equal, even if a group or every group
 test("a day comes again when it is no longer open, and when it is final", async () => {
   const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 3 });
   const today = await daysBack(db);
-  const days = [7, 5, 2].map(today);
+  const days = [7, 6, 4, 3].map(today);
   for (const day of days) await store(db, seriesId, { [day]: { listen: "1" } });
   const yesterday = { [today(1)]: { listen: "1" } };
   await store(db, seriesId, yesterday, { askedMs: performance.now() - DAY_MS });
@@ -173,8 +173,8 @@ test("a day comes again when it is no longer open, and when it is final", async 
   const rows = await read(sql<{ usage_date: string }>`
     select usage_date from bi.changed_days(now() - interval '3 days') where project_id = ${project.id} order by usage_date
   `);
-  // Since three days ago the window has passed the day five days back, and yesterday was read after its end.
-  expect(rows.map((row) => row.usage_date)).toEqual([days[1], today(1)]);
+  // Since three days ago the window has passed the days from six to four days back, and yesterday was read after its end.
+  expect(rows.map((row) => row.usage_date)).toEqual([days[1], days[2], today(1)]);
 });
 
 test("a load that finds nothing new returns the days of the newest change only", async () => {
