@@ -154,11 +154,9 @@ test("bi.usage_as_of shows a filter with the conditions that it had at the momen
   ]);
 });
 
-test("bi.usage_as_of shows a filter under the name that it had at the moment", async () => {
-  const { project } = await newSeries(db, "endpoint", {
-    filter: narrowTo("listen"),
-    usage: { [DAY]: { listen: "1" } },
-  });
+test("bi.usage_as_of shows a filter under the name that it had at the moment, with the newest revision then", async () => {
+  const { project, seriesId } = await newSeries(db, "endpoint", { filter: narrowTo("listen") });
+  for (const requests of ["1", "2"]) await store(db, seriesId, { [DAY]: { listen: requests } });
   const then = await moment();
   await register(db, configured(project, "endpoint", { filter: { ...narrowTo("listen"), name: "listening" } }));
   const names = async (at: string) => (await asOf(at, project)).map((row) => row.filter);
