@@ -12,7 +12,7 @@ const usage: UsageSource = (_project, _day, ageDays) => {
   if (used === undefined) return [];
   return Object.values(usedAgo).map((accessor) => ({ accessor, requests: accessor === used ? 1 : 0 }));
 };
-const test = await rotationTest({ emulator: { usage } });
+const test = await rotationTest({ creatorScopes: ["member"], emulator: { usage } });
 
 const OK = { status: 0 };
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -186,11 +186,14 @@ test("a delete that fails fails the run, and is repeated by the next", async ({ 
   expect(await context.states()).toEqual(["retired", "active"]);
 });
 
-test("the key that the rotation calls with is not deleted", async ({ context }) => {
+test.for([
+  ["rotation calls", {}],
+  ["project is read", { createWith: { env: "USAGE_EXPORT_CREATOR_KEY" } }],
+] as const)("the key that the %s with is not deleted", async ([, part], { context }) => {
   const { oldSecret, current } = await replaceKey(context, 8);
   usedAgo = { 1: current };
   const project = { id: "project-1", name: "production", key: { env: "USAGE_EXPORT_KEY" } };
-  await context.configure({ retire: "delete" }, { projects: [project] });
+  await context.configure({ retire: "delete", ...part }, { projects: [project] });
   const says = expect.stringContaining("key not deleted: it is the one this rotation calls with");
   const result = await context.run(["rotate"], { USAGE_EXPORT_KEY: oldSecret });
   expect(result).toMatchObject({ ...OK, stderr: says });
