@@ -113,7 +113,7 @@ test("--only failed reads what failed and nothing else", async ({ context }) => 
   emulator.fault = undefined;
   const asked = breakdowns(emulator).length;
 
-  expect(await context.run(backfill(range, "--only", "failed"))).toMatchObject({ status: 0 });
+  expect(await context.run(backfill(lastDays(4), "--only", "failed"))).toMatchObject({ status: 0 });
   expect(slicesAsked(emulator).slice(asked)).toEqual([daysOf(range).map((day) => `tags ${day}`)]);
   expect(await coverage(db)).toEqual({ complete: 9 });
   expect(await context.run(backfill(range))).toMatchObject({
