@@ -256,7 +256,7 @@ test("a day that was read only while it lasted is missing until it is read once 
 const NAMES = ["lab", "prod-eu", "prod-us"];
 const CONFIG = smallConfig("http://127.0.0.1:1", {
   projects: NAMES.map((name) => ({ ...PRODUCTION, name, id: name })),
-  exports: [{ projects: NAMES }],
+  exports: [{ projects: NAMES }, { name: "bills", source: "billing", projects: ["prod-us"] }],
 });
 
 test("status lists the worst projects first, or only those that --project names", async ({ context }) => {
@@ -264,14 +264,14 @@ test("status lists the worst projects first, or only those that --project names"
   const { exports } = parseConfig(JSON.stringify(CONFIG), "jobs.config.json", "/");
   const series = configuredSeries(exports);
   const ids = await registerSeries(db, series);
-  // No day of lab is due, two days of prod-eu, three of prod-us.
+  // No day of lab is due, two days of prod-eu, three of prod-us, and four of its bills.
   for (const [i, { series: one }] of series.entries()) {
     if (i > 0) await setDue(db, [seriesIdOf(ids, one)], addDays(yesterday, -i), yesterday);
   }
 
   const { stdout } = await context.run(["status"]);
   expect(stdout).toMatch(
-    /\nprojects: 2 of 3 have days that are not complete\n {2}prod-us: 1 series, 0 complete, 3 missing; .*\n {2}prod-eu: 1 series, 0 complete, 2 missing;/,
+    /\nprojects: 2 of 3 have days that are not complete\n {2}prod-us \(billing\): .* 4 missing; .*\n {2}prod-us: 1 series, 0 complete, 3 missing; .*\n {2}prod-eu: 1 series, 0 complete, 2 missing;/,
   );
 
   const eu = await context.run(["status", "--project", "prod-e*"]);
@@ -286,8 +286,8 @@ test("status lists the worst projects first, or only those that --project names"
   expect(lab).toMatchObject({ status: 0, stdout: "lab: 1 series, 0 complete; no day is due\n" });
   const json = JSON.parse((await context.run(["status", "--json", "--project", "prod-*"])).stdout);
   expect(json).toMatchObject({
-    projects: [{ project: "prod-us" }, { project: "prod-eu" }],
-    gaps: [{ series: [{ project: "prod-eu" }] }, { series: [{ project: "prod-us" }] }],
+    projects: [{ source: "billing" }, { project: "prod-us" }, { project: "prod-eu" }],
+    gaps: ["prod-eu", "prod-us", "prod-us"].map((project) => ({ series: [{ project }] })),
     gapsLeftOut: 0,
   });
 
