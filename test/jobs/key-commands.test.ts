@@ -114,8 +114,8 @@ test.each([
   expect(failure).not.toContain(output.slice(-40));
 });
 
-test("a command ends when the program is stopped", async () => {
-  const vault = openVault({ script: 'echo $$ > "$1"; sleep 60', timeoutSeconds: 60 });
+test("what a command has started ends when the program is stopped", async () => {
+  const vault = openVault({ script: 'sleep 200 & echo $! > "$1"; wait', timeoutSeconds: 60 });
   writeFileSync(vault.file, "");
   const reading = failureOf(vault.read());
   await expect.poll(() => readFileSync(vault.file, "utf8")).not.toBe("");
