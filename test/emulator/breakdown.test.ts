@@ -93,8 +93,7 @@ test("in dialect interface a model is a text, or a list if a request used severa
 });
 
 test("a project's id may be equal to another part of a path", async () => {
-  const key = { ...CONSOLE_KEY, projectId: "billing" };
-  await using emulator = await start({ usage, consoleKeys: [key] });
+  await using emulator = await start({ usage, consoleKeys: [{ ...CONSOLE_KEY, projectId: "billing" }] });
   const response = await ask(emulator, `/v1/projects/billing/usage/breakdown?${DAY}`);
   expect(await response.json()).toMatchObject({ results: [{ requests: 15 }] });
 });

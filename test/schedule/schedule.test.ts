@@ -50,8 +50,7 @@ test("a scheduled time during a pause counts as due from the end of the pause on
 });
 
 test("a job that never ran has been due since it was registered", () => {
-  const job = stored({ scheduledThrough: undefined });
-  expect(waitingSince(DAILY, job, at("01T12:00:00"))).toEqual(at("01T12:00:00"));
+  expect(waitingSince(DAILY, stored({ scheduledThrough: undefined }), at("01T12:00:00"))).toEqual(at("01T12:00:00"));
 });
 
 const NIGHT = at("19T02:15:00");

@@ -117,12 +117,7 @@ test.each([undefined, "0"])(
 
 tls.setDefaultCACertificates([AUTHORITY.cert]);
 
-const CREATE: ServiceCall = {
-  operation: "create_key",
-  method: "POST",
-  path: ["v1", "projects", "p1", "keys"],
-  body: {},
-};
+const CREATE: ServiceCall = { ...READ, operation: "create_key", method: "POST", body: {} };
 const FINE = answeringJson(200, { fine: true });
 
 /** A service over https, a proxy, and a client that uses the proxy; all are closed at the end of the test. */

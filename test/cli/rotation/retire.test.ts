@@ -195,7 +195,6 @@ test.for([
   const project = { id: "project-1", name: "production", key: { env: "USAGE_EXPORT_KEY" } };
   await context.configure({ retire: "delete", ...part }, { projects: [project] });
   const says = expect.stringContaining("key not deleted: it is the one this rotation calls with");
-  const result = await context.run(["rotate"], { USAGE_EXPORT_KEY: oldSecret });
-  expect(result).toMatchObject({ ...OK, stderr: says });
+  expect(await context.run(["rotate"], { USAGE_EXPORT_KEY: oldSecret })).toMatchObject({ ...OK, stderr: says });
   expect(deletesOf(context)).toEqual([]);
 });

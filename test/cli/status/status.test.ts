@@ -274,8 +274,7 @@ test("status lists the worst projects first, or only those that --project names"
     /\nprojects: 2 of 3 have days that are not complete\n {2}prod-us \(billing\): .* 4 missing; .*\n {2}prod-us: 1 series, 0 complete, 3 missing; .*\n {2}prod-eu: 1 series, 0 complete, 2 missing;/,
   );
 
-  const eu = await context.run(["status", "--project", "prod-e*"]);
-  expect(eu).toMatchObject({
+  expect(await context.run(["status", "--project", "prod-e*"])).toMatchObject({
     status: 1,
     stdout: [
       `prod-eu: 1 series, 0 complete, 2 missing; nothing missing through ${addDays(yesterday, -2)}`,
