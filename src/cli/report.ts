@@ -12,7 +12,7 @@ import { readReportData } from "../worker/dashboard-reads.ts";
 import { checkOutputPath, writeFileAtomically } from "./output.ts";
 import { choosePeriod, type PeriodOptions } from "./selection.ts";
 
-/** As `out`, "-" is standard output. */
+/** `out` is a file, or "-" for standard output. */
 type ReportOptions = PeriodOptions & { readonly out: string; readonly project?: string };
 
 /** A year with many groups takes long, and a person waits for it. */

@@ -282,7 +282,7 @@ export async function endRunsWithoutJobs(db: Database): Promise<readonly StoredR
   return storedRuns(db, (await execute(db, end)).rows);
 }
 
-/** As the time of its last attempt, makes a failed day due at once. */
+/** A failed day with this time of its last attempt is due at once. */
 const LONG_AGO = sql`to_timestamp(0)`;
 
 /** Makes days for which a key was refused due at once: a worker that starts may have another key. */

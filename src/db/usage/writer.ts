@@ -168,7 +168,7 @@ async function readAndWrite(
   const windowless = answers.filter((one) => one.serviceChoosesDays).sort((a, b) => a.seriesId - b.seriesId);
   const lockedSeries = [...windowless, ...undated];
   const newestSnapshots = await lockSnapshots(tx, lockedSeries);
-  // Of two transactions that change a slice, the second must have the later time. An insert or a lock may have waited for the first one, so
+  // The second of two transactions that change a slice must have the later time. An insert or a lock may have waited for the first one, so
   // the time is read after it.
   const seenAt = readAt && missing.length + lockedSeries.length === 0 ? readAt : await databaseNow(tx);
   const compared = changing.filter(({ stored, rowCount, answer }) =>
