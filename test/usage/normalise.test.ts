@@ -35,7 +35,7 @@ test("each day of the window is a slice with its rows, even a day without rows",
         metrics: [[null], [null], [null], [null], [null], [null], ["1"]],
         extras: [null],
       },
-      contentHash: sha256('["[\\"listen\\"]",[null,null,null,null,null,null,"1"],null]'),
+      contentHash: sha256('[["[\\"listen\\"]"],[[null],[null],[null],[null],[null],[null],["1"]],[null]]'),
     },
   ]);
 });
