@@ -188,7 +188,7 @@ test.for(["no rights", "nosuperuser", "superuser"])(
     try {
       await using db = connect(role);
       if (kind === "no rights") {
-        const advice = `user ${role} may not create schemas: have postgres run: grant create on database ${empty.name} to ${role}`;
+        const advice = `user ${role} may not create schemas: have ${new URL(empty.directUrl).username} run: grant create on database ${empty.name} to ${role}`;
         return await expect(migrateToLatest(db)).rejects.toThrow(advice);
       }
       await runStatement(empty.directUrl, `alter role ${role} ${kind}; alter database ${empty.name} owner to ${role}`);
