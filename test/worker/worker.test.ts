@@ -11,7 +11,7 @@ import { inTransaction } from "../../src/db/connection/transaction.ts";
 import { openQueue } from "../../src/db/jobs/queue.ts";
 import { endProjects, insertRun } from "../../src/db/jobs/runs.ts";
 import { storeReading } from "../../src/db/projects.ts";
-import { openReader } from "../../src/db/usage/reader.ts";
+import { openReader } from "../../src/db/usage/due-slices.ts";
 import { registerSeries } from "../../src/db/usage/stored-series.ts";
 import { openWriter } from "../../src/db/usage/writer.ts";
 import { openExportContext } from "../../src/jobs/context.ts";

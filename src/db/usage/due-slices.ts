@@ -1,12 +1,14 @@
 // Reads for planning: the status of slices, which are due, and which a run has settled. facts/coverage.ts reads what people see.
 
 import { sql } from "kysely";
+import { batched } from "../../async.ts";
 import { type BackfillJob, type DueSlice, RETRIED_CODES } from "../../usage/backfill.ts";
 import type { Day, Window } from "../../usage/days.ts";
 import { STORED_METRICS } from "../../usage/metrics.ts";
 import type { SliceStatus } from "../../usage/slice-decision.ts";
 import type { Database } from "../connection/database.ts";
 import type { Tx } from "../connection/transaction.ts";
+import { type ProjectJob, readOpenProjects } from "../jobs/runs.ts";
 import { seriesKeyText } from "./stored-series.ts";
 import { numbersArray } from "./stored-slices.ts";
 
@@ -147,4 +149,20 @@ export async function settledSlices(db: Database, asked: readonly SeriesOfRun[])
   `.execute(db);
   const byAsked = Map.groupBy(rows, ({ i }) => i);
   return asked.map((_, i): readonly SettledSlice[] => byAsked.get(i) ?? []);
+}
+
+export type Reader = ReturnType<typeof openReader>;
+
+const LIMITS = { weightMax: 100 };
+
+/** Reads what a worker needs to start on a project. Projects that are claimed together are read by common statements. */
+export function openReader(db: Database) {
+  return {
+    openProject: batched((projects: readonly ProjectJob[]) => readOpenProjects(db, projects), LIMITS),
+    settledSlices: batched((series: readonly SeriesOfRun[]) => settledSlices(db, series), LIMITS),
+    dueSlices: batched(async (series: readonly (readonly number[])[]) => {
+      const bySeries = Map.groupBy(await dueSlices(db, series.flat()), ({ seriesId }) => seriesId);
+      return series.map((ids) => ids.flatMap((id) => bySeries.get(id) ?? []));
+    }, LIMITS),
+  };
 }
