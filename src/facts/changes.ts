@@ -88,10 +88,7 @@ function statusOf({ before, after, change }: ChangeAmounts): ChangePart["status"
   return after === "0" ? "vanished" : "changed";
 }
 
-/**
- * The changes of the cost: what the service charges in projects whose billing is read, and the estimate of the others, in each currency.
- * If the charges can't be compared yet, as in the first weeks of billing, all projects are estimated.
- */
+/** The changes of what is charged in projects whose charges can be compared, and of the estimate of the others, in each currency. */
 export async function costChanges(query: Query, question: Omit<ChangeQuestion, "metric" | "currency">) {
   const projectIds = question.projects && (await findProjects(query, question.projects));
   const known = await query<{ id: string; isBilled: boolean }>(`

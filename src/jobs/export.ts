@@ -277,10 +277,7 @@ const READING_MS_MAX = 10_000;
 
 type Fetch<T> = (service: Service, projectId: string, key: Secret, signal: AbortSignal) => Promise<T>;
 
-/**
- * Called once a run for each project. The list of keys is stored so that a deleted key keeps its comment and tags. Only a run of billing reads
- * balances and line items: a key for usage may lack the scope. Never throws: the run has succeeded without them.
- */
+/** Stores what keys are called, as a deleted one is no longer listed; for billing also balances. Never throws, as the run itself has succeeded. */
 export async function readKeysAndBalances(context: ExportContext, project: Project, source: Source): Promise<void> {
   const { app, db, service, keys } = context;
   const log = app.log.child({ project: project.name });

@@ -44,10 +44,7 @@ export function overdueSince(job: Schedule, stored: StoredJob | undefined, now: 
   return dueAt && now.getTime() - dueAt.getTime() > OVERDUE_MS ? dueAt : undefined;
 }
 
-/**
- * The first scheduled time that no worker handled, or the registration of a job that never ran. The newest one would not do: that of a job of
- * every minute is never three minutes ago.
- */
+/** Since when a run is due: the first scheduled time that no worker handled, as the newest is always recent; for a new job, its registration. */
 export function waitingSince(job: Schedule, stored: StoredJob | undefined, now: Date): Date | undefined {
   if (!stored || stored.pause) return undefined;
   const { scheduledThrough, createdAt, resumedAt } = stored;
@@ -60,10 +57,7 @@ export function waitingSince(job: Schedule, stored: StoredJob | undefined, now: 
 /** A worker takes some seconds to start. A scheduled time that is longer ago than this was missed. */
 const LATE_MS = 5 * 60_000;
 
-/**
- * The run to start now, if any. For several missed times there is one run, which reads every day that is due. A job that never ran gets a run at
- * once, so that a new installation has numbers before the first night.
- */
+/** The run to start now, if any: one for all missed times, and one at once for a new job, so that its numbers do not wait for the night. */
 export function planTick(job: Schedule, { scheduledThrough, pause }: StoredJob, isRunning: boolean, now: Date) {
   const latest = latestOccurrence(job, now);
   if (pause || isRunning || (scheduledThrough && latest <= scheduledThrough)) return undefined;

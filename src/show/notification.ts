@@ -67,10 +67,7 @@ export function senderSuffix(publicUrl: string | undefined, host: string): strin
   return ` — usage-export ${publicUrl === undefined ? `on ${host}` : `at ${new URL(publicUrl).host}, ${publicUrl}`}`;
 }
 
-/**
- * Slack interprets three characters, which are escaped: an error may quote anything, and `<!channel>` would notify everybody. Secrets are
- * removed first: once cut or escaped, they would not be found.
- */
+/** Escapes what Slack interprets, as an error may quote `<!channel>`. Secrets are removed first: once cut, they would not be found. */
 export function sanitizeText(text: string, scrub: (text: string) => string, lengthMax = 500): string {
   const sentence = capitalized(truncate(scrub(text).replaceAll(/\s+/g, " "), lengthMax));
   // In some chats @channel would notify everybody too: an invisible character after the @ prevents that.

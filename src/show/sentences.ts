@@ -265,10 +265,7 @@ export function whyNotCompared(answer: Pick<Answer, "lacking" | "question">): st
   return `Not compared with ${periodText(before)}: ${reasons.join("; ")}.`;
 }
 
-/**
- * A day that was read may lack an amount: it is not complete, and must not be called unread.
- * With `of`, such as " of this period", the days are named.
- */
+/** A day that was read may lack an amount: it is incomplete, not unread. With `of`, such as " of this period", the days are named. */
 function lackText(unread: readonly Day[], incomplete: readonly Day[], of = "") {
   const named = (days: readonly Day[]) => of && ` (${daysText(days)})`;
   const texts = present([

@@ -22,10 +22,7 @@ import { type Dialect, type Dimension, groupingIn, type Source } from "./dimensi
 import type { UsageRequest } from "./plan.ts";
 import { dimensionsOf } from "./series.ts";
 
-/**
- * Makes a slice for each day of the window; without a window for each day that the answer names, or for `runDay` if it names none. `period`
- * is what the answer says it covers. Throws `bad_answer` with the reason.
- */
+/** Makes a slice for each day of the window, else of the answer, else for `runDay`. `period` is what the answer covers. Throws `bad_answer`. */
 export function normalise(request: UsageRequest, answer: unknown, runDay: Day, dialect: Dialect = "interface") {
   if (!isObject(answer)) throw badAnswer(`expected an object, got ${describeJson(answer)}`);
   if (!Array.isArray(answer.results)) {
@@ -79,10 +76,7 @@ function requireDollars(answer: JsonObject, results: readonly JsonObject[]): voi
     throw badAnswer(`no row has the member "dollars"`);
 }
 
-/**
- * A group may be sent twice with the same numbers. Rows with different shapes of "no value" are added up: to the service they are different
- * groups, and it counts no request in two of them.
- */
+/** Rows that repeat one count once. Rows with different shapes of "no value" are added up: the service counts no request in two of them. */
 function rowsByGroup(sent: readonly AnswerRow[], day: Day, dimensions: readonly Dimension[]): AnswerRow[] {
   const ofService = new Map<string, AnswerRow>();
   for (const row of sent) {

@@ -145,10 +145,7 @@ type StoredState = {
   readonly readsWindow?: boolean;
 };
 
-/**
- * Plans the picked days, or the window of the job and the earlier days of `toReread`, without settled slices. The newest days come first, so that
- * they are fresh even if the service stops answering half-way.
- */
+/** Plans the picked days, or the window and the earlier days of `toReread`, without settled slices. The newest are read first. */
 export function planRun(
   job: ExportJob,
   today: Day,

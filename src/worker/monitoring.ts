@@ -20,10 +20,7 @@ import type { Liveness } from "./liveness.ts";
 /** How often the first pages are made, so that no visitor waits for their statements, which take long after a run has changed rows. */
 const READ_AHEAD_MS = 5 * 60_000;
 
-/**
- * `current` is called at each request, as the configuration may have changed by then. `access` is what visitors must send. Throws `config` if
- * the monitor can't listen at the configured address.
- */
+/** `current` is called at each request: a reload may have changed it. Throws `config` if the monitor can't listen at its address. */
 export async function openMonitoring(
   app: App,
   current: () => { readonly config: Config; readonly access: Access | undefined },

@@ -30,10 +30,7 @@ import { configuredSeries, dueDays, type ExportJob, seriesOf, sliceCount, window
 import { reportRunEnd } from "./handle-project.ts";
 import type { WorkerContext } from "./worker-context.ts";
 
-/**
- * Returns whether a run was started, so that there are new queue jobs. A failure of one job does not affect the others. Throws only if the
- * database can't be reached.
- */
+/** Returns whether a run was started. If one job fails, the others go on. Throws only if the database can't be reached. */
 export async function tick(context: WorkerContext): Promise<boolean> {
   // Before anything is planned: a run without queue jobs would keep the next one from being started.
   for (const end of await endRunsWithoutJobs(context.db)) reportRunEnd(context, end);

@@ -45,10 +45,7 @@ export async function newWorker(): Promise<NewWorker> {
   return { workerId: randomUUID(), host: os.hostname(), pid: process.pid, version: await programVersion() };
 }
 
-/**
- * Works until the app's signal aborts or the configuration is superseded. Then it claims no more jobs. Requests that are not completed within
- * `drainSeconds` are aborted, and their jobs go back to the queue.
- */
+/** Works until the app's signal aborts or the configuration is superseded. After `drainSeconds`, requests are aborted and their jobs handed back. */
 export async function runWorker(app: App, db: Database, deps: WorkerDeps): Promise<void> {
   const { worker, liveness, metrics, reloader, onReady } = deps;
   const { config, receivers, superseded } = reloader.current();

@@ -39,10 +39,7 @@ export function openFetchNumbers(db: Database, now: () => number = () => perform
 /** More numbers than other processes take between reading a sequence and raising it, so that the raise never lowers it. */
 const SEQUENCE_MARGIN = 100_000;
 
-/**
- * Raises the sequences that are behind the stored rows, before anything is written. Logical replication and copies of tables leave them behind:
- * every new answer would count as older than the stored one, and new rows would get numbers that are in use.
- */
+/** Raises sequences that a copy of the database left behind: new answers would count as older than stored ones, new rows get used numbers. */
 export async function raiseSequences(db: Database, log?: Pick<Logger, "warn">): Promise<readonly string[]> {
   const identity = (table: string, column: string) => sql`
     select pg_catalog.pg_get_serial_sequence(${table}, ${column}), pg_catalog.max(${sql.ref(column)})::pg_catalog.int8
