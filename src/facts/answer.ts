@@ -183,7 +183,7 @@ export function answerOf(parts: AnswerParts): Answer {
   const otherCurrencies = scope.available.currencies.filter((one) => one !== scope.currency);
   const isUnpriced = isCost(question.metric) && scope.currency === undefined;
   return {
-    question: questionOf(question, scope),
+    question: answeredQuestion(question, scope),
     complete: isWhole(parts) && unpriced.unpricedModels === 0 && !isUnpriced,
     compared: isCompared,
     lacking: { ...lacking, ...unpriced, otherCurrencies },
@@ -203,7 +203,10 @@ export function answerOf(parts: AnswerParts): Answer {
   };
 }
 
-function questionOf({ period, before, group, projects: _, ...question }: Question, { projectIds, currency }: Scope) {
+function answeredQuestion(
+  { period, before, group, projects: _, ...question }: Question,
+  { projectIds, currency }: Scope,
+) {
   return {
     ...question,
     from: period.start,

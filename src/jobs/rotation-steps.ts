@@ -79,7 +79,7 @@ export async function takeStep(rotation: RotationRun, step: RotationStep): Promi
   }
 }
 
-/** The intent is recorded before the POST, which is sent once. The key's comment has the intent's id, by which a lost key is found. */
+/** The intent is recorded before the POST, which is sent once; its id is in the key's comment, so a lost key can be found. The ledger seals. */
 async function createNewKey({ context, job, ledger }: RotationRun, reason: string): Promise<void> {
   const { app, service, keys } = context;
   for (const sink of job.deliver) await testSink(sink);

@@ -15,7 +15,7 @@ export function isReadable(status: number, headers: ResponseHeaders): boolean {
 }
 
 /** A 204 to a DELETE is an answer without a value. */
-export function readAnswer(call: ServiceCall, reply: Reply, redact: Redact): Outcome {
+export function readBody(call: ServiceCall, reply: Reply, redact: Redact): Outcome {
   const { status } = reply;
   if (status === 204 && call.method === "DELETE") return { status, value: undefined };
   try {

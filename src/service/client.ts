@@ -5,7 +5,7 @@ import { sleep } from "../async.ts";
 import { AppError } from "../errors.ts";
 import { openAgent } from "../proxy-agent.ts";
 import type { Secret } from "../secret.ts";
-import { isIdentifier, isReadable, type Outcome, readAnswer } from "./answer.ts";
+import { isIdentifier, isReadable, type Outcome, readBody } from "./answer.ts";
 import { connectionError, statusFailure } from "./errors.ts";
 import { httpDateMs, REDACT_ALL, type Reply, redactorFor } from "./reply.ts";
 import { Caller } from "./retry.ts";
@@ -56,7 +56,7 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
       const timeMs = httpDateMs(reply.headers.date);
       if (timeMs !== undefined) serviceOffsetMs = timeMs - now();
       exchangeSignal?.throwIfAborted();
-      return reply.status >= 300 ? statusFailure(call, reply, redact, Date.now()) : readAnswer(call, reply, redact);
+      return reply.status >= 300 ? statusFailure(call, reply, redact, Date.now()) : readBody(call, reply, redact);
     }
     return caller.call(call, key, signal, send);
   }

@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import { Secret } from "../../src/secret.ts";
-import { type Outcome, readAnswer } from "../../src/service/answer.ts";
+import { type Outcome, readBody } from "../../src/service/answer.ts";
 import { type ResponseHeaders, readErrorBody, redactorFor } from "../../src/service/reply.ts";
 import { ENCODINGS } from "../support/encodings.ts";
 import { findSecrets } from "../support/leak-search.ts";
@@ -14,7 +14,7 @@ const JSON_200 = { status: 200, headers: JSON_TYPE as ResponseHeaders };
 
 function outcomeOf(body: string | Uint8Array, part: Partial<typeof JSON_200> = {}, method: "GET" | "DELETE" = "GET") {
   const call = { operation: "read", method, path: ["v1", "x"] };
-  return readAnswer(call, { ...JSON_200, ...part, body: Buffer.from(body) }, (text) => text);
+  return readBody(call, { ...JSON_200, ...part, body: Buffer.from(body) }, (text) => text);
 }
 
 const messageOf = (outcome: Outcome) => ("error" in outcome ? outcome.error.message : undefined);
