@@ -163,10 +163,12 @@ function membersOf(grouping: string, group: string | null): readonly (string | n
   }
 }
 
-/** The name on one line, without characters that turn the text around. A long one lacks its middle: many names differ only at their ends. */
+/** The name on one line, without characters that turn the text around. A long one lacks whole words of its middle: many differ only at their ends. */
 export function shortName(name: string, lengthMax = 40): string {
   const chars = [...toPrintableLine(name)];
   if (chars.length <= lengthMax) return chars.join("");
   const endLength = Math.floor(lengthMax / 3);
-  return `${chars.slice(0, lengthMax - endLength - 1).join("")}…${chars.slice(-endLength).join("")}`;
+  const start = chars.slice(0, lengthMax - endLength).join("");
+  const end = chars.slice(-endLength - 1).join("");
+  return `${start.replace(/(?:( )\S{0,12}|.)$/u, "$1")}…${end.replace(/^(?:\S{0,6}( )|.)/u, "$1")}`;
 }

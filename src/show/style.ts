@@ -50,19 +50,21 @@ h1{margin:0;font-size:1.35rem}
 h2{margin:0 0 .35rem;font-size:1.15rem}
 h3{margin:0 0 .5rem;font-size:1rem}
 p,ul{margin:0 0 .75rem}
+ul{padding-left:1.2rem}
+nav ul,.notice>ul,.choices,.budgets,.legend{margin:0;padding:0;list-style:none}
 a{color:var(--accent);text-underline-offset:.2em}
 :focus-visible{outline:2px solid var(--accent);outline-offset:2px}
 i,small,.subtitle,.change,.as-of,.note,.empty,footer,caption,thead th,dt{color:var(--soft)}
 footer{margin-top:.2rem;padding-top:.5rem;border-top:1px solid var(--line);font-size:.8rem}
 footer p,.lead p,.tip p,.as-of,.well{margin:0}
-.unseen,#usage figcaption,.two-thirds figcaption,:is(.third,.quarter) caption{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);white-space:nowrap}
+.unseen,#usage figcaption,.two-thirds figcaption,:is(.third,.quarter,.ranks) caption{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);white-space:nowrap}
 /* The frame: navigation, verdict and choices. */
 .bar,.heading,.title{display:flex;flex-wrap:wrap;align-items:baseline;gap:.25rem 1.25rem}
 .bar{column-gap:2rem;margin:0 0 .5rem;padding:0 0 .5rem;border-bottom:1px solid var(--line)}
 .brand{font-weight:600;color:var(--ink);text-decoration:none}
 .as-of,.quarter thead th{font-size:.8rem}
 nav{flex:1}
-nav ul{display:flex;flex-wrap:wrap;gap:.25rem 1.5rem;margin:0;padding:0;list-style:none}
+nav ul{display:flex;flex-wrap:wrap;gap:.25rem 1.5rem}
 nav a{padding-bottom:.5rem;text-decoration:none;color:var(--soft)}
 nav a:hover{color:var(--accent);text-decoration:underline}
 .bar [aria-current]{color:var(--ink);font-weight:600;border-bottom:2px solid var(--accent)}
@@ -73,8 +75,6 @@ nav a:hover{color:var(--accent);text-decoration:underline}
 .heading .subtitle,.title h2{margin:0}
 .links{margin:0 0 0 auto;font-size:.9rem}
 .notice{margin:0 0 .5rem;padding:.35rem .9rem;border-left:3px solid var(--line);background:var(--wash)}
-.notice>ul{margin:0;padding:0;list-style:none}
-.notice+figure,.few+figure{margin-top:1.25rem}
 .notice a{color:inherit;text-decoration-color:var(--soft)}
 .notice summary{width:auto;color:inherit}
 .notice.bad{border-color:var(--bad);background:var(--bad-wash)}
@@ -97,7 +97,7 @@ section>.toolbar{justify-content:space-between;margin:.4rem 0 1rem}
 .toolbar button,.copy{background:var(--wash);cursor:pointer}
 .copy{font:inherit;font-size:.9rem;color:inherit;border:1px solid var(--soft);border-radius:4px;padding:.2rem .6rem}
 [data-copied]::after{content:" ✓ copied"}
-.choices{display:flex;flex-wrap:wrap;margin:0;padding:0;list-style:none;font-size:.9rem}
+.choices{display:flex;flex-wrap:wrap;font-size:.9rem}
 .choices a{display:block;padding:.25rem .7rem;min-height:2rem;line-height:1.5rem;border:1px solid var(--soft);margin-left:-1px;text-decoration:none;color:var(--soft)}
 .choices li:first-child a{border-radius:4px 0 0 4px;margin:0}
 .choices li:last-child a{border-radius:0 4px 4px 0}
@@ -138,9 +138,9 @@ summary{cursor:pointer;color:var(--accent);width:fit-content}
 .money>div{height:100%;border-color:var(--accent)}
 .money .figure{font-size:2rem}
 .money .figure a{color:inherit;text-decoration:none}
-.budgets{margin:0;padding:0;list-style:none;font-size:.9rem}
+.budgets{font-size:.9rem}
 .budgets li{display:flex;flex-wrap:wrap;justify-content:space-between;gap:0 1rem;padding:.35rem 0 .45rem;border-bottom:1px solid var(--line)}
-.budget{display:block;width:100%;height:.55rem;margin:.25rem 0 .1rem;background:var(--wash)}
+.budget{width:100%;height:.55rem;margin:.25rem 0 .1rem;background:var(--wash)}
 .budget .used,.share rect{fill:var(--accent)}
 .budget .expected,:is(.third,.quarter) .share rect{fill:var(--complete)}
 .budget.near .expected{fill:var(--warn);opacity:.55}
@@ -158,7 +158,7 @@ thead th{border-bottom-color:var(--soft);vertical-align:bottom}
 thead [aria-current]{color:var(--ink);font-weight:600}
 thead [aria-current]::after{content:" ↓" / ""}
 .n{text-align:right}
-.n+:is(td,th):not(.n){padding-left:1.25rem}
+.n+:where(:not(.n)){padding-left:1.25rem}
 bdi{white-space:pre-wrap}
 :is(th,td)>bdi,small>bdi{display:inline-block;vertical-align:top;max-width:22rem}
 th>small,td>small,td>details{display:block;margin:0;max-width:40rem}
@@ -170,23 +170,20 @@ td summary{color:inherit;text-decoration:underline var(--soft);text-underline-of
 td>details>bdi{display:block;margin-top:.25rem}
 time,:is(.ranks,.third,.quarter) .n{white-space:nowrap}
 .chips>span{display:inline-block;padding:0 .45em;background:var(--wash);border:1px solid var(--line);border-radius:3px}
-a:has(.chips){text-decoration:none}
 .share{display:block;width:100%;min-width:6rem;height:.4rem;margin-top:.3rem}
 .ranks table{width:100%;max-width:80rem}
 .ranks th[scope=row]{min-width:8rem}
 .ranks th[scope=row]>a{display:block;text-decoration:none}
-:is(.third,.quarter) table{width:100%}
+:is(.third,.quarter) table{width:100%;font-size:.85rem}
 :is(.third,.quarter) tbody th{width:100%;max-width:0}
 :is(.third,.quarter) tbody a{display:block;color:inherit;text-decoration:none}
 :is(.third,.quarter) tbody :is(th,a)>bdi{max-width:none;display:-webkit-box;-webkit-box-orient:vertical;-webkit-line-clamp:3;overflow:hidden;line-height:1.2;padding-block:.1rem}
 :is(.third,.quarter) th:first-child{position:relative;z-index:0;padding-left:.4rem}
-:is(.third,.quarter) :is(td,th){padding-block:.2rem;line-height:1.4}
+:is(.third,.quarter) :is(td,th){padding:.2rem .4rem .2rem 0;line-height:1.4}
 :is(.third,.quarter) .scroll+.note{margin:.3rem 0 0}
 :is(.third,.quarter) .share{position:absolute;inset:.1rem 0;height:calc(100% - .2rem);margin:0;z-index:-1}
-.third .n{padding-left:.75rem}
-.quarter :is(th,td){padding-right:.4rem}
-.quarter .n{padding-left:.3rem}
-.strip{display:block;width:100%;min-width:14rem;height:1.1rem;border-radius:2px;background:var(--wash)}
+:is(.third,.quarter) .n{padding-left:.3rem}
+.strip{display:block;width:12rem;min-width:100%;height:1.1rem;border-radius:2px;background:var(--wash)}
 .key>span{margin-right:1rem;white-space:nowrap}
 .complete{fill:var(--complete);color:var(--complete)}
 .stale{fill:var(--rest);color:var(--rest)}
@@ -195,10 +192,10 @@ a:has(.chips){text-decoration:none}
 .not-due{fill:var(--wash);color:var(--wash)}
 /* Charts. */
 figure{margin:0 0 1rem}
-.drawing{display:grid;grid-template-columns:minmax(0,1fr) 14rem;gap:.5rem 1.5rem;margin-bottom:.5rem}
+.drawing{display:grid;grid-template-columns:minmax(0,1fr) 16rem;gap:.5rem 1.5rem;margin-bottom:.5rem}
 .plot{min-height:19rem;min-width:0;contain:size}
 .two-thirds .plot{min-height:10rem}
-.legend{margin:0;padding:0;list-style:none;font-size:.85rem}
+.legend{font-size:.85rem}
 .legend li{display:flex;align-items:baseline;gap:.25rem}
 .drawing bdi{display:-webkit-box;-webkit-box-orient:vertical;-webkit-line-clamp:2;overflow:hidden}
 .legend a,.tip th>span{display:flex;flex:1;align-items:baseline;min-width:0;color:inherit;text-decoration:none}
@@ -260,7 +257,7 @@ header .choices li{flex:1 0 auto}
 header .choices li a{padding-inline:.15rem;margin-left:-1px;border-radius:0;font-size:.85rem;text-align:center}
 .toolbar label{flex:1 1 9rem;white-space:nowrap}
 .toolbar label:has(select){flex-direction:column;align-items:stretch;gap:0}
-.toolbar button{flex:1;align-self:end}
+.toolbar button{flex:1;align-self:end;white-space:nowrap}
 .toolbar :is(input,select){width:100%;max-width:none}
 }
 @media print{

@@ -115,7 +115,8 @@ test.each([
   ["several lines become one", "a\r\n\tb\u0000c", 9, "a b c"],
   ["characters that change the direction of text are removed", "a\u202eb\u2066c", 9, "a b c"],
   ["a lone surrogate is removed", "a\ud83db", 9, "a b"],
-  ["500 characters are cut", `${"x".repeat(500)} 1`, 10, "xxxxxx…x 1"],
+  ["500 characters are cut", `${"x".repeat(500)} 1`, 10, "xxxxxx… 1"],
+  ["only whole words are left", "Call Centre Transcription (region 1)", 30, "Call Centre … (region 1)"],
 ])("in a label %s", (_, name, charactersMax, expected) => {
   expect(shortName(name, charactersMax)).toBe(expected);
 });
@@ -143,6 +144,6 @@ test("among the reasons of a change, long names that begin alike can be told apa
   const parts = [1, 2].map((n) => ({ ...part, ...amounts, group: `${name} ${n})` }));
   const splits = [{ grouping: "project" as const, lacking: NOTHING_LACKING, parts }];
   expect(reasonSentences({ answer: makeAnswer(), splits })).toEqual([
-    "By project: Customer Experience Analyt…on (region 1) +5 hours, Customer Experience Analyt…on (region 2) +5 hours.",
+    "By project: Customer Experience … (region 1) +5 hours, Customer Experience … (region 2) +5 hours.",
   ]);
 });

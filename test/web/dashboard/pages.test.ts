@@ -63,7 +63,7 @@ test("a run over many projects says an error that they share once, and folds all
   expect(text.split("the service answered 503")).toHaveLength(2);
   expect(text).toMatch(/project 9 .* 1 more project .* project 10 /);
   const long = projects.map(({ project }) => ({ ...one, project: `Customer Experience Analytics EU (${project})` }));
-  expect(textOf(pageOf("run", { projects: long }))).toContain("Customer Experience Analyt… (project 10)");
+  expect(textOf(pageOf("run", { projects: long }))).toContain("Customer Experience … (project 10)");
   const other = { ...one, error: "the service answered 400" };
   expect(textOf(pageOf("run", { projects: [one, other] }))).not.toContain("Why they failed");
 });

@@ -191,7 +191,7 @@ test("API keys are shown by their comments, also in the chart, while links, SQL 
 test("API keys with one comment are told apart by their projects, whose long names lack their middle", async () => {
   for (const [name, shown] of [
     ["production", "batch (production"],
-    ["Customer Experience Analytics, region", "batch (Customer Experience…cs, region"],
+    ["Customer Experience Analytics, region", "batch (Customer Experience … region"],
   ]) {
     await forgetAll(db);
     for (const n of [1, 2]) {
