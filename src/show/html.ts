@@ -172,3 +172,8 @@ export function shortName(name: string, lengthMax = 40): string {
   const end = chars.slice(-endLength - 1).join("");
   return `${start.replace(/(?:( )\S{0,12}|.)$/u, "$1")}…${end.replace(/^(?:\S{0,6}( )|.)/u, "$1")}`;
 }
+
+/** Pointed at, the name is whole. */
+export function shortNameHtml(name: string): Html {
+  return html`<bdi title="${name}">${shortName(name)}</bdi>`;
+}

@@ -13,7 +13,7 @@ import {
   html,
   instantHtml,
   nameHtml,
-  shortName,
+  shortNameHtml,
   stackedTable,
   stateHtml,
 } from "../../show/html.ts";
@@ -75,7 +75,7 @@ const PROJECT_COLUMNS = ["Project", "Days", "Incomplete days", "Complete up to",
 function projectsHtml({ projects, projectCount, undated }: Coverage, view: View): Html {
   const { period } = view;
   const rows = projects.map((one) => [
-    html`<a href="${pageHref("usage", { ...view, project: one.projectId })}"><bdi title="${one.project}">${shortName(one.project)}</bdi></a>`,
+    html`<a href="${pageHref("usage", { ...view, project: one.projectId })}">${shortNameHtml(one.project)}</a>`,
     strip(period, one),
     one.gaps.length === 0 ? "none" : gapsHtml(period, one),
     one.freshThrough ?? "never",

@@ -14,7 +14,7 @@ import {
   instantHtml,
   nameHtml,
   type Row,
-  shortName,
+  shortNameHtml,
   stackedTable,
   stateHtml,
 } from "../../show/html.ts";
@@ -140,7 +140,7 @@ export function runSections({ run, found, projects }: RunDetails): readonly Sect
     ofOutcome.toSorted((a, b) => a.project.localeCompare(b.project, "en", { numeric: true })),
   );
   const rows = sorted.map<Row>((one) => [
-    html`<bdi title="${one.project}">${nameHtml(shortName(one.project))}</bdi>`,
+    shortNameHtml(one.project),
     html`${stateHtml(one.outcome === "open" ? "not done yet" : one.outcome)} ${one.error !== common && foldedText(one.error)}`,
     one.finishedAt ? instantHtml(one.finishedAt) : "–",
     ...readingCells(one),
