@@ -183,7 +183,7 @@ export function answerOf(parts: AnswerParts): Answer {
   const otherCurrencies = scope.available.currencies.filter((one) => one !== scope.currency);
   const isUnpriced = isCost(question.metric) && scope.currency === undefined;
   return {
-    question: answeredQuestion(question, scope),
+    question: askedQuestion(question, scope),
     complete: isWhole(parts) && unpriced.unpricedModels === 0 && !isUnpriced,
     compared: isCompared,
     lacking: { ...lacking, ...unpriced, otherCurrencies },
@@ -203,10 +203,7 @@ export function answerOf(parts: AnswerParts): Answer {
   };
 }
 
-function answeredQuestion(
-  { period, before, group, projects: _, ...question }: Question,
-  { projectIds, currency }: Scope,
-) {
+function askedQuestion({ period, before, group, projects: _, ...question }: Question, { projectIds, currency }: Scope) {
   return {
     ...question,
     from: period.start,

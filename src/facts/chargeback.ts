@@ -1,4 +1,4 @@
-// What each project or API key used in a month and what that cost, for passing costs on. The amounts of a metric add up to its total exactly.
+// What each project or API key used in a period and what that cost, for passing costs on. The amounts of a metric add up to its total exactly.
 
 import { METRICS } from "../usage/metrics.ts";
 import { isWhole } from "./answer.ts";
@@ -18,7 +18,7 @@ export type Charge = {
   readonly currency: string | null;
   readonly amount: string;
   readonly total: string;
-  /** Whether every day of the month is complete, and no project is left out or has ended. */
+  /** Whether every day of the period is complete, and no project is left out or has ended. */
   readonly isComplete: boolean;
 };
 

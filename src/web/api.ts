@@ -57,7 +57,7 @@ export function openReadApi({ log, readByStatements, version }: ApiDeps, readMsM
     const by = grouping === "none" ? [] : ["by", grouping];
     return c.body(answerCsv(answer, rows), 200, csvHeaders(["usage", metric, ...by, rows, from, to].join("-")));
   });
-  api.openapi(routeOf("chargeback.csv", "By project or API key", ChargebackParameters, CSV_CONTENT), async (c) => {
+  api.openapi(routeOf("chargeback.csv", "Charges by project or key", ChargebackParameters, CSV_CONTENT), async (c) => {
     const { by, project, ...days } = c.req.valid("query");
     const period = readPeriod(days, dayOf(new Date()));
     const asked = { period, by, projects: project === undefined ? undefined : [project] };
