@@ -56,7 +56,7 @@ test("each process sees at its next read what was committed, also by a transacti
 test("rows are kept until the next day of a series is due", async () => {
   const kept = keepRows();
   await newSeries(db);
-  await sql`update usage_export.series set next_due_at = now() + interval '0.5 s'`.execute(db);
+  await sql`update usage_export.series set next_due_at = now() + interval '4 s'`.execute(db);
   const before = await readAt(kept);
   await expect.poll(() => readAt(kept)).not.toBe(before);
   expect(await readAt(kept)).toBe(await readAt(kept));
