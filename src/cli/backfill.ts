@@ -24,18 +24,18 @@ import { type BackfillChoice, type BackfillOptions, chooseBackfill } from "./sel
 /** A second run continues where a stopped or killed one ended, as stored slices are not missing; `--only all` reads every day again. */
 export async function runBackfill(app: App, options: BackfillOptions): Promise<number> {
   const fileConfig = await loadConfig(app.configPath);
-  const today = dayOf(new Date());
   // Throws for wrong options before the database is opened. Discovered projects are known only later, once their lists are read.
-  if (fileConfig.discovery.length === 0) chooseBackfill(fileConfig, options, today);
+  if (fileConfig.discovery.length === 0) chooseBackfill(fileConfig, options, dayOf(new Date()));
   if (!options.dryRun) await requireStaticKeys(app, fileConfig);
 
   return withDatabase(app, async (db) => {
     const full = options.dryRun ? await withKnownProjects(fileConfig, db) : await discoverProjects(app, fileConfig, db);
     const config = await withSeenValues(full, db, { start: options.from, end: options.to });
+    const today = dayOf(await databaseNow(db));
     const choice = chooseBackfill(config, options, today);
     for (const job of choice.windowless) app.log.warn({ job }, "left out: an export without a window has no days");
     const statuses = await sliceStatuses(db, choice.jobs, choice.range);
-    const plans = planBackfill(choice.jobs, choice.range, options.only, statuses, dayOf(await databaseNow(db)));
+    const plans = planBackfill(choice.jobs, choice.range, options.only, statuses, today);
     if (options.dryRun) {
       const rate = config.service.requestsPerSecond;
       const json = plans.map((plan) => planJson(plan, rate));

@@ -87,7 +87,9 @@ export function defineCommands(version: string, choose: Choose): Command {
 function add(parent: Command, name: string, summary: string, ...examples: readonly string[]): Command {
   const config = new Option("--config <file>", "the configuration file").default(CONFIG_FILE);
   // Each command accepts the option, so that a script may give it to all.
-  const usesNoFile = ["demo", "schema", "emulator"].includes(name);
+  const usesNoFile = ["demo", "dump", "emulator", "explain", "keys", "migrate", "report", "rewrap", "schema"].includes(
+    name,
+  );
   return parent
     .command(name)
     .description(summary)

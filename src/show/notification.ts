@@ -17,6 +17,15 @@ export type Notification = {
 /** `name` is the condition's name; of a condition that is over, the first word of its name. */
 type NamedNotification = Notification & { readonly name: string };
 
+/** Says what is over, where the condition's name alone says too little. */
+const ENDED: Readonly<Record<string, string>> = {
+  config: "refused configuration",
+  failed: "failed readings:",
+  missing: "missing usage",
+  suspect: "usage in doubt",
+  unread: "budgets and anomalies that could not be read",
+};
+
 /** A condition is sent when it begins and when it ends, and not when it grows. `lastSent` has the phase that each subject was last sent with. */
 export function notificationsOf(
   conditions: readonly Condition[],
@@ -37,7 +46,7 @@ export function notificationsOf(
     const isUnknown = name === "anomaly" && areAnomaliesUnread;
     const isNowCritical = current.has(subject.replace(/^key attempts /, "key attention "));
     if (phase === "well" || current.has(subject) || isEndless || isUnknown || isNowCritical) return [];
-    return [{ name, subject, state: "well", text: `Over: ${subject}.` }];
+    return [{ name, subject, state: "well", text: `Over: ${subject.replace(name, ENDED[name] ?? name)}.` }];
   });
   return [...Map.groupBy([...begun, ...ended], ({ name, state }) => `${state} ${name}`).values()]
     .flatMap(([first, ...others]) => {

@@ -157,7 +157,7 @@ test("missing and failed days are notified once, and once more when they are rea
   const answers = [3, 2].map((days) => total(back(days), { requests: "1" }));
   await store(db, fixture.seriesId, answers, { grouping: "none" });
   for (let i = 0; i < 2; i++) await fixture.notifier().tick();
-  expect(fixture.texts.slice(2)).toEqual(["Over: missing.", "Over: failed other."]);
+  expect(fixture.texts.slice(2)).toEqual(["Over: missing usage.", "Over: failed readings: other."]);
 });
 
 test("a day that is refused every night is notified once", async () => {

@@ -65,7 +65,7 @@ test("a failed run is on the dashboard, and notified once, until it has recovere
   let pings = 0;
   await using receiver = await scriptedServer(({ method, body }, response) => {
     // A slow machine may also be told of a worker or a job that is late.
-    if (method === "POST") texts.push(...(JSON.parse(body).text.match(/^(?:Readings fail|Over: failed).*/s) ?? []));
+    if (method === "POST") texts.push(...(JSON.parse(body).text.match(/^(?:Readings fail|Over: failed readings).*/s) ?? []));
     else pings++;
     answer(response, 200, "ok");
   });
@@ -113,7 +113,7 @@ test("a failed run is on the dashboard, and notified once, until it has recovere
   await expect.poll(() => pings).toBeGreaterThan(0);
   // Another worker may still be sending the notification.
   await expect.poll(() => texts).toHaveLength(2);
-  expect(texts[1]).toMatch(/^Over: failed /);
+  expect(texts[1]).toMatch(/^Over: failed readings: /);
   // The dashboard caches what it reads for some seconds.
   await expect.poll(async () => read(await fetch(url))).toContain("All data up to");
 });
