@@ -86,14 +86,12 @@ export function defineCommands(version: string, choose: Choose): Command {
 
 function add(parent: Command, name: string, summary: string, ...examples: readonly string[]): Command {
   const config = new Option("--config <file>", "the configuration file").default(CONFIG_FILE);
-  // Each command accepts the option, so that a script may give it to all.
-  const usesNoFile = ["demo", "dump", "emulator", "explain", "keys", "migrate", "report", "rewrap", "schema"].includes(
-    name,
-  );
+  // They read no configuration, but accept the option, so that a script may give it to all.
+  const without = ["demo", "dump", "emulator", "explain", "keys", "migrate", "report", "rewrap", "schema"];
   return parent
     .command(name)
     .description(summary)
-    .addOption(config.hideHelp(usesNoFile))
+    .addOption(config.hideHelp(without.includes(name)))
     .addHelpText("after", ["\nExamples:", ...examples.map((line) => `  usage-export ${line}`)].join("\n"));
 }
 
