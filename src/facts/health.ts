@@ -5,7 +5,7 @@ import { keyName } from "../config/projects.ts";
 import { openAnomalies } from "../db/anomalies.ts";
 import { storedPauses } from "../db/calling-processes.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
-import { keptForOneRead, type ReadOptions, readSnapshot, type Tx, tryWithin } from "../db/connection/transaction.ts";
+import { cacheForOneRead, type ReadOptions, readSnapshot, type Tx, tryWithin } from "../db/connection/transaction.ts";
 import { storedWorkers } from "../db/jobs/jobs.ts";
 import { watchedBudgets } from "../db/prices-and-budgets.ts";
 import { storedLists } from "../db/projects.ts";
@@ -19,13 +19,13 @@ import { mergeRotations, rotationHealth } from "./keys.ts";
 /** Each rotation for many projects is merged into one entry. */
 export type HealthState = HealthFacts & { readonly conditions: readonly Condition[] };
 
-/** Completeness is read from the database only if `kept` lacks it. */
+/** Only completeness may come from `cache`; everything else is read anew. */
 export async function health(
   db: Database,
   config: Config,
-  { secondsMax, kept = keptForOneRead }: ReadOptions = {},
+  { secondsMax, cache = cacheForOneRead }: ReadOptions = {},
 ): Promise<HealthState> {
-  const openQuery = kept();
+  const openQuery = cache();
   const read = async (tx: Tx) => healthFacts(db, tx, config, await completeness(await openQuery(tx)));
   return healthOf(await readSnapshot(db, read, secondsMax));
 }

@@ -5,8 +5,8 @@ import type { Config } from "../config/config.ts";
 import type { Database } from "../db/connection/database.ts";
 import {
   BRIEF_SNAPSHOT_SECONDS,
-  type KeptRows,
   type ReadOptions,
+  type RowCache,
   readByStatements,
   readSnapshot,
   USAGE_SNAPSHOT_SECONDS,
@@ -45,16 +45,16 @@ async function usageAnswer(query: Query, view: View): Promise<UsageAnswer> {
   return { answer, change };
 }
 
-/** The rows of questions about usage and cost are kept. */
+/** What is read about usage, cost and completeness is cached. */
 export function dashboardReads(
   db: Database,
   config: () => Config,
-  kept: KeptRows,
+  cache: RowCache,
 ): Pick<DashboardDeps, "readHealth" | "read" | "readReport"> {
   const read = <T>(signal: AbortSignal, work: (query: Query) => Promise<T>) =>
-    readByStatements(db, work, { signal, kept });
+    readByStatements(db, work, { signal, cache });
   return {
-    readHealth: () => health(db, config(), { secondsMax: BRIEF_SNAPSHOT_SECONDS, kept }),
+    readHealth: () => health(db, config(), { secondsMax: BRIEF_SNAPSHOT_SECONDS, cache }),
     read: {
       overview: (view, signal) => read(signal, (query) => overview(query, comparedQuestion(view), dayOf(new Date()))),
       usage: (view, signal) => read(signal, (query) => usageAnswer(query, view)),
@@ -69,7 +69,7 @@ export function dashboardReads(
       },
       run: (view) => readRun(db, view.pageParameters.id ?? ""),
     },
-    readReport: (view, signal) => readReportData(db, view, new Date(), { signal, kept }),
+    readReport: (view, signal) => readReportData(db, view, new Date(), { signal, cache }),
   };
 }
 
@@ -85,10 +85,10 @@ export async function readReportData(
   db: Database,
   asked: Asked,
   now: Date,
-  { secondsMax = USAGE_SNAPSHOT_SECONDS, signal, kept }: ReadOptions = {},
+  { secondsMax = USAGE_SNAPSHOT_SECONDS, signal, cache }: ReadOptions = {},
 ): Promise<ReportData> {
   const read = (query: Query) => overview(query, comparedQuestion(asked), dayOf(now));
-  const shown = await readByStatements(db, read, { secondsMax, signal, kept });
+  const shown = await readByStatements(db, read, { secondsMax, signal, cache });
   const budgets = await readSnapshot(db, (tx) => budgetsIn(tx, asked.period), secondsMax);
   return { overview: shown, budgets: budgetsOf(budgets, shown.total.question.project) };
 }

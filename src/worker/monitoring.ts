@@ -5,7 +5,7 @@ import { oneAtATime } from "../async.ts";
 import type { Config } from "../config/config.ts";
 import type { Database } from "../db/connection/database.ts";
 import { newestMigration } from "../db/connection/migrate.ts";
-import { keepRows, readByStatements } from "../db/connection/transaction.ts";
+import { openRowCache, readByStatements } from "../db/connection/transaction.ts";
 import { errorText } from "../errors.ts";
 import type { HealthState } from "../facts/health.ts";
 import { programVersion } from "../package-files.ts";
@@ -30,15 +30,15 @@ export async function openMonitoring(
   const version = await programVersion();
   const build = { version, schema: await newestMigration() };
   const metrics = openMetrics(build, () => readiness().reasons.length === 0);
-  const kept = keepRows();
+  const cache = openRowCache();
   const loadApi = async () =>
     (await import("../web/api.ts")).openReadApi({
       log: app.log,
       version,
-      readByStatements: (work, signal) => readByStatements(db, work, { signal, kept }),
+      readByStatements: (work, signal) => readByStatements(db, work, { signal, cache }),
     });
   let api: ReturnType<typeof loadApi> | undefined;
-  const reads = dashboardReads(db, () => current().config, kept);
+  const reads = dashboardReads(db, () => current().config, cache);
   const pages = openDashboard({ log: app.log, readiness, ...reads });
   const monitor = await openMonitor(current().config.monitor, {
     log: app.log,

@@ -4,7 +4,7 @@ import { sql } from "kysely";
 import { pino } from "pino";
 import { expect } from "vitest";
 import type { Database } from "../../src/db/connection/database.ts";
-import { keepRows, readByStatements } from "../../src/db/connection/transaction.ts";
+import { openRowCache, readByStatements } from "../../src/db/connection/transaction.ts";
 import type { HealthState } from "../../src/facts/health.ts";
 import type { Question } from "../../src/facts/question.ts";
 import type { Query } from "../../src/facts/scope.ts";
@@ -17,16 +17,16 @@ import { dashboardReads } from "../../src/worker/dashboard-reads.ts";
 import { healthState, projectLine } from "../health/sample-health-state.ts";
 import { WELL } from "./test-monitor.ts";
 
-const kept = keepRows();
+const cache = openRowCache();
 
-/** Path to answer. The pages of another call are not in its cache, but the rows of statements are kept. */
+/** Path to answer. Each call makes its pages anew; all calls share the cached rows. */
 export function usageSite(db: Database, health?: () => HealthState): Readonly<Record<string, MakePage>> {
   const log = pino({ enabled: false });
   const noConfig = () => expect.fail("the page Usage & cost does not read the configuration");
-  const reads = { ...dashboardReads(db, noConfig, kept), readHealth: async () => health?.() ?? (await healthOf(db)) };
+  const reads = { ...dashboardReads(db, noConfig, cache), readHealth: async () => health?.() ?? (await healthOf(db)) };
   const pages = openDashboard({ log, readiness: () => WELL, ...reads });
   const read = <T>(work: (query: Query) => Promise<T>, signal: AbortSignal) =>
-    readByStatements(db, work, { signal, kept });
+    readByStatements(db, work, { signal, cache });
   const api = openReadApi({ log, version: "1.2.3", readByStatements: read });
   const apiPaths = ["/api/v1/usage", "/api/v1/usage.csv"];
   const usage = pages["/usage"];

@@ -53,11 +53,11 @@ export async function commitDurably(tx: Tx): Promise<void> {
   `.execute(tx);
 }
 
-/** For a command, whose caller asks once and wants an answer. */
+/** For a command: it reads once, so it waits longer. */
 const SNAPSHOT_SECONDS_MAX = 60;
 /** For a scrape and the state of jobs: the caller asks again soon, and there are few connections. */
 export const BRIEF_SNAPSHOT_SECONDS = 5;
-/** For usage and cost: adding up five million rows takes 3 s of processor time, and three times as long while a night runs beside it. */
+/** For usage and cost: adding up five million rows takes 3 s of processor time, and three times as long while the nightly exports run. */
 export const USAGE_SNAPSHOT_SECONDS = 20;
 
 const READING = {
@@ -79,23 +79,23 @@ export async function readSnapshot<T>(db: Database, read: (tx: Tx) => Promise<T>
 /** Runs a statement without parameters, and returns its rows. */
 export type Query = <Row>(statement: string) => Promise<readonly Row[]>;
 
-/** Opens a query that may answer from earlier rows: the outer function is called before a snapshot is taken, the inner one in it. */
-export type KeptRows = () => (tx: Tx) => Promise<Query>;
+/** Call it before a snapshot is taken, and the function that it returns within the snapshot. The query may answer with cached rows. */
+export type RowCache = () => (tx: Tx) => Promise<Query>;
 
-/** `secondsMax` limits each statement. Once `signal` is aborted, no further statement is sent. `kept` may answer from earlier reads. */
+/** `secondsMax` limits each statement. Once `signal` is aborted, no further statement is sent. `cache` may have rows of earlier reads. */
 export type ReadOptions = {
   readonly secondsMax?: number;
   readonly signal?: AbortSignal | undefined;
-  readonly kept?: KeptRows | undefined;
+  readonly cache?: RowCache | undefined;
 };
 
 /** Everything that `read` queries is as of one moment. A statement that it sends several times is run once. */
 export async function readByStatements<T>(
   db: Database,
   read: (query: Query) => Promise<T>,
-  { secondsMax = USAGE_SNAPSHOT_SECONDS, signal, kept = keptForOneRead }: ReadOptions = {},
+  { secondsMax = USAGE_SNAPSHOT_SECONDS, signal, cache = cacheForOneRead }: ReadOptions = {},
 ): Promise<T> {
-  const openQuery = kept();
+  const openQuery = cache();
   const readOnce = async (tx: Tx) => {
     const query = await openQuery(tx);
     return read(<Row>(statement: string) => {
@@ -106,14 +106,14 @@ export async function readByStatements<T>(
   return readSnapshot(db, readOnce, secondsMax);
 }
 
-export const keptForOneRead: KeptRows = () => async (tx) => queryCache()(tx);
+export const cacheForOneRead: RowCache = () => async (tx) => statementCache()(tx);
 
 /** Bounds the memory: each statement counts as STATEMENT_ROWS rows besides its own. */
 const KNOWN_ROWS_MAX = 100_000;
 const STATEMENT_ROWS = 100;
 
-/** Makes a cache for queries: each statement is run once, even if it is sent again while it runs. */
-function queryCache(): (tx: Tx) => Query {
+/** Each statement is run once, even if it is sent again while it runs. */
+function statementCache(): (tx: Tx) => Query {
   const known = new Map<string, Promise<readonly unknown[]>>();
   let size = 0;
   const count = ({ length }: readonly unknown[]) => {
@@ -134,14 +134,14 @@ function queryCache(): (tx: Tx) => Query {
 type State = { readonly snapshot: string; readonly circumstances: string; readonly is_changed: boolean };
 
 /**
- * Keeps rows until a transaction that their snapshot does not see has written to a table with the trigger record_change, or `circumstances`
- * have changed: the server, the day in UTC, and what is due. No statement may depend on the clock in another way.
+ * Cached rows are used until one of two things has happened. A transaction that their snapshot does not see has written to a table with the
+ * trigger record_change. Or `circumstances` have changed: the server, the day in UTC, or what is due. No statement may depend on more.
  */
-export function keepRows(): KeptRows {
-  let kept: (State & { readonly known: ReturnType<typeof queryCache> }) | undefined;
+export function openRowCache(): RowCache {
+  let cached: (State & { readonly known: ReturnType<typeof statementCache> }) | undefined;
   return () => {
-    // Read before the caller's snapshot is taken, so the kept rows are never newer than that snapshot.
-    const before = kept;
+    // Read before the caller's snapshot is taken, so the cached rows are never newer than that snapshot.
+    const before = cached;
     return async (tx) => {
       const { rows } = await sql<State>`
         select * from usage_export.data_state(${before?.snapshot ?? null}::pg_snapshot)
@@ -149,11 +149,11 @@ export function keepRows(): KeptRows {
       const [state] = rows;
       if (!state) throw new Error("expected one row with the state of the data");
       if (before && !state.is_changed && state.circumstances === before.circumstances) return before.known(tx);
-      if (kept === before) kept = { ...state, known: queryCache() };
+      if (cached === before) cached = { ...state, known: statementCache() };
       // Concurrent reads that found the rows outdated usually have the same snapshot, and share the new rows.
-      const newest = kept;
+      const newest = cached;
       const isSame = newest?.snapshot === state.snapshot && newest.circumstances === state.circumstances;
-      return (isSame ? newest.known : queryCache())(tx);
+      return (isSame ? newest.known : statementCache())(tx);
     };
   };
 }

@@ -112,7 +112,7 @@ export async function deleteOldRuns(db: Database, keepDays: number) {
     delete from usage_export.key_event e using usage_export.api_key k
     where k.intent_id = e.intent_id and k.state = 'retired' and k.retired_at < ${before} and e.at < ${before}
   `;
-  // No process asks for older changes: rows are kept (keepRows) for the current day at most.
+  // No process asks for older changes: rows are cached (openRowCache) for the current day at most.
   await execute(db, sql`delete from usage_export.data_change where changed_at < now() - interval '2 days'`);
   await execute(db, sql`delete from usage_export.worker where last_seen_at < now() - interval '7 days'`);
   const { numAffectedRows: runs } = await execute(db, deleteRuns);

@@ -1,8 +1,8 @@
-// Rows that a process keeps while nothing changes. The pages and the read API over kept rows: test/web/usage-site.ts.
+// The cache of rows. The pages and the read API with it: test/web/usage-site.ts.
 
 import { sql } from "kysely";
 import { expect, test } from "vitest";
-import { type KeptRows, keepRows, readByStatements } from "../../../src/db/connection/transaction.ts";
+import { openRowCache, type RowCache, readByStatements } from "../../../src/db/connection/transaction.ts";
 import { testDatabase } from "../../support/database.ts";
 import { newSeries } from "../stored-usage.ts";
 
@@ -11,8 +11,8 @@ const { db, read } = await testDatabase();
 /** Its rows show when it was run. */
 const STATEMENT = "select clock_timestamp()::text as at from pg_sleep(0.05)";
 
-async function readAt(kept: KeptRows, statement = STATEMENT): Promise<string | undefined> {
-  const rows = await readByStatements(db, (query) => query<{ at: string }>(statement), { kept });
+async function readAt(cache: RowCache, statement = STATEMENT): Promise<string | undefined> {
+  const rows = await readByStatements(db, (query) => query<{ at: string }>(statement), { cache });
   return rows[0]?.at;
 }
 
@@ -31,8 +31,8 @@ test("every table behind the views that questions read records its changes", asy
   expect(await read(unrecorded)).toEqual([]);
 });
 
-test("each process sees at its next read what was committed, also by a transaction that began before the rows were kept", async () => {
-  const replicas = [keepRows(), keepRows()];
+test("the next read of each process has what was committed, even if that transaction began before the rows were cached", async () => {
+  const replicas = [openRowCache(), openRowCache()];
   const [written, commit] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const early = db.transaction().execute(async (tx) => {
     await sql`insert into usage_export.line_item values ('early', 'A')`.execute(tx);
@@ -47,28 +47,28 @@ test("each process sees at its next read what was committed, also by a transacti
   };
   for (const change of [() => newSeries(db), commitEarly]) {
     await change();
-    seen.push(await Promise.all(replicas.map((kept) => readAt(kept))));
-    expect(await Promise.all(replicas.map((kept) => readAt(kept)))).toEqual(seen.at(-1));
+    seen.push(await Promise.all(replicas.map((cache) => readAt(cache))));
+    expect(await Promise.all(replicas.map((cache) => readAt(cache)))).toEqual(seen.at(-1));
   }
   expect(new Set(seen.flat()).size).toBe(4);
 });
 
-test("rows are kept until the next day of a series is due", async () => {
-  const kept = keepRows();
+test("rows are cached until the next day of a series is due", async () => {
+  const cache = openRowCache();
   await newSeries(db);
   await sql`update usage_export.series set next_due_at = now() + interval '4 s'`.execute(db);
-  const before = await readAt(kept);
-  await expect.poll(() => readAt(kept)).not.toBe(before);
-  expect(await readAt(kept)).toBe(await readAt(kept));
+  const before = await readAt(cache);
+  await expect.poll(() => readAt(cache)).not.toBe(before);
+  expect(await readAt(cache)).toBe(await readAt(cache));
 });
 
 test("visitors who ask the same at once share one statement, and a statement that failed is run again", async () => {
-  const kept = keepRows();
-  await readAt(kept, "select");
-  expect(new Set(await Promise.all([readAt(kept), readAt(kept), readAt(kept)])).size).toBe(1);
+  const cache = openRowCache();
+  await readAt(cache, "select");
+  expect(new Set(await Promise.all([readAt(cache), readAt(cache), readAt(cache)])).size).toBe(1);
   await sql`create table public.answer (at text)`.execute(db);
   const failing = "select (1 / count(*))::text as at from public.answer";
-  await expect(readAt(kept, failing)).rejects.toThrow("division by zero");
+  await expect(readAt(cache, failing)).rejects.toThrow("division by zero");
   await sql`insert into public.answer values ('now')`.execute(db);
-  expect(await readAt(kept, failing)).toBe("1");
+  expect(await readAt(cache, failing)).toBe("1");
 });
