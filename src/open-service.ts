@@ -1,5 +1,5 @@
-// Opens the service at the rate that all calls of this process share. While calls are made, the process renews its share of the caps in the
-// database; without one it uses the whole caps.
+// Opens the service with the rate limiter that all calls of this process share. While calls are made, the process renews its share of the
+// caps in the database. Without a database it uses the whole caps.
 
 import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";
@@ -28,7 +28,7 @@ export async function openServiceFor(
 const RENEW_MS = 2_000;
 /** The shorter interval while slots change hands. */
 const RENEW_MS_CONTENDED = 250;
-/** A call takes a moment to arrive, so none starts in the last part of the time for which the database counts the process as live. */
+/** The process starts no call in the last part of its live time in the database, because a call takes a moment to arrive. */
 const MARGIN_MS = 2_000;
 /** With more processes than slots, they take turns. A turn lasts this long, plus the time in which each slot may start three calls. */
 const TURN_MS = 10_000;
@@ -53,7 +53,7 @@ class ProcessRate extends Limiter implements Rate {
   readonly #id = randomUUID();
   /** Whether a call was asked for since the last renewal. */
   #isUsed = false;
-  /** Undefined while the process is at rest. */
+  /** Undefined while the process makes no calls. */
   #renewals: Promise<void> | undefined;
   #storing: Promise<unknown> | undefined;
   #endOfSleep = new AbortController();
@@ -113,8 +113,8 @@ class ProcessRate extends Limiter implements Rate {
   }
 
   /**
-   * Slots are announced before they are used, and before the announcements of others are read: if two want the same slot, one sees the other.
-   * Returns false while the process may use fewer slots than are fair, or than it has announced.
+   * A process announces slots before it reads what others have announced, and only then uses them. So if two want the same slot, one of them
+   * sees the other. Returns false while the process may use fewer slots than its fair number, or fewer than it has announced.
    */
   async #renew(db: Database): Promise<boolean> {
     const startedMs = now();
@@ -127,7 +127,7 @@ class ProcessRate extends Limiter implements Rate {
     return usable === announced && usable >= read.fair;
   }
 
-  /** Returns the fair number of slots, and the `wanted` number: lower while other processes have announced too many. */
+  /** `wanted` is the fair number of slots, or what others leave free if that is lower. */
   async #announce(db: Database, count: number) {
     const { slots, pauses, nowMs } = await announce(db, this.#id, count);
     for (const [key, ms] of Object.entries(pauses)) this.#pauseHere(key, ms);

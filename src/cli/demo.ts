@@ -27,7 +27,7 @@ import { writeFileAtomically } from "./output.ts";
 const BACKFILL_DAYS = 30;
 const PROJECT_ID = "demo";
 
-/** The packaged example names another variable, which may hold a real key: the demo must not send that one. */
+/** The packaged example names another variable, which may hold a real key. The demo must not send a real key. */
 const KEY_VARIABLE = "USAGE_EXPORT_DEMO_KEY";
 
 export async function runDemo(app: App, { serve }: { readonly serve?: boolean }): Promise<number> {

@@ -12,7 +12,7 @@ const ANSWER_MS_MAX = 3_000;
 export async function runHealth(app: App, options: { readonly live?: boolean }): Promise<number> {
   const { monitor } = await loadConfig(app.configPath);
   if (monitor.port === 0) {
-    throw new AppError("config", "monitor.port: expected a fixed port to ask at; got 0, which is any free one");
+    throw new AppError("config", "monitor.port: expected a fixed port; got 0, which chooses any free port");
   }
   const url = `${monitorUrl(monitor)}${options.live ? "/livez" : "/readyz"}`;
   const signal = AbortSignal.any([app.signal, AbortSignal.timeout(ANSWER_MS_MAX)]);

@@ -43,7 +43,7 @@ export async function runStatus(app: App, options: StatusOptions): Promise<numbe
   return projects.some(isIncomplete) ? 1 : 0;
 }
 
-/** The names that match the patterns. Throws `config` for a pattern without any. */
+/** The names that match a pattern. Throws `config` if a pattern matches no name. */
 function projectNames({ projects }: HealthState, patterns: readonly string[]): readonly string[] {
   const names = [...new Set(projects.map(({ project }) => project))];
   const unknown = patterns.filter((pattern) => !names.some((name) => matchesPattern(pattern, name)));
@@ -78,7 +78,7 @@ function renderStatus(health: HealthState, gaps: Gaps, undated: readonly SeriesN
     ...worstProjectLines(projects),
     ...gapLines(gaps),
     ...firstOf(undated.map(undatedText), UNDATED_SHOWN_MAX, (more) => `undated: ${more} more series`),
-    // A condition names the budgets that are used up.
+    // A budget whose period is over is shown only by its condition, if it has one.
     ...budgets.filter(({ isOver }) => !isOver).map((one) => `budget ${budgetTitle(one)}: ${budgetUseText(one)}`),
     ...rotations.flatMap(rotationLines),
   ]);

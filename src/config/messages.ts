@@ -79,7 +79,7 @@ export function configError(source: string, issues: readonly ConfigIssue[], docu
 
 type ZodIssue = z.core.$ZodIssue;
 
-/** The text after the word "expected", for the checks of the schema without a text of their own. */
+/** What follows the word "expected" in a message, if the schema gives no text for the check. */
 export function defaultExpectation(issue: z.core.$ZodRawIssue): string {
   if (issue.code === "invalid_value") return oneOf(issue.values.map(String));
   if (issue.code === "too_small") return "at least one entry";
@@ -112,7 +112,7 @@ function unionIssues(issue: z.core.$ZodIssueInvalidUnion, path: Path): ConfigIss
   const ranked = errors.map((inner) => ({ inner, misfit: misfit(inner, input) })).sort((a, b) => a.misfit - b.misfit);
   const [best, second] = ranked;
   const isObject = typeof input === "object" && input !== null;
-  if (best && (isObject || best.misfit < FOREIGN) && best.misfit < (second?.misfit ?? FOREIGN)) {
+  if (best && (isObject || best.misfit < WRONG_KIND) && best.misfit < (second?.misfit ?? WRONG_KIND)) {
     return toConfigIssues(best.inner, path);
   }
   const unknown = errors.flat().filter((inner) => inner.code === "unrecognized_keys");
@@ -122,16 +122,16 @@ function unionIssues(issue: z.core.$ZodIssueInvalidUnion, path: Path): ConfigIss
   return [{ path, message: `${unexpectedMessage(issue, path)}${guesses.join("")}` }];
 }
 
-const FOREIGN = 1_000;
+const WRONG_KIND = 1_000;
 
-/** The number of issues; FOREIGN more if the type differs, a field is unknown, or a fixed value ("discover": true) is missing. */
+/** The number of issues; WRONG_KIND more if the type differs, a field is unknown, or a fixed value ("discover": true) is missing. */
 function misfit(issues: readonly ZodIssue[], input: unknown): number {
-  const isForeign = (issue: ZodIssue) => {
+  const isWrongKind = (issue: ZodIssue) => {
     const isValue = issue.code === "invalid_value";
     if (issue.path.length > 0) return isValue && issue.input === undefined && issue.values.length === 1;
     return isValue ? typeof input !== "string" : ["unrecognized_keys", "invalid_type"].includes(issue.code);
   };
-  return issues.length + (issues.some(isForeign) ? FOREIGN : 0);
+  return issues.length + (issues.some(isWrongKind) ? WRONG_KIND : 0);
 }
 
 function unexpectedMessage(issue: ZodIssue, path: Path): string {
@@ -168,7 +168,7 @@ export function quoteAll(names: readonly string[]): string {
   return firstNames(quoted, NAMES_SHOWN_MAX);
 }
 
-/** Throws `config` if a name given to the option is not known. `fault` returns the name, quoted, with what is wrong. */
+/** Throws `config` if a name given to the option is not known. `fault` makes the beginning of the message from the quoted name. */
 export function requireKnown(
   option: string,
   given: readonly string[] | undefined,

@@ -155,7 +155,7 @@ export function checkBudget(budget: WrittenBudget, report: Report): void {
 
 export type Budget = Readonly<ReturnType<typeof resolveBudgets>[number]>;
 
-/** Names the projects of each budget, and what it is for: `scopeValue` is undefined if `scope` is "all". */
+/** Adds the projects and the scope of each budget. `scopeValue` is undefined if `scope` is "all". */
 export function resolveBudgets(
   written: readonly WrittenBudget[],
   { projects, exports }: { readonly projects: readonly Project[]; readonly exports: readonly ExportJob[] },

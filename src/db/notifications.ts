@@ -28,8 +28,8 @@ export async function readLastSent(db: Database): Promise<ReadonlyMap<string, La
 /** Returns the claim; undefined if another replica holds one, or has sent a notification since `lastSent` was read. */
 export async function claimNotification(db: Database, subject: string, lastSent: LastSent | undefined) {
   const claim = randomUUID();
-  // The condition on `excluded.claim` holds if the transaction is repeated because the acknowledgement of its commit was lost. A
-  // `claimed_until` that is further ahead than a claim lasts was written before the database's clock was set back: it is ignored.
+  // The transaction may be repeated because the acknowledgement of its commit was lost: then `excluded.claim` is stored already. A
+  // `claimed_until` more than CLAIM_SECONDS ahead was written before the database's clock was set back, and is ignored.
   const insertClaim = sql`
     insert into usage_export.notice as n (subject, state, claim, claimed_until)
     values (${subject}, 'well', ${claim}::uuid, clock_timestamp() + make_interval(secs => ${CLAIM_SECONDS}))
@@ -44,7 +44,7 @@ export async function claimNotification(db: Database, subject: string, lastSent:
 
 type Sent = Pick<LastSent, "state"> & { readonly subject: string; readonly covers?: readonly string[] };
 
-/** If the subject still has this claim, gives it and all that it covers new claims: a replica that read the old ones can't send again. */
+/** Gives the subject and those in `covers` new claims, so that no replica sends again. Does nothing if the subject has another claim. */
 export async function markSent(db: Database, { subject, state, covers = [] }: Sent, claim: string): Promise<void> {
   await inTransaction(db, async (tx) => {
     const { rows } = await sql`

@@ -9,7 +9,7 @@ import { storeConfigured, type Tx } from "./connection/transaction.ts";
 
 /** Returns whether any price has changed. */
 export async function storePrices(db: Database, prices: readonly Price[]): Promise<boolean> {
-  // A price of null only ends the one before it.
+  // A price of null is not stored: it has already ended the price before it.
   const book = withEnds(prices).filter(({ price }) => price !== null);
   return storeConfigured(db, "prices", JSON.stringify(book), async (tx) => {
     await sql`delete from usage_export.price_tier`.execute(tx);
@@ -36,7 +36,7 @@ async function insertPrice(tx: Tx, price: Price): Promise<void> {
   `.execute(tx);
 }
 
-/** Replaces the stored budgets. Without `from`, a new one begins with the current period, and a stored one keeps its first day while its `period` stays. */
+/** Without `from`, a new budget begins with the current period, and a stored one keeps its first day unless its `period` changes. */
 export async function storeBudgets(db: Database, budgets: readonly Budget[]): Promise<boolean> {
   return storeConfigured(db, "budgets", JSON.stringify(budgets), async (tx) => {
     const names = budgets.map(({ name }) => name);
@@ -64,14 +64,14 @@ async function writeBudget(tx: Tx, budget: Budget): Promise<void> {
   `.execute(tx);
 }
 
-/** Thresholds are notified (a period is watched) for this long after its end and after each reading of its days, which may be late. */
+/** A period is watched, so that its thresholds are notified, for this long after its end and after each reading of one of its days. */
 const WATCHED_DAYS = 3;
 /** A period that ended longer ago is never watched: the record of its notifications may be deleted, and they could be sent again. */
 export const WATCHED_DAYS_MAX = 365;
 
 const lastRead = new WeakMap<Database, { readonly version: string; readonly budgets: readonly BudgetUse[] }>();
 
-/** Reads only if budgetsVersion has changed: reading may take a second, and every scrape, tick and page asks. `tx` is of `db`. */
+/** Reads only if budgetsVersion has changed: reading may take a second, and every scrape, tick and page asks. `tx` is a transaction of `db`. */
 export async function watchedBudgets(db: Database, tx: Tx): Promise<readonly BudgetUse[]> {
   const version = await budgetsVersion(tx);
   if (version === null) return [];
@@ -132,7 +132,7 @@ const groupsOfScope = sql`
   select from usage_export.group_value g
   where g."grouping" = case p.scope when 'key' then 'accessor' when 'tag' then 'tags' when 'model' then 'model' end
 `;
-/** Whether usage was read by the dimension, but none with the value. Sets of tags are JSON arrays. A key may be named by its rotation. */
+/** Usage was read by the scope's dimension, but none has the scope's value. Sets of tags are JSON arrays. A key may be named by its rotation. */
 const isNeverSeen = sql`(
   exists (${groupsOfScope}) and not exists (
     ${groupsOfScope} and (

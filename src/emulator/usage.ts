@@ -21,7 +21,7 @@ export function sortedIfSet(value: GroupValue): GroupValue {
 
 /**
  * A dimension left out is null, a metric left out is 0. Hours have at most six decimals and the other metrics none, so that sums are exact.
- * The line item and its dollars, a decimal number, follow from the rest if they are left out.
+ * `dollars` is a decimal number. The line item and its dollars, if left out, are computed from the other fields.
  */
 export type UsageRecord = Partial<Amounts> & {
   readonly [Name in UsageDimension]?: (Name extends SetDimension ? readonly string[] : string) | null;
@@ -30,7 +30,7 @@ export type UsageRecord = Partial<Amounts> & {
   readonly dollars?: string;
 };
 
-/** The usage of a day that has arrived so far. `ageDays` is the time since the day began: from 1 on the day is over. */
+/** The part of a day's usage that has arrived so far. `ageDays` is the time since the day began, so the day ends at 1. */
 export type UsageSource = (projectId: string, day: string, ageDays: number) => readonly UsageRecord[];
 
 export function sumOf(records: readonly UsageRecord[]): Amounts {
@@ -79,7 +79,7 @@ function amountsOf(endpoint: Endpoint, dailyRequests: number, day: string, rando
   const hours = endpoint === "listen" || endpoint === "agent" ? millionths((requests * size * 240) / 3600) : 0;
   const texts = endpoint === "agent" || endpoint === "read" ? requests * size : 0;
   return {
-    // A metric that this function does not know counts requests.
+    // A metric that is not listed below gets the number of requests.
     ...eachMetric(() => requests),
     hours,
     // Each channel of a recording may be processed separately, so more hours are processed than received.
@@ -102,7 +102,7 @@ type Endpoint = "listen" | "speak" | "agent" | "read";
 
 type Kind = readonly [Endpoint, method: string, model: readonly string[] | null, features: readonly string[]];
 
-/** What the workloads of every project request, in turn. */
+/** Workload n of every project makes requests of kind n; after the last kind the first one follows. */
 const KINDS: readonly Kind[] = [
   ["listen", "sync", ["nova-3"], ["punctuate", "smart_format"]],
   ["listen", "streaming", ["nova-3"], ["diarize", "punctuate", "smart_format", "utterances"]],
@@ -152,7 +152,7 @@ function documentedDimensions(random: () => number): Partial<UsageRecord> {
   );
 }
 
-// What the service knows by name.
+// Names and ids that the emulator makes up.
 
 /** The features that can be filtered by. Get Fields lists two that the service does not document. */
 export const FEATURES: readonly string[] = [...DOCUMENTED_FEATURES, "aura-2", "Numerals.v2"];
@@ -162,7 +162,7 @@ export function modelId(name: string): string {
   return uuidFrom("model", name);
 }
 
-/** The id of a project's nth API key made in the console. Made-up usage has the first ids as accessors, whether or not such keys exist. */
+/** The id of a project's nth API key made in the console. The accessors of made-up usage are the first ids, even if no key has them. */
 export function apiKeyId(projectId: string, n: number): string {
   return uuidFrom("key", projectId, n);
 }

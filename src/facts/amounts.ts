@@ -9,7 +9,7 @@ import { isCost, type Question, type Split } from "./question.ts";
 import { type Query, readBasis, readUnpriced } from "./scope.ts";
 import { literal, type Scope, sourceOf, within } from "./sql.ts";
 
-/** `totalSplit` is "none", or if that is not exported, a grouping whose groups add up to the total. `basis` is that of the total. */
+/** `totalSplit` is "none", or if that is not exported, a grouping whose groups add up to the total. `basis` belongs to that grouping. */
 export async function readTotalSplit(query: Query, question: Question, since?: Day) {
   const basis = await readBasis(query, question, since);
   const available = basis.scope.available.groupings;
@@ -45,7 +45,7 @@ export async function readAnswer(
   });
 }
 
-/** Selects a UsageRow for each listed group, for the others together and for the total; and for each day of the largest groups. */
+/** Selects a UsageRow for each listed group, the others together, the total, each day, and each day of the largest groups. */
 function usageSql(question: Question, scope: Scope, isCompared: boolean): string {
   const { grouping, period, before, limit, sort } = question;
   const sumSql = (window: Window) => `sum(amount) filter (where ${within(window)})`;
@@ -77,7 +77,7 @@ from by_day group by grouping sets ((rank, usage_date), (usage_date), ())
 order by part, rank`;
 }
 
-/** Selects the amounts of every group by day. People copy this statement. */
+/** Selects the amounts of every group by day. The pages show this statement for people to copy. */
 function dayAmountSql(question: Question, scope: Scope, isSummed = true): string {
   const { view, column, conditions } = sourceOf(question, scope);
   const { grouping, metric, period, before } = question;

@@ -12,7 +12,7 @@ export const CHARGED_BY = ["project", "accessor"] as const;
 export type Charge = {
   readonly projectId: string;
   readonly project: string;
-  /** The API key; null for no value, and where the metric is known by project only. */
+  /** The API key; null if the usage has none, or if the service reports the metric only by project. */
   readonly group: string | null;
   readonly metric: AskedMetric;
   readonly currency: string | null;

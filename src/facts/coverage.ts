@@ -94,7 +94,7 @@ const QUALITY = `case when status in ('complete', 'suspect') then status when fe
 
 type ProjectRow = { readonly projectId: string; readonly project: string; readonly count: number };
 
-/** With more projects that may lack days, reading only their days would take as long as reading all days. */
+/** If more projects may lack days, reading all days takes no longer than reading the days of these projects. */
 const LACKING_MAX = 1_000;
 
 /** Conditions that select the projects that may lack a day. In most nights no project does, and then no day is read. */
@@ -185,7 +185,7 @@ limit ${GAPS_MAX}`);
   return { gaps: rows.map(({ all: _, ...gap }) => gap), gapsLeftOut: (rows[0]?.all ?? 0) - rows.length };
 }
 
-/** Windows that are probably too short: at least 7 of the last 70 days still changed when the window read them for the last time. */
+/** Windows that are probably too short: of the last 70 days, at least 7 still changed at the last reading within the window. */
 export function shortWindows(query: Query) {
   return query<{ readonly windowDays: number; readonly days: number }>(`
 select s.window_days as "windowDays", count(distinct r.usage_date)::integer as days

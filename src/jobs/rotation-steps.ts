@@ -79,11 +79,11 @@ export async function takeStep(rotation: RotationRun, step: RotationStep): Promi
   }
 }
 
-/** The intent is recorded before the POST, which is sent once; its id is in the key's comment, so a lost key can be found. The ledger seals. */
+/** The intent is recorded before the POST, which is sent once. Its id is in the key's comment, so a lost key can be found. */
 async function createNewKey({ context, job, ledger }: RotationRun, reason: string): Promise<void> {
   const { app, service, keys } = context;
   for (const sink of job.deliver) await testSink(sink);
-  // The key to create with is found by harmless calls: they may be repeated with another key, a create may not.
+  // A harmless call finds the key to create with. It may be repeated with another key, while a create may not.
   const creatorKey = await keys.useToRotate(job, async (key) => {
     await fetchToken(service, key, app.signal);
     return key;
@@ -93,7 +93,7 @@ async function createNewKey({ context, job, ledger }: RotationRun, reason: strin
   await ledger.write({ kind: "intent", intentId, comment }, reason);
   let created: NewKey;
   let mayBeSent = false;
-  // Called whenever the create has a permit, until it is sent. Throws if another process has taken over the rotation.
+  // Called before each attempt to send the create. Throws if another process has taken over the rotation.
   const beforeCreate = async () => {
     mayBeSent = false;
     await ledger.confirmLease();

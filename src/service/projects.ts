@@ -15,7 +15,7 @@ import type { Service } from "./service.ts";
 
 const NAME_LENGTH_MAX = 100;
 
-/** No command waits longer for a list. This includes the waits for the rate and for pauses. */
+/** How long a call for a list may take, including waits for the rate limiter and for pauses. */
 const LIST_SECONDS_MAX = 60;
 
 /** `limit` is the size of a page, if the service answers in pages. After a full page the service may have more projects. */
@@ -57,7 +57,7 @@ function readList({ projects, limit }: z.output<typeof ProjectsAnswer>) {
 // GET /v1/projects/{id}/usage/fields or …/billing/fields. The answer lists only what was used in its period, so the service may know names
 // that it does not list.
 
-/** The readable entries; undefined if the service does not list them. */
+/** The readable entries; undefined if the answer has no such list. */
 function listOf<T>(entry: z.ZodType<T>) {
   const entries = z.array(entry.optional().catch(undefined)).optional().catch(undefined);
   return entries.transform((all) => all && present(all));
@@ -74,7 +74,7 @@ const FieldsAnswer = z
     line_items: z.record(z.string(), z.string().catch("")).optional().catch(undefined),
   })
   .transform(({ features, models, tags, accessors, deployments, line_items: lineItems }) => ({
-    /** By the kind of a filter's condition. */
+    /** The values for a filter, by the dimension of its condition. */
     names: {
       feature: features ?? undefined,
       model: models?.flatMap(({ name, model_id: id = name }) => [name, id]),
@@ -92,7 +92,7 @@ const FieldsAnswer = z
 
 export type ListedFields = Readonly<z.output<typeof FieldsAnswer>>;
 
-/** Returns a function that reads the names to filter by; undefined if the service has none. Without dates it lists those of the longest period. */
+/** Reads the values to filter by; undefined if the service lists none. The request has no dates, so the service lists the longest period. */
 export function fieldsReader(source: Source) {
   return async (service: Service, projectId: string, key: Secret, signal: AbortSignal) => {
     const path = ["v1", "projects", projectId, source, "fields"];

@@ -18,7 +18,7 @@ const UNANSWERED_CALLS_MAX = 3;
 
 type CallerDeps = ServiceDeps & Required<Pick<ServiceDeps, "waitMsMax" | "now" | "random" | "sleep">>;
 
-/** Throws if aborted. Undefined: nothing was sent, as `mayBegin` was false once the connection was made. */
+/** Calls `mayBegin` once the connection is made; if that returns false, sends nothing and returns undefined. Throws if aborted. */
 type Send = (mayBegin: () => boolean) => Promise<Outcome | undefined>;
 
 export class Caller {
@@ -30,7 +30,7 @@ export class Caller {
     this.#deps = deps;
   }
 
-  /** Makes attempts until one is answered or another would not help; of a POST only one. */
+  /** Repeats the call until it is answered, or until another attempt would not help. Never repeats a POST. */
   async call(call: ServiceCall, key: Secret, signal: AbortSignal, send: Send): Promise<ServiceAnswer> {
     const { waitMsMax, random, sleep, log } = this.#deps;
     // Checked here too, so that a refused key does not wait for a permit.
@@ -67,7 +67,7 @@ export class Caller {
 
   async #attempt(call: ServiceCall, key: Secret, signal: AbortSignal, send: Send): Promise<Outcome> {
     const { rate, waitMsMax } = this.#deps;
-    // The path begins with v1, projects and the project's id. Calls of no project wait as if their path were one.
+    // A path begins with v1, projects and the project's id. For the rate limiter, the path of any other call counts as a project.
     const project = call.path.slice(0, 3).join("/");
     for (;;) {
       const permit = await rate.acquire({ key: key.name, project, waitMsMax }, signal);
@@ -78,7 +78,7 @@ export class Caller {
         if (!permit.isValid()) continue;
         const outcome = await this.#sendAndReport(call, signal, () => send(permit.isValid));
         if (!outcome) continue;
-        // Paused before the slot is released, so that the next holder sees the pause.
+        // The pause comes before the release of the slot, so that the next call waits for it.
         if ("error" in outcome && outcome.requestedWaitMs !== undefined) {
           // Only a 429 says something about the key.
           rate.pause(outcome.error.code === "rate_limited" ? key.name : EVERY_KEY, outcome.requestedWaitMs);
@@ -109,7 +109,7 @@ export class Caller {
     this.#refusals = this.#refusals.filter((refusal) => key !== undefined && !refusal.key.equals(key));
   }
 
-  /** A key that the service rejected is used for no call. Any other refusal concerns one call, as the key may be allowed others. */
+  /** After the service rejected the key, no call is made with it. After any other refusal only the same call is not made. */
   #requireNotRefused(call: ServiceCall, key: Secret): void {
     const ofKey = this.#refusals.filter((refusal) => refusal.key.equals(key));
     const found = ofKey.find((refusal) => refusal.call === callName(call) || isKeyRejected(refusal.error));

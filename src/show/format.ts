@@ -12,7 +12,7 @@ const COMPACT: Intl.NumberFormatOptions = { notation: "compact", maximumFraction
 /** Whole percents; below 10 % two significant digits. */
 const PERCENT = { ...ROUNDED, maximumSignificantDigits: 2, style: "percent", signDisplay: "exceptZero" } as const;
 
-/** A format is made when it is first used: that takes milliseconds, and most commands show no amounts. */
+/** Makes each format at its first use: making one takes milliseconds, and most commands show no amounts. */
 function madeOnce<Options, Format>(make: (options: Options) => Format): (options: Options) => Format {
   const made = new Map<string, Format>();
   return (options) => {
@@ -38,10 +38,10 @@ export function roundedText(amount: string): string {
   return formatted(amount, ROUNDED);
 }
 
-/** What an amount is of: a metric, and of a cost its currency. */
+/** What an amount measures: the metric and, for a cost, the currency. */
 export type Measure = { readonly metric: string; readonly currency: string | null };
 
-/** "$214,678"; with at most three digits before the point "$57.20"; less than a hundredth, "$0.00123". */
+/** "$214,678"; with at most three digits before the point "$57.20"; below one cent "$0.00123". */
 export function moneyText(amount: string, currency: string): string {
   const isTiny = /^-?0\.00\d*[1-9]/.test(amount);
   const digits = wholeDigits(amount) > 3 ? 0 : 2;
@@ -73,7 +73,7 @@ export function withSign(text: string, amount: string): string {
   return amount.startsWith("-") || isZero(amount) ? text : `+${text}`;
 }
 
-/** Rounded to three significant digits: "$239,000", "3,120 hours". A short form may have fewer: "1.2M tokens in". */
+/** Rounded to three significant digits: "$239,000", "3,120 hours"; two digits in a compact form: "1.2M tokens in". */
 export function estimateText(amount: string, { metric, currency }: Measure): string {
   const rounded = String(Number(Number(amount).toPrecision(3)));
   return currency === null
@@ -248,7 +248,7 @@ export function budgetShareText(use: BudgetUse): string {
   return `${share}, heading for ${estimateText(forecast, use)} (${wholePercent(forecastPercent)})`;
 }
 
-/** "100%" only of a budget that is used up exactly. */
+/** Rounded down, but at least 101% above the limit: "100%" means that the budget is used up exactly. */
 export function wholePercent(percent: string): string {
   const share = Number(percent);
   return `${share > 100 ? Math.max(101, Math.floor(share)) : Math.floor(share)}%`;

@@ -9,7 +9,7 @@ export const NO_COUNTS = {
   complete: 0,
   suspect: 0,
   failed: 0,
-  /** Slices of answers without any date, stored as snapshots of unknown span. */
+  /** Slices whose answer names no day: it is stored as a snapshot. */
   undated: 0,
   /** Slices whose answer was dropped, because the answer of a later request is stored. */
   stale: 0,

@@ -10,18 +10,18 @@ export const DIALECTS = ["interface", "2026"] as const;
 export type Dialect = (typeof DIALECTS)[number];
 
 type DimensionEntry = {
-  /** The name in the interface, as a grouping and as a filter. No feature may have it. */
+  /** The name in the interface, as a grouping and as a filter. No feature may have the same name. */
   readonly name: string;
   readonly sources: readonly Source[];
-  /** The description of a filter by it in the configuration's schema. */
+  /** What the configuration's schema says about a filter by this dimension. */
   readonly description: string;
   /** What people call a value, where that is not `name` with spaces. */
   readonly noun?: string;
   /** A request may count in several groups, so their usage does not add up to the total. */
   readonly overlaps?: true;
-  /** Given if a group may be a set of values: what one is called, as in the view bi.usage_by_single_MEMBER. */
+  /** Given if a group may be a set of values: the word for one value, as in the view bi.usage_by_single_MEMBER. */
   readonly member?: string;
-  /** Whether the configuration may ask for a filter by each value. Only if every dialect filters by the same values that it groups by. */
+  /** Whether the configuration may ask for a filter by each value. Every dialect must filter by the same values that it groups by. */
   readonly hasEach?: true;
   /** The names in dialect "2026" where they differ from `name`. `filter` is null if the dialect has no such filter. */
   readonly in2026?: { readonly grouping?: string; readonly filter?: string | null };
@@ -33,7 +33,7 @@ type DimensionEntry = {
   readonly alwaysFilledIn?: readonly Source[];
 };
 
-/** The best known comes first. A total that is not exported is added up from the first dimension that is. */
+/** In order of preference: a total that is not exported is added up from the first dimension that is exported. */
 const TABLE = [
   {
     name: "line_item",
@@ -116,7 +116,7 @@ export function dimension(name: Dimension): DimensionEntry {
   return entry;
 }
 
-/** In alphabetical order, which is that of the names in a grouping by several dimensions. */
+/** In alphabetical order, as in the name of a grouping by several dimensions. */
 function namesOf<Name extends Dimension>(isWanted: (entry: DimensionEntry) => boolean): readonly Name[] {
   return TABLE.filter(isWanted)
     .map(({ name }) => name as Name)
@@ -158,7 +158,7 @@ export function memberOf(grouping: string): string | undefined {
   return ENTRIES.get(grouping)?.member;
 }
 
-/** The best known comes first, after the total itself. */
+/** The total itself, then the dimensions in order of preference. */
 export const TOTAL_GROUPINGS = ["none", ...TABLE.map(({ name }) => name).filter(addsUp)] as const;
 
 export function groupingNoun(grouping: string): string {

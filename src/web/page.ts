@@ -10,7 +10,7 @@ export type Page = {
 
 export type MakePage = (query: URLSearchParams) => Page | Promise<Page>;
 
-/** How long an answer waits for its read and for those before it. Below SOCKET_IDLE_MS_MAX, after which the server closes the connection. */
+/** How long a request waits for its reads, including its time in their queue. The server closes the connection after SOCKET_IDLE_MS_MAX. */
 export const READ_MS_MAX = 20_000;
 
 export type Readiness = {

@@ -143,7 +143,7 @@ export function readPeriod({ from, to, period: name = DEFAULT_PERIOD }: Asked, t
   return { start: from, end: to, name: undefined };
 }
 
-/** "this-month" has the whole days so far. On the first of a month it has that day, though its numbers are not complete. */
+/** "this-month" ends yesterday. On the first of a month it is that one day, whose numbers are not complete yet. */
 function namedPeriod(name: string, today: Day): Period {
   const monthStart = `${today.slice(0, 7)}-01`;
   const yesterday = addDays(today, -1);

@@ -40,7 +40,7 @@ function respond({ status, contentType, body, headers }: Page): Response {
   return new Response(bytes, { status, headers: all });
 }
 
-/** The listener for the requests of a server. `isLoopback`: only this machine can reach the monitor. */
+/** `isLoopback`: only this machine can reach the monitor. */
 export function openRoutes(deps: MonitorDeps, isLoopback: boolean) {
   const { pages, readiness, metrics, log, scrub } = deps;
   const app = new Hono<{ Bindings: HttpBindings }>();

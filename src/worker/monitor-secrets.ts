@@ -37,7 +37,7 @@ async function readReceiver(app: App, path: Receiver["path"], reference: SecretR
   return { path, address, proxy: proxyOf(app.env) };
 }
 
-/** `path` is the reference's place in the configuration, with which the error begins. */
+/** An error begins with `path`, the path of the reference in the configuration. */
 async function readSecretAt(app: App, path: string, kind: SecretKind, reference: SecretReference): Promise<Secret> {
   await requireReadable([{ path: path.split("."), kind, reference }], app.env);
   return app.scrubber.add(await readSecret(kind, reference, app.env));

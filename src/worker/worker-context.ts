@@ -16,7 +16,7 @@ import type { Liveness } from "./liveness.ts";
 import { requireSecrets } from "./monitor-secrets.ts";
 import type { Reloader } from "./reload.ts";
 
-/** `app.signal` aborts the claimed jobs. A worker that is told to stop aborts it only if they take longer than `drainSeconds`. */
+/** `app.signal` aborts the claimed jobs. A worker that is to stop aborts this signal only after `drainSeconds`. */
 export type WorkerContext = ExportContext & { readonly queue: Queue };
 
 /** What a worker is started with, and keeps when it takes up another configuration. */

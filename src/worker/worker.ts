@@ -1,4 +1,4 @@
-// The worker: plans at each tick, handles queue jobs, and hands back what it can't finish when it has to stop.
+// The worker: plans at each tick, handles queue jobs, and hands back unfinished jobs when it stops.
 
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
@@ -24,18 +24,18 @@ import { watchProjects } from "./project-watch.ts";
 import { tick, withCurrentValues } from "./tick.ts";
 import { retryUntilReached, type WorkerContext, type WorkerDeps } from "./worker-context.ts";
 
-/** The last part of `drainSeconds`, in which unfinished jobs are released and everything is closed. */
+/** The last part of `drainSeconds`, in which unfinished jobs are handed back and everything is closed. */
 const RESERVED_MS = 4_000;
 /** The longest wait for marking the worker as stopped and for closing the queue and the service. */
 const CLOSE_MS_MAX = 500;
-/** How often days that were read, or became final, are judged: is their usage unusual? */
+/** How often days that were read, or became final, are checked for unusual usage. */
 const JUDGE_MS = 5 * 60_000;
 /** A worker runs all day, so it waits for as long as the service asks, up to an hour. */
 const WAIT_MS_MAX = 60 * 60_000;
 /** While some rotations wait for a slow delivery, others go on. */
 const ROTATIONS_AT_ONCE = 8;
-/** A key has at most half of the projects at once: when the service makes this key wait, the projects of other keys go on. */
-const PROJECTS_OF_A_KEY = PROJECTS_AT_ONCE / 2;
+/** While the service makes the calls with one key wait, the projects of other keys go on. */
+const PROJECTS_AT_ONCE_PER_KEY = PROJECTS_AT_ONCE / 2;
 /** A tick may come this often, as it makes only a few short statements for each job. */
 const TICK_MS = 10_000;
 /** A notification needs the whole health state, which takes seconds with thousands of projects. */
@@ -45,7 +45,7 @@ export async function newWorker(): Promise<NewWorker> {
   return { workerId: randomUUID(), host: os.hostname(), pid: process.pid, version: await programVersion() };
 }
 
-/** Works until the app's signal aborts or the configuration is superseded. After `drainSeconds`, requests are aborted and their jobs handed back. */
+/** Works until the app's signal aborts or the configuration is superseded. Jobs that take longer than `drainSeconds` are handed back. */
 export async function runWorker(app: App, db: Database, deps: WorkerDeps): Promise<void> {
   const { worker, liveness, metrics, reloader, onReady } = deps;
   const { config, receivers, superseded } = reloader.current();
@@ -98,7 +98,7 @@ async function waitAtMost(ms: number, promise: Promise<unknown>): Promise<void> 
 function claimJobs(current: () => WorkerContext, deps: ProjectDeps): void {
   const { queue } = current();
   const handle: WorkSettings["handle"] = (job, handBack) => handleJob(current(), deps, job, handBack);
-  queue.work("export", { atOnce: PROJECTS_AT_ONCE, atOnceOfGroup: PROJECTS_OF_A_KEY, handle });
+  queue.work("export", { atOnce: PROJECTS_AT_ONCE, atOnceOfGroup: PROJECTS_AT_ONCE_PER_KEY, handle });
   queue.work("rotation", { atOnce: ROTATIONS_AT_ONCE, handle });
 }
 

@@ -41,8 +41,8 @@ function inDependencyOrder(views: readonly ViewText[]): readonly ViewText[] {
 }
 
 /**
- * Creates or replaces the views and functions, and returns their names, each after those that it uses. If columns have changed, all `stored`
- * ones are dropped and created anew, with their grants. This fails if somebody else's view depends on one: that view would be lost.
+ * Creates or replaces the views and functions, and returns their names, each after those that it uses. If columns have changed, drops the views
+ * and functions named in `stored` and creates them anew with their grants. Fails if somebody else's view uses one, which would be lost.
  */
 export async function createViews(tx: Tx, unordered: readonly ViewText[], stored: readonly string[]) {
   const views = inDependencyOrder(unordered);

@@ -89,7 +89,7 @@ function seriesColour({ look }: ChartSeries): string {
 }
 
 const LABEL_WIDTH_PX = 90;
-/** With less, a gap between two bars would be as wide as a bar, so there are none. */
+/** Bars have gaps only if there is this much room for each: with less, a gap would be as wide as a bar. */
 const BAR_WITH_GAP_PX = 5;
 
 const AXIS_STYLE = {
@@ -140,7 +140,7 @@ function chartOption(description: ChartDescription, widthPx: number) {
   };
 }
 
-/** Bars from one label to the next: whole weeks of days if possible. */
+/** The numbers of bars from one label to the next. For days, most are whole weeks. */
 const LABEL_STEPS = [1, 2, 4, 7, 14, 28, 56];
 
 /** At most `labelsMax` labels, at even steps back from the newest bar. */
@@ -177,7 +177,7 @@ function barSeries(name: string, series: ChartSeries, changing: readonly number[
 /** More points than this would touch each other. */
 const POINTS_MAX = 45;
 
-/** A point on each day, while there are few: a day between two unknown ones has no line, and would not be seen. */
+/** With few days, each has a point: otherwise a day between two unknown days, which has no line, would not be seen. */
 function lineSeries(name: string, series: ChartSeries): LineSeriesOption {
   const color = seriesColour(series);
   return {

@@ -55,7 +55,7 @@ function summaryHtml(data: Overview, view: LinkedView): Html {
   const { total, cost } = data;
   const totalSplit = total.question.grouping;
   const main = cost ?? total;
-  // The figure of the month stands beside the cost, so the cost says how many days it is of.
+  // Beside the figure of the month, the cost must say how many days it covers.
   const days = data.monthSoFar ? counted(dayCount(data.period), "day") : undefined;
   const figures = usedFigures(data).map(({ measure, amount, before, isCompared }) => {
     const href = usageHref(view, { metric: measure.metric, grouping: "none" });

@@ -50,15 +50,15 @@ export function openDashboard(
   { log, readiness, readHealth, read, readReport }: DashboardDeps,
   readMsMax: number = READ_MS_MAX,
 ): Readonly<Record<string, MakePage>> {
-  const inTurnForHealth = oneAtATime(readMsMax);
-  const inTurnForUsage = oneAtATime(readMsMax);
+  const readHealthInTurn = oneAtATime(readMsMax);
+  const readUsageInTurn = oneAtATime(readMsMax);
   const remembered = memoizeAsync<HealthState>(() => HEALTH_MS);
 
   async function ownPage<P extends PageName>(page: P, view: View): Promise<Page> {
     // Both reads at once: each has a connection of its own.
     const [health, content] = await Promise.allSettled([
-      remembered("health", () => inTurnForHealth(readHealth)),
-      inTurnForUsage((signal) => read[page](view, signal)),
+      remembered("health", () => readHealthInTurn(readHealth)),
+      readUsageInTurn((signal) => read[page](view, signal)),
     ]);
     if (health.status === "rejected") {
       const reason = errorText(health.reason);
@@ -79,7 +79,7 @@ export function openDashboard(
   async function reportFile(view: View): Promise<Page> {
     const { body: script } = await scriptPage();
     try {
-      const report = await inTurnForUsage((signal) => readReport(view, signal));
+      const report = await readUsageInTurn((signal) => readReport(view, signal));
       const { start, end } = view.period;
       return {
         status: 200,
@@ -144,7 +144,7 @@ function leadHtml([first, ...others]: readonly string[]): Html | undefined {
   return html`<div class="lead"><p class="sentence">${first}</p>${others.length > 0 && html`<p>${others.join(" ")}</p>`}</div>\n`;
 }
 
-/** Since when there is no data, and the failure that goes on; undefined if the newest day is there, or if no failure goes on. */
+/** Says since when there is no data, and why. Undefined if the newest day has data, or if nothing fails now. */
 function troubleOf({ total, period }: Overview, { causes }: HealthState): string | undefined {
   // A refusal of billing alone never explains lacking usage. On the page of one project, neither does a refused key of another project.
   const isOfOther = (name: string | null) =>
