@@ -29,20 +29,20 @@ async function shown() {
   return rows;
 }
 
-/** `lists` are as "MINUTE IDS", one after the other. */
+/** `lists`: "MINUTE IDS" of each list. `waiting`: the projects that a list in doubt lacks. */
 test.each([
-  ["one that is missing has vanished", "0 abc, 1 acd", "acd", ""],
-  ["one that is listed again is back", "0 abc, 1 ac, 2 abc", "abc", ""],
-  ["half may vanish at once", "0 abcd, 1 ab", "ab", ""],
-  ["without any before nothing is in doubt", "0 , 1 a", "a", ""],
-  ["a list without more than half changes nothing", "0 abcd, 10 ax", "abcd", "bcd"],
-  ["another one within the hour neither", "0 abcd, 10 ax, 69 ax", "abcd", "bcd"],
-  ["another one an hour later confirms it", "0 abcd, 10 ax, 70 ax", "ax", ""],
-  ["one that is listed again waits no more", "0 abcd, 10 a, 20 abcd", "abcd", ""],
-  ["and waits anew", "0 abcd, 10 a, 20 abcd, 75 a", "abcd", "bcd"],
-  ["lists cut at different places", "0 abcdef, 10 ab, 80 ef", "abef", "ab"],
-  ["one more is deleted while a list is in doubt", "0 abcdefgh, 10 abc, 1450 ab", "abc", "c"],
-  ["one that had vanished stays so in a list in doubt", "0 abcde, 1 abcd, 2 e", "abcd", "abcd"],
+  ["a project that the next list lacks has vanished", "0 abc, 1 acd", "acd", ""],
+  ["a vanished project that is listed again is back", "0 abc, 1 ac, 2 abc", "abc", ""],
+  ["half of the projects may vanish at once", "0 abcd, 1 ab", "ab", ""],
+  ["no list is in doubt after an empty one", "0 , 1 a", "a", ""],
+  ["a list that lacks more than half changes nothing", "0 abcd, 10 ax", "abcd", "bcd"],
+  ["a second such list within the hour changes nothing", "0 abcd, 10 ax, 69 ax", "abcd", "bcd"],
+  ["a second such list an hour later confirms the first", "0 abcd, 10 ax, 70 ax", "ax", ""],
+  ["a missing project that is listed again no longer waits", "0 abcd, 10 a, 20 abcd", "abcd", ""],
+  ["the hour begins anew after a complete list", "0 abcd, 10 a, 20 abcd, 75 a", "abcd", "bcd"],
+  ["a project must be missing from both lists to vanish", "0 abcdef, 10 ab, 80 ef", "abef", "ab"],
+  ["a project that only the second list lacks waits", "0 abcdefgh, 10 abc, 1450 ab", "abc", "c"],
+  ["a list in doubt does not bring back a vanished project", "0 abcde, 1 abcd, 2 e", "abcd", "abcd"],
 ])("after several lists: %s", async (_name, lists, current, waiting) => {
   for (const list of lists.split(", ")) {
     const [minute, ids = ""] = list.split(" ");
@@ -59,7 +59,7 @@ test.each([
   );
 });
 
-test("the view says since when a project is known, and when one that is gone was listed last", async () => {
+test("the view says when a project was listed first and last", async () => {
   await read(0, "ab");
   await read(10, "ab");
   await read(20, "bc");
@@ -74,7 +74,7 @@ test("the view says since when a project is known, and when one that is gone was
   expect((await shown())[0]).toMatchObject({ ...none, id: "a", first: START, last: after(30) });
 });
 
-test("a project that vanishes by a second list in doubt was seen last before the first", async () => {
+test("a project that two lists in doubt lack was last seen before both", async () => {
   await read(0, "abc");
   await read(10, "c");
   expect(await storedLists(db)).toMatchObject([{ waitingSince: after(10) }]);
@@ -82,7 +82,7 @@ test("a project that vanishes by a second list in doubt was seen last before the
   expect((await shown())[0]).toMatchObject({ id: "a", last: START, vanished: after(70) });
 });
 
-test("the version changes with the projects and their names, also if one vanishes, and with nothing else", async () => {
+test("the version changes only with the set of projects and their names", async () => {
   await read(0, "abcd");
   const first = await projectsVersion(db);
   await read(10, "abcd");
@@ -103,7 +103,7 @@ test("a list that was read before the stored one changes nothing", async () => {
   expect((await shown()).map(({ id }) => id)).toEqual(["a", "b"]);
 });
 
-test("the lists of two keys are apart", async () => {
+test("a list by one key does not change the projects of another key", async () => {
   await read(0, "ab");
   await read(1, "bc", { list: "env OTHER_KEY" });
   await read(2, "a");
@@ -117,7 +117,7 @@ test("the lists of two keys are apart", async () => {
   expect(await hasVanished(db, "b")).toBe(false);
 });
 
-test("a failure keeps the projects and the moment at which it began, until a list is read", async () => {
+test("after a failure the projects stay, and the next list ends the failure", async () => {
   await read(0, "ab");
   await recordListFailure(db, LIST, "the first reason");
   const [first] = await storedLists(db);

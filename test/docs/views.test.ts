@@ -34,7 +34,7 @@ test("docs/bi-views.md has every view with its columns, as their comments in the
   await expect(`${head}${BEGIN}\n${reference(views)}\n${END}${tail}`).toMatchFileSnapshot(PAGE);
 });
 
-/** Columns that stand together in many views, by the word that the page has for them. */
+/** Columns that many views have together. The page names each group by one word. */
 const GROUPS = {
   metrics: [...METRICS, "extra_metrics"],
   history: ["finality", "revision", "first_seen_at", "last_changed_at"],

@@ -38,7 +38,7 @@ const partsOf = ({ splits }: Change) =>
     ...parts.map(({ part, group, change }) => `${part === "group" ? group : part} ${change}`),
   ]);
 
-test("a split lists the groups that changed the most, then all others as one part, then what is in no group", async () => {
+test("the parts of a split are the groups that changed the most, all others together, and what is in no group", async () => {
   const [one, other] = [newProject(), newProject()];
   const before = { a: "1", b: "10", c: "5", d: "0.5" };
   const now = { a: "4", b: "3", c: "5", e: "0.25" };
@@ -58,7 +58,7 @@ test("a split lists the groups that changed the most, then all others as one par
   expect(change.splits[1]?.parts[0]?.label).toBe(one.name);
 });
 
-test("a split that lacks an amount is called not complete rather than unread", async () => {
+test("a day without an amount of a group is incomplete, not unread", async () => {
   const charges = [1, 8].map((day) => ({ day: back(day), accessor: "key-1", dollars: `${day}` }));
   await storeBills(db, newProject(), ["none", "accessor"], { start: back(8), end: back(1) }, charges);
   await sql`
@@ -130,7 +130,7 @@ test("a project's cost is compared by its bill if both periods are billed, else 
   expect(await metricOf([billed.id])).toBe("billed_cost");
 });
 
-test("the month so far has a forecast, of all projects together", async () => {
+test("the forecast of the month so far is of all projects together", async () => {
   const days = Array.from({ length: 69 }, (_, i) => back(i + 1));
   const usage = Object.fromEntries(days.map((day) => [day, [["", { hours: "2" }] as const]]));
   const part = { grouping: "none", usage, due: { start: back(69), end: back(1) }, windowDays: 1 } as const;

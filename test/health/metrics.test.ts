@@ -1,5 +1,5 @@
-// The answer to a scrape; and that the alert rules name only metrics that it has, as a rule on another would never fire (alerts.test.yml tests
-// with promtool that each fires).
+// The answer to a scrape. The alert rules may name only metrics that it has: a rule on any other would never fire. With promtool,
+// alerts.test.yml tests that each rule fires.
 
 import { readFile } from "node:fs/promises";
 import path from "node:path";
@@ -49,7 +49,7 @@ test("the first scrape has the facts about this process and the metrics of Node"
   expect(text).not.toMatch(/^nodejs_active_\w+_total/m);
 });
 
-test("each scrape has the health state of its time, and a project that is gone has no sample", async () => {
+test("a scrape has the health state of its time, without projects that are gone", async () => {
   const projects = [MISSING, { ...MISSING, source: "billing" as const, missing: 5 }];
   const metrics = testMetrics({ readHealth: async () => healthState({ projects }) });
   const billing = MISSING_LINE.replace('usage"', 'billing"').replace(/2$/, "5");
@@ -58,7 +58,7 @@ test("each scrape has the health state of its time, and a project that is gone h
   expect(await metrics.samples()).not.toContain(billing);
 });
 
-test("each number of the health state has its sample, whatever its project is called, and one that is not known has none", async () => {
+test("each known number of the health state has a sample, whatever its project is called", async () => {
   const state = healthState({
     projects: [projectLine({ failed: 1, suspect: 3 }), projectLine({ project: 'new "b"\\\n', freshThrough: null })],
     jobs: [jobLine({ lastSuccess: 1_700_000_000 }), jobLine({ kind: "rotation", job: "keys", lastSuccess: null })],
@@ -82,7 +82,7 @@ test("each number of the health state has its sample, whatever its project is ca
   expect(shown).not.toContainEqual(expect.stringMatching(/^usage_export_(newest.*"new |job_last.*"keys")/));
 });
 
-test("without the database a scrape has all other metrics, and the reason is logged once an outage", async () => {
+test("without the database a scrape has all other metrics", async () => {
   let isDown = true;
   const metrics = testMetrics({
     readHealth: async () => {
@@ -94,8 +94,8 @@ test("without the database a scrape has all other metrics, and the reason is log
   const samples = await metrics.samples();
   expect(samples).toEqual(expect.arrayContaining(["usage_export_health_read 0", "usage_export_ready 1"]));
   expect(samples.join()).not.toMatch(/incomplete_slices|ECONNREFUSED/);
+  // The reason is logged once an outage.
   expect(metrics.lines).toEqual([expect.stringContaining("ECONNREFUSED")]);
-
   isDown = false;
   expect(await metrics.samples()).toEqual(expect.arrayContaining([MISSING_LINE, "usage_export_health_read 1"]));
   isDown = true;
@@ -103,7 +103,7 @@ test("without the database a scrape has all other metrics, and the reason is log
   expect(metrics.lines).toHaveLength(2);
 });
 
-test("an answer of 5,000 projects, jobs and rotations is below 2 MB, and has the worst", async () => {
+test("an answer of 5,000 projects, jobs and rotations has the worst of them in less than 2 MB", async () => {
   const many = <T>(make: (i: number) => T) => Array.from({ length: 5_000 }, (_, i) => make(i));
   const isBad = (i: number) => i === 4_321;
   const projects = [

@@ -54,7 +54,7 @@ test("a sealed key in the row of another key does not open, even if its header n
   await expect(open("key-2", OURS, forged)).rejects.toThrow(failure);
 });
 
-test("only a damaged sealed key counts as damaged, not one whose master key is missing", async () => {
+test("a sealed key whose master key is missing does not count as damaged", async () => {
   const damaged = await failureOf(open("key-1", OURS, `${sealed}AA`));
   expect([damaged, await failureOf(open("key-1", masterKeysOf(SECOND)))].map(isDamaged)).toEqual([true, false]);
 });
@@ -97,7 +97,7 @@ test.each([
   expect(masterKeysOf(encode(bytes)).current.id).toBe(masterKeysOf(bytes.toString("base64")).current.id);
 });
 
-test("the error about a ledger whose master key is not given says both fixes", () => {
+test("the error about a missing master key names both ways to fix it", () => {
   const sealedWith = [OURS.current.id];
   expect(() => requireMasterKeys(masterKeysOf(SECOND), sealedWith)).toThrow(/not the .* set it to .* or .* rewrap$/);
   expect(() => requireMasterKeys(masterKeysOf(SECOND, FIRST), sealedWith)).not.toThrow();

@@ -31,7 +31,7 @@ test("calls that wait for a permit are not sent once their key is refused", asyn
   expect(server.requests).toHaveLength(3);
 });
 
-test("a refused key is recognised by its text, and another key is still sent", async () => {
+test("a refused key is recognised by its text", async () => {
   const { server, service } = await serve(({ headers }, response) =>
     answerJson(response, headers.authorization?.includes("other") ? 200 : 401, {}),
   );
@@ -56,7 +56,7 @@ test.each([
   expect(server.requests.map(({ target }) => target)).toEqual(targets);
 });
 
-test("a refused key is sent again after forgetRefusals, which for one key keeps the refusals of other keys", async () => {
+test("forgetRefusals lets the given key, or every key, be sent again", async () => {
   const { server, service } = await serve(answeringJson(401));
   await expect(call(service)).rejects.toMatchObject({ code: "unauthorized" });
   await expect(call(service, OTHER_KEY)).rejects.toMatchObject({ code: "unauthorized" });

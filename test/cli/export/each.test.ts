@@ -81,7 +81,7 @@ test("a value that no filter can have is neither read nor counted as left out by
   expect(Object.keys(await byModelAndKey())).toHaveLength(4);
 });
 
-test("a fan-out by tags reads each tag by itself, also from sets of tags", async ({ context }) => {
+test("a fan-out by tags reads each tag of every set by itself", async ({ context }) => {
   const exports = [{ groupings: ["tags", "model"], filters: [{ name: "all" }, { each: "tags" }] }];
   await context.setUp({ exports }, { usage: () => USAGE });
 
@@ -135,7 +135,7 @@ test("a worker that starts reads each key that the last run found", async ({ con
   expect(await byModelAndKey()).toMatchObject({ "key-a nova-3": "10", "key-c nova-3": "2" });
 });
 
-test("a key without usage in the window keeps its numbers without being due", async ({ context }) => {
+test("the days of a key without usage in the window are not due", async ({ context }) => {
   let usage = USAGE;
   const emulator = await context.setUp(
     { exports: [{ ...EACH, emptyGuard: "off", cliffGuard: "off" }] },

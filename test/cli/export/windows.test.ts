@@ -38,9 +38,7 @@ const FILTER_QUERIES = {
   "not punctuated": "punctuate=false",
 };
 
-test("every view shows the service's numbers, which a run of unchanged days does not write again", async ({
-  context,
-}) => {
+test("every view shows the service's numbers, and a run of unchanged days writes nothing", async ({ context }) => {
   const exports = [{ groupings: ALL_GROUPINGS, filters: FILTERS, window: { days: 3 } }];
   const emulator = await context.setUp({ exports });
   expect(await context.run(["export"])).toMatchObject(OK);

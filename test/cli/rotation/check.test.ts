@@ -9,7 +9,7 @@ const READING = ["project:read", "usage:read"];
 const test = await rotationTest();
 const limitedTest = await rotationTest({ scopes: READING });
 const creatingTest = await rotationTest({ scopes: ["keys:write"] });
-const apartTest = await rotationTest({ scopes: READING, creatorScopes: ["keys:write"] });
+const twoKeysTest = await rotationTest({ scopes: READING, creatorScopes: ["keys:write"] });
 
 const fine = (key: string) => `ok   rotation exporter: ${key} may create keys, and every sink can be written`;
 
@@ -37,7 +37,7 @@ creatingTest("check accepts a key that may only create keys if no export reads i
   expect(await context.run(["check"])).toMatchObject({ status: 1, stdout: expect.stringContaining(says) });
 });
 
-apartTest("a key that may only read is rotated with another key that may only create keys", async ({ context }) => {
+twoKeysTest("a key that may only read is rotated with another key that may only create keys", async ({ context }) => {
   const { emulator } = context;
   await context.configure({ createWith: { env: "USAGE_EXPORT_CREATOR_KEY" }, scopes: READING, graceDays: 0 });
   const creator = emulator.keys()[1]?.apiKeyId;
@@ -54,7 +54,7 @@ apartTest("a key that may only read is rotated with another key that may only cr
   const active = { scopes: READING, state: "active" };
   expect(made).toMatchObject([active, active]);
 
-  // An export does not use the key of createWith: with a wrong one it works.
+  // An export works with a wrong key in createWith, because it does not use that key.
   const since = emulator.requests.length;
   const result = await context.run(["export"], { USAGE_EXPORT_CREATOR_KEY: context.newSecret() });
   expect(result).toMatchObject({ status: 0 });

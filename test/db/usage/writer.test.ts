@@ -1,5 +1,5 @@
-// Answers that arrive at the same time are stored together. The result of each must not depend on the others. And fetch numbers, as two
-// processes take them from one database.
+// Answers that arrive at the same time are stored together, and the result of each must not depend on the others. Then: the fetch numbers
+// that processes take from one database.
 
 import { setImmediate } from "node:timers/promises";
 import { sql } from "kysely";
@@ -44,7 +44,7 @@ test.each([
   expect((await transactions()) - before).toBe(expected);
 });
 
-test("an answer that Postgres refuses, or that a mistake of the program can't store, fails alone", async () => {
+test("an answer that can't be stored fails alone", async () => {
   const write = openBusyWriter();
   const [good, bad] = [await newSeries(db), await newSeries(db)];
   const [broken, later] = [await newSeries(db), await newSeries(db)];
@@ -69,31 +69,28 @@ test("an answer that Postgres refuses, or that a mistake of the program can't st
 test.each([
   ["with", false],
   ["without", true],
-])(
-  "two answers for one slice, one %s its date, are stored one after the other, and the later fetch is shown",
-  async (_, undated) => {
-    const write = openBusyWriter();
-    const { project, seriesId } = await newSeries(db);
-    const earlier = await answerOf(db, seriesId, [{ ...rowsOn(DAY, [rowOf("listen", "1")]), undated }], {
-      undated: "day",
-    });
-    const later = await answerOf(db, seriesId, { [DAY]: { listen: "2" } });
+])("of two answers for one slice, one %s its date, the later fetch is shown", async (_, undated) => {
+  const write = openBusyWriter();
+  const { project, seriesId } = await newSeries(db);
+  const earlier = await answerOf(db, seriesId, [{ ...rowsOn(DAY, [rowOf("listen", "1")]), undated }], {
+    undated: "day",
+  });
+  const later = await answerOf(db, seriesId, { [DAY]: { listen: "2" } });
 
-    const results = await Promise.all([write(later), write(earlier)]);
+  const results = await Promise.all([write(later), write(earlier)]);
 
-    expect(results.map(({ slices }) => slices[0]?.decision)).toEqual(["replace", "stale"]);
-    expect(await shown(db, project)).toEqual({ [DAY]: { listen: "2" } });
-  },
-);
+  expect(results.map(({ slices }) => slices[0]?.decision)).toEqual(["replace", "stale"]);
+  expect(await shown(db, project)).toEqual({ [DAY]: { listen: "2" } });
+});
 
-test("a later fetch has a higher number, even among more fetches at once than there are spare numbers", async () => {
+test("a later fetch has a higher number, even after all spare numbers were used at once", async () => {
   const next = openFetchNumbers(db);
   const atOnce = () => Promise.all(Array.from({ length: 200 }, () => next()));
   const numbers = [await next(), ...(await atOnce()), await next()];
   expect(numbers).toEqual([...new Set(numbers)].sort((a, b) => a - b));
 });
 
-test("a spare number is used for 50 ms, and then a higher one than those of other processes", async () => {
+test("spare numbers are dropped after 50 ms", async () => {
   let nowMs = 1_000;
   const next = openFetchNumbers(db, () => nowMs);
   await next();

@@ -108,7 +108,7 @@ test("filtered usage is never compared", async () => {
   expect(await reconciled([{ requests: "3" }], [{ requests: "1" }], { filter: DIARIZED })).toEqual([]);
 });
 
-test("a day that was read only as a total is no difference", async () => {
+test("a day whose groups were not read has no difference", async () => {
   const { project } = await newSeries(db, "none", { usage: { [DAY]: { requests: "1" } } });
   await register(db, configured(project, "none"), configured(project));
   expect(await view(db, "reconciliation", project)).toEqual([]);
