@@ -65,7 +65,8 @@ test("a failed run is on the dashboard, and notified once, until it has recovere
   let pings = 0;
   await using receiver = await scriptedServer(({ method, body }, response) => {
     // A slow machine may also be told of a worker or a job that is late.
-    if (method === "POST") texts.push(...(JSON.parse(body).text.match(/^(?:Readings fail|Over: failed readings).*/s) ?? []));
+    if (method === "POST")
+      texts.push(...(JSON.parse(body).text.match(/^(?:Readings fail|Over: failed readings).*/s) ?? []));
     else pings++;
     answer(response, 200, "ok");
   });
