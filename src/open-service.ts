@@ -9,8 +9,8 @@ import type { Config } from "./config/config.ts";
 import { announce, LIVE_MS, signOff, storePause } from "./db/calling-processes.ts";
 import type { Database } from "./db/connection/database.ts";
 import { proxyOf } from "./proxy.ts";
+import type { Service, ServiceDeps } from "./service/client-types.ts";
 import { Limiter, type Rate, type RateCaps } from "./service/limiter.ts";
-import type { Service, ServiceDeps } from "./service/service.ts";
 
 /** The client is loaded only here, because half the commands make no calls. */
 export async function openServiceFor(

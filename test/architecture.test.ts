@@ -19,7 +19,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | "all">> = {
   usage: [],
   keys: ["config/rotations.ts", "usage/days.ts"],
   service: ["proxy-agent.ts", "usage"],
-  config: ["keys/scopes.ts", "service/service.ts", "usage"],
+  config: ["keys/scopes.ts", "service/client-types.ts", "usage"],
   "db/connection": ["db/jobs/queue.ts", "db/schema.ts", "usage/dimensions.ts", "usage/metrics.ts"],
   "db/usage": ["db/connection", "db/jobs", "usage"],
   "db/jobs": ["db/connection", "db/schema.ts", "usage"],

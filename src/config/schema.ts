@@ -1,7 +1,7 @@
 // The schema of jobs.config.json, and the JSON Schema made from it for editors. checks.ts has the rules between fields.
 
 import { z } from "zod";
-import { AUTH_SCHEMES } from "../service/service.ts";
+import { AUTH_SCHEMES } from "../service/client-types.ts";
 import { DIALECTS, DIMENSIONS, type Dimension, dimension, EACH_DIMENSIONS, SOURCES } from "../usage/dimensions.ts";
 import { SENSITIVITIES } from "../usage/metrics.ts";
 import { FEATURE_CHECKS } from "../usage/plan.ts";

@@ -10,7 +10,7 @@ import { registerSeries, type SeriesIds } from "../db/usage/stored-series.ts";
 import { openWriter, type Writer } from "../db/usage/writer.ts";
 import { keepMemoryFlat } from "../heap.ts";
 import { openServiceFor } from "../open-service.ts";
-import type { Service, ServiceDeps } from "../service/service.ts";
+import type { Service, ServiceDeps } from "../service/client-types.ts";
 import { configuredSeries } from "../usage/plan.ts";
 import { Dialects } from "./dialects.ts";
 import { makeFirstDaysDue } from "./discovery.ts";

@@ -8,7 +8,7 @@ import { storeDialect, storedDialect } from "../db/project-facts.ts";
 import type { Secret } from "../secret.ts";
 import { hasStatus } from "../service/answer.ts";
 import { DEFAULT_DIALECT, dependsOnDialect, fetchBreakdown } from "../service/breakdown.ts";
-import type { Service } from "../service/service.ts";
+import type { Service } from "../service/client-types.ts";
 import { dayOf, lastDays, type Window } from "../usage/days.ts";
 import type { Dialect } from "../usage/dimensions.ts";
 import { groupingEvidence } from "../usage/normalise.ts";

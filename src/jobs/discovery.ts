@@ -20,8 +20,8 @@ import { extendDue, type SeriesIds, seriesIdOf } from "../db/usage/stored-series
 import { AppError, errorText } from "../errors.ts";
 import { openServiceFor } from "../open-service.ts";
 import { hasStatus } from "../service/answer.ts";
+import type { Service } from "../service/client-types.ts";
 import { fetchProjects, type ProjectList } from "../service/projects.ts";
-import type { Service } from "../service/service.ts";
 import { dayOf, lastDays } from "../usage/days.ts";
 import { configuredSeries } from "../usage/plan.ts";
 import { openStaticKeys } from "./key-ring.ts";

@@ -6,7 +6,7 @@ import { DIMENSIONS, type Dialect, differsIn2026, filterIn, groupingIn, type Sou
 import type { UsageRequest } from "../usage/plan.ts";
 import { dimensionsOf, type Series } from "../usage/series.ts";
 import { hasStatus } from "./answer.ts";
-import type { Service, ServiceCall } from "./service.ts";
+import type { Service, ServiceCall } from "./client-types.ts";
 
 /** A key needs one of these scopes to read a breakdown. The service's documents differ on which scope usage needs. */
 export const BREAKDOWN_SCOPES: Readonly<Record<Source, readonly string[]>> = {

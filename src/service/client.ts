@@ -6,10 +6,10 @@ import { AppError } from "../errors.ts";
 import { openAgent } from "../proxy-agent.ts";
 import type { Secret } from "../secret.ts";
 import { isIdentifier, isReadable, type Outcome, readBody } from "./answer.ts";
+import type { AuthScheme, Service, ServiceAnswer, ServiceCall, ServiceDeps, ServiceSettings } from "./client-types.ts";
 import { connectionError, statusFailure } from "./errors.ts";
 import { httpDateMs, REDACT_ALL, type Reply, redactorFor } from "./reply.ts";
 import { Caller } from "./retry.ts";
-import type { AuthScheme, Service, ServiceAnswer, ServiceCall, ServiceDeps, ServiceSettings } from "./service.ts";
 
 const REQUESTED_WAIT_MS_MAX = 5 * 60_000;
 const SHOWN_ID_LENGTH_MAX = 60;
@@ -58,7 +58,7 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
       exchangeSignal?.throwIfAborted();
       return reply.status >= 300 ? statusFailure(call, reply, redact, Date.now()) : readBody(call, reply, redact);
     }
-    return caller.call(call, key, signal, send);
+    return caller.withRetries(call, key, signal, send);
   }
 
   return {

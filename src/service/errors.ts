@@ -3,8 +3,8 @@
 import { AppError, type ErrorCode, systemCode } from "../errors.ts";
 import { tunnelError } from "../proxy.ts";
 import { DAY_MS, HOUR_MS } from "../usage/days.ts";
+import type { ServiceCall } from "./client-types.ts";
 import { httpDateMs, type Redact, type Reply, type ResponseHeaders, readErrorBody, sanitizeLine } from "./reply.ts";
-import type { ServiceCall } from "./service.ts";
 
 export type Failure = {
   readonly error: AppError;

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { AppError } from "../errors.ts";
 import { isFreeOfSecret, Secret } from "../secret.ts";
 import { Id, parseAnswer, undefinedFor } from "./answer.ts";
-import type { Service, ServiceCall } from "./service.ts";
+import type { Service, ServiceCall } from "./client-types.ts";
 
 const Scopes = z.preprocess((scopes) => scopes ?? [], z.array(z.string()));
 const TokenAnswer = z.object({ api_key_id: Id, scopes: Scopes });

@@ -9,7 +9,7 @@ import type { Source } from "../usage/dimensions.ts";
 import type { Project } from "../usage/series.ts";
 import { Id, parseAnswer, undefinedFor } from "./answer.ts";
 import { BREAKDOWN_SCOPES } from "./breakdown.ts";
-import type { Service } from "./service.ts";
+import type { Service } from "./client-types.ts";
 
 // GET /v1/projects
 

@@ -4,9 +4,9 @@
 import { AppError, type ErrorCode, errorCode } from "../errors.ts";
 import type { Secret } from "../secret.ts";
 import type { Outcome } from "./answer.ts";
+import type { AttemptReport, ServiceAnswer, ServiceCall, ServiceDeps } from "./client-types.ts";
 import { callName, isKeyRejected } from "./errors.ts";
 import { EVERY_KEY, waitTooLong } from "./limiter.ts";
-import type { AttemptReport, ServiceAnswer, ServiceCall, ServiceDeps } from "./service.ts";
 
 export const ATTEMPTS_MAX = 5;
 const BAD_ANSWERS_MAX = 2;
@@ -31,7 +31,7 @@ export class Caller {
   }
 
   /** Repeats the call until it is answered, or until another attempt would not help. Never repeats a POST. */
-  async call(call: ServiceCall, key: Secret, signal: AbortSignal, send: Send): Promise<ServiceAnswer> {
+  async withRetries(call: ServiceCall, key: Secret, signal: AbortSignal, send: Send): Promise<ServiceAnswer> {
     const { waitMsMax, random, sleep, log } = this.#deps;
     // Checked here too, so that a refused key does not wait for a permit.
     this.#requireNotRefused(call, key);

@@ -7,7 +7,7 @@ import { AppError } from "../../src/errors.ts";
 import { type RotationRun, takeStep } from "../../src/jobs/rotation-steps.ts";
 import type { RotationStep } from "../../src/keys/plan.ts";
 import { Scrubber, Secret } from "../../src/secret.ts";
-import type { Service } from "../../src/service/service.ts";
+import type { Service } from "../../src/service/client-types.ts";
 import { COMMAND, JOB, pending } from "../keys/sample-ledger.ts";
 
 const KEY = new Secret("a".repeat(40));

@@ -11,7 +11,7 @@ import { Dialects } from "../../src/jobs/dialects.ts";
 import { makeRequest, readBreakdown } from "../../src/jobs/export.ts";
 import { FilterCheck } from "../../src/jobs/filter-check.ts";
 import { Scrubber, Secret } from "../../src/secret.ts";
-import type { Service } from "../../src/service/service.ts";
+import type { Service } from "../../src/service/client-types.ts";
 import type { UsageRequest } from "../../src/usage/plan.ts";
 import { ALL_USAGE, seriesKey } from "../../src/usage/series.ts";
 import type { AnswerRules } from "../../src/usage/slice-decision.ts";

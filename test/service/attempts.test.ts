@@ -4,8 +4,8 @@ import type { ServerResponse } from "node:http";
 import { expect, test } from "vitest";
 import { AppError } from "../../src/errors.ts";
 import { Secret } from "../../src/secret.ts";
+import type { AttemptReport } from "../../src/service/client-types.ts";
 import { Limiter } from "../../src/service/limiter.ts";
-import type { AttemptReport } from "../../src/service/service.ts";
 import { answer, answering, answeringJson, answerJson } from "../support/scripted-server.ts";
 import { KEY, limit, READ, serve } from "./open-test-service.ts";
 

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import type { ErrorCode } from "../../src/errors.ts";
 import { Secret } from "../../src/secret.ts";
+import type { Service } from "../../src/service/client-types.ts";
 import { requestedWaitMs } from "../../src/service/errors.ts";
 import type { ResponseHeaders } from "../../src/service/reply.ts";
 import { ATTEMPTS_MAX, retryDelayMs } from "../../src/service/retry.ts";
-import type { Service } from "../../src/service/service.ts";
 import { answering, answeringJson, answerJson } from "../support/scripted-server.ts";
 import { KEY, limit, serve } from "./open-test-service.ts";
 

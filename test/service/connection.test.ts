@@ -5,7 +5,7 @@ import type net from "node:net";
 import tls from "node:tls";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { proxyOf } from "../../src/proxy.ts";
-import type { ServiceCall } from "../../src/service/service.ts";
+import type { ServiceCall } from "../../src/service/client-types.ts";
 import { authority, certificate } from "../support/certificates.ts";
 import { AUTHORITY, connectProxy, type ProxyOptions, tlsFront } from "../support/connect-proxy.ts";
 import {

@@ -5,8 +5,8 @@ import { onTestFinished } from "vitest";
 import type { KeyRing } from "../../src/jobs/key-ring.ts";
 import { Secret } from "../../src/secret.ts";
 import { openService } from "../../src/service/client.ts";
+import type { Service, ServiceCall, ServiceDeps, ServiceSettings } from "../../src/service/client-types.ts";
 import { Limiter } from "../../src/service/limiter.ts";
-import type { Service, ServiceCall, ServiceDeps, ServiceSettings } from "../../src/service/service.ts";
 import { WAIT_MS_MAX } from "../support/limits.ts";
 import { type Script, scriptedServer } from "../support/scripted-server.ts";
 

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { ExactNumber } from "../../src/decimal.ts";
-import { parseExact } from "../../src/service/json.ts";
+import { parseExact } from "../../src/service/answer.ts";
 
 test.each([
   ["0", 0],
