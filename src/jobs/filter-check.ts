@@ -7,7 +7,7 @@ import type { StoredDays } from "../db/usage/due-slices.ts";
 import { AppError } from "../errors.ts";
 import { fetchBreakdown } from "../service/breakdown.ts";
 import { fieldsReader, type ListedFields } from "../service/projects.ts";
-import { badAnswer, type NormalisedSlice } from "../usage/answer-rows.ts";
+import { badAnswer } from "../usage/answer-checks.ts";
 import { type Day, dayOf, type Window } from "../usage/days.ts";
 import {
   DIMENSIONS,
@@ -18,7 +18,7 @@ import {
   differsIn2026,
   dimension,
 } from "../usage/dimensions.ts";
-import { groupingEvidence, normalise } from "../usage/normalise.ts";
+import { groupingEvidence, type NormalisedSlice, normalise } from "../usage/normalise.ts";
 import type { ExportJob, UsageRequest } from "../usage/plan.ts";
 import { ALL_USAGE, dimensionsOf, type Filter, filterKey, NO_CONDITIONS, type Series } from "../usage/series.ts";
 import type { FilterDoubt } from "../usage/slice-decision.ts";

@@ -1,24 +1,24 @@
 // Turns an answer of the service into slices, or says why it can't be read. An answer with an unclear part is rejected whole: a number that
 // looks right and is wrong would cost more than a day that is late. Pure.
 
+import { hash } from "node:crypto";
+import { decimalText, type ExactNumber, numberSource, sumOf } from "../decimal.ts";
 import {
-  type AnswerRow,
-  addMetrics,
+  answerPeriod,
   badAnswer,
-  combinedGroup,
+  coveredDays,
   describeJson,
-  type Group,
-  groupOf,
+  isNumber,
   isObject,
   type JsonObject,
-  type RowMetrics,
-  readMetrics,
+  readDay,
   remembered,
-  sliceOf,
-  UNGROUPED,
-} from "./answer-rows.ts";
-import { addDays, type Day, dayCount, daysOf, isDay, type Window } from "./days.ts";
-import { type Dialect, type Dimension, groupingIn, type Source } from "./dimensions.ts";
+  requireDollars,
+  requireOneDay,
+} from "./answer-checks.ts";
+import type { Day, Window } from "./days.ts";
+import { DIMENSIONS_OF, type Dialect, type Dimension, groupingIn, type Source } from "./dimensions.ts";
+import { METRICS_OF, type StoredMetric } from "./metrics.ts";
 import type { UsageRequest } from "./plan.ts";
 import { dimensionsOf } from "./series.ts";
 
@@ -61,19 +61,6 @@ function groupOfRow(row: JsonObject, dimensions: readonly Dimension[], rowNo: nu
   const groups = dimensions.map((dimension) => groupOf(dimension, dimensionValue(row, dimension).value, rowNo));
   const [first = UNGROUPED] = groups;
   return groups.length > 1 ? combinedGroup(dimensions, groups) : first;
-}
-
-/** The views show US dollars. A charge may lack its amount, but if no row has the member, the service has probably renamed it. */
-function requireDollars(answer: JsonObject, results: readonly JsonObject[]): void {
-  for (const holder of [answer, ...results]) {
-    for (const name of ["currency", "units"]) {
-      const value = holder[name];
-      if (typeof value !== "string" || value.toLowerCase() === "usd") continue;
-      throw badAnswer(`expected amounts in US dollars, got ${name} ${describeJson(value)}`);
-    }
-  }
-  if (results.length > 0 && !results.some((row) => Object.hasOwn(row, "dollars")))
-    throw badAnswer(`no row has the member "dollars"`);
 }
 
 /** Rows that repeat one count once. Rows with different shapes of "no value" are added up: the service counts no request in two of them. */
@@ -143,29 +130,6 @@ function dimensionValue(row: JsonObject, dimension: Dimension): { value: unknown
   return { value: undefined, name: dimension };
 }
 
-/** The period that the answer names. It must be `window`: a service that does not know `start` takes it for a feature. */
-export function answerPeriod(answer: JsonObject, window: Window | undefined): Window | undefined {
-  requireDailyBuckets(answer.resolution);
-  const start = readDay(answer.start, "start");
-  const end = readDay(answer.end, "end");
-  if (window && (start !== window.start || end !== window.end)) {
-    const came = start === undefined && end === undefined ? "none" : `${start ?? "?"} to ${end ?? "?"}`;
-    throw badAnswer(
-      `asked for ${window.start} to ${window.end}, and the answer names ${came} as its window; a service that does not know windows needs an export without "window"`,
-    );
-  }
-  if (start === undefined || end === undefined) return undefined;
-  if (end < start) throw badAnswer(`the answer's window ends before it starts: ${start} to ${end}`);
-  return { start, end };
-}
-
-function requireDailyBuckets(resolution: unknown): void {
-  if (resolution === undefined || resolution === null) return;
-  const { units, amount } = isObject(resolution) ? resolution : {};
-  if ((units === "day" || units === "days") && amount === 1) return;
-  throw badAnswer(`expected buckets of one day, got resolution ${JSON.stringify(resolution).slice(0, 80)}`);
-}
-
 /** The day that the row names, or else the answer's period, which then must be a single day. */
 export function dayOfRow(row: JsonObject, period: Window | undefined, rowNo: number): Day | undefined {
   const holder = isObject(row.grouping) && (row.grouping.start ?? row.grouping.end) != null ? row.grouping : row;
@@ -183,49 +147,196 @@ export function dayOfRow(row: JsonObject, period: Window | undefined, rowNo: num
   return day;
 }
 
-/** Ten years: longer than any answer, and short enough to store a slice for each of its days. */
-const ANSWER_DAYS_MAX = 3_660;
+// Groups: the values of the dimensions.
 
-/** All days of the window, because a day without rows is a day without usage; without a window the days that the answer names, if any. */
-export function coveredDays(
-  window: Window | undefined,
-  period: Window | undefined,
-  rowDays: readonly Day[],
-  runDay: Day,
-): Day[] | undefined {
-  if (window) return daysOf(window);
-  const named = namedDays(period, rowDays, runDay);
-  // Tomorrow may have begun by the service's clock. A date far in the future would make every day up to it due.
-  if (named && (named.end > addDays(runDay, 1) || dayCount(named) > ANSWER_DAYS_MAX)) {
-    throw badAnswer(`expected at most ${ANSWER_DAYS_MAX} days up to ${runDay}, got ${named.start} to ${named.end}`);
+export type Group = {
+  /** The order and the repetition of a value's members make no difference. */
+  readonly key: string;
+  /** The `key`, except that null, an empty and an absent value differ, as they do to the service. */
+  readonly keyOfService: string;
+  /** The text for people; null for "no value". */
+  readonly display: string | null;
+};
+
+export const UNGROUPED: Group = { key: "all", keyOfService: "all", display: null };
+
+/** Shown as a JSON object with the value of each dimension. */
+export function combinedGroup(dimensions: readonly Dimension[], groups: readonly Group[]): Group {
+  const shown = dimensions.map((dimension, i) => `"${dimension}":${valueJson(dimension, groups[i]?.display ?? null)}`);
+  return {
+    key: JSON.stringify(groups.map(({ key }) => key)),
+    keyOfService: JSON.stringify(groups.map(({ keyOfService }) => keyOfService)),
+    display: `{${shown.join(",")}}`,
+  };
+}
+
+/** Postgres can't read a text in JSON with an escaped NUL. Only tags with one are parsed again: parsing all would slow down every row. */
+function valueJson(dimension: Dimension, display: string | null): string {
+  if (dimension !== "tags" || display === null) return JSON.stringify(display);
+  if (!display.includes("\\u0000")) return display;
+  return JSON.stringify(JSON.parse(display, (_, tag) => (typeof tag === "string" ? withoutNul(tag) : tag)));
+}
+
+/**
+ * The group of a value of a dimension. A text and an array with that one text are the same group: the service has sent both. Null, an absent
+ * value, an empty text, and an array of nothing but null or empty texts are the one group "no value".
+ */
+export function groupOf(dimension: Dimension, value: unknown, row: number): Group {
+  if (value === undefined) return ABSENT;
+  for (const member of Array.isArray(value) ? value : [value]) {
+    if (member === null || typeof member === "string") continue;
+    const expected = "expected a text, an array of texts or null";
+    throw badAnswer(`results[${row}].${dimension}: ${expected}, got ${describeJson(member)}`);
   }
-  return named && daysOf(named);
+  const json = JSON.stringify(value);
+  return dimension === "tags" ? groupOfTags(json) : groupOfOthers(json);
 }
 
-/** From the first row's day to the end of the period, but not beyond today unless a row is later. Without rows, only the last of these days. */
-function namedDays(period: Window | undefined, rowDays: readonly Day[], runDay: Day): Window | undefined {
-  const sorted = [...rowDays].sort();
-  const periodEnd = period && period.end > runDay && period.start <= runDay ? runDay : period?.end;
-  const last = sorted.at(-1) ?? periodEnd;
-  if (last === undefined) return undefined;
-  const [start = last] = sorted;
-  return { start, end: periodEnd !== undefined && periodEnd > last && periodEnd <= runDay ? periodEnd : last };
+const noValue = (shape: string): Group => ({ key: "null", keyOfService: shape, display: null });
+const ABSENT = noValue("absent");
+
+// The same groups are in every answer of a series, so they are remembered.
+const groupOfTags = remembered((json) => groupFrom(json, true));
+const groupOfOthers = remembered((json) => groupFrom(json, false));
+
+function groupFrom(json: string, isTags: boolean): Group {
+  const sent: readonly (string | null)[] = [JSON.parse(json)].flat();
+  const texts = sent.flatMap((member) => member || []);
+  const sorted = [...new Set(texts)].sort();
+  const [first] = sorted;
+  if (first === undefined) return noValue(json);
+  // The service has sent null among models.
+  const members = texts.length < sent.length ? [...sorted, null] : sorted;
+  const key = JSON.stringify(members);
+  // Only tags are shown as an array even if there is one of them.
+  return { key, keyOfService: key, display: isTags || members.length > 1 ? key : withoutNul(first) };
 }
 
-function requireOneDay({ start, end }: Window, what: string): void {
-  if (start !== end) throw badAnswer(`${what}: expected a bucket of one day, got ${start} to ${end}`);
+/** Postgres accepts no NUL in a text, so it is shown as JSON writes it. */
+function withoutNul(text: string): string {
+  return text.replaceAll("\0", "\\u0000");
 }
 
-function readDay(value: unknown, name: string, rowNo?: number): Day | undefined {
-  if (value === undefined || value === null) return undefined;
-  const day = typeof value === "string" ? dayFrom(value) : "";
-  if (day !== "") return day;
-  const path = rowNo === undefined ? name : `results[${rowNo}].${name}`;
-  throw badAnswer(`${path}: expected a day as YYYY-MM-DD, got ${describeJson(value)}`);
+// Metrics: the numbers of a row.
+
+export type RowMetrics = {
+  /** In the order of METRICS_OF the source, as exact decimal text; null if the service sent none. Only dollars may be negative. */
+  readonly values: readonly (string | null)[];
+  /** Other numbers than those of the metrics, as a JSON object with sorted names; null if there are none. */
+  readonly extra: string | null;
+};
+
+const KNOWN_NAMES = { usage: knownNames("usage"), billing: knownNames("billing") };
+
+function knownNames(source: Source): ReadonlySet<string> {
+  const dimensions = DIMENSIONS_OF[source].flatMap((dimension) => [dimension, groupingIn("2026", dimension)]);
+  return new Set([...METRICS_OF[source], ...dimensions, "grouping", "start", "end"]);
 }
 
-/** The day may be sent as the midnight that begins it. Empty if the text is no day. */
-const dayFrom = remembered((text) => {
-  const day = text.replace(/T00:00(:00(\.0+)?)?(Z|\+00:00)?$/, "");
-  return isDay(day) ? day : "";
-});
+/** The service adds metrics without notice, so an unknown number is kept as extra. */
+export function readMetrics(row: JsonObject, rowNo: number, source: Source = "usage"): RowMetrics {
+  const metrics = METRICS_OF[source];
+  const values = metrics.map((metric) => readMetric(row[metric], rowNo, metric));
+  const unknown: Record<string, string> = {};
+  for (const name in row) {
+    const value = row[name];
+    if (!KNOWN_NAMES[source].has(name) && isNumber(value)) unknown[name] = finiteText(value, rowNo, name);
+  }
+  const extra = numbersJson(unknown);
+  // A row of billing may have no amount, which is not 0.
+  if (extra === null && source === "usage" && values.every((value) => value === null)) {
+    throw badAnswer(`results[${rowNo}]: the row has none of the metrics ${metrics.join(", ")}`);
+  }
+  return { values, extra };
+}
+
+function numbersJson(numbers: Readonly<Record<string, string | null>>): string | null {
+  const names = Object.keys(numbers).sort();
+  return names.length > 0 ? `{${names.map((name) => `${JSON.stringify(name)}:${numbers[name]}`).join(",")}}` : null;
+}
+
+function readMetric(value: unknown, rowNo: number, metric: StoredMetric): string | null {
+  // JavaScript writes these numbers, which most values are, without an exponent. Without this line normalising takes 4 % more processor time.
+  if (typeof value === "number" && (value === 0 || (value >= 1e-6 && value < 1e21))) return String(value);
+  if (value === undefined || value === null) return null;
+  if (!isNumber(value)) throw badAnswer(`results[${rowNo}].${metric}: expected a number, got ${describeJson(value)}`);
+  const text = finiteText(value, rowNo, metric);
+  // A credit is a negative amount.
+  if (text.startsWith("-") && metric !== "dollars") {
+    throw badAnswer(`results[${rowNo}].${metric}: expected 0 or more, got ${text.slice(0, 40)}`);
+  }
+  return text;
+}
+
+function finiteText(value: number | ExactNumber, rowNo: number, metric: string): string {
+  const source = numberSource(value);
+  const text = Number.isFinite(Number(source)) ? decimalText(value) : undefined;
+  if (text !== undefined) return text;
+  throw badAnswer(`results[${rowNo}].${metric}: expected a finite number, got ${source.slice(0, 40)}`);
+}
+
+export function addMetrics(a: RowMetrics, b: RowMetrics): RowMetrics {
+  const [one, other] = [extraNumbers(a), extraNumbers(b)];
+  const names = Object.keys({ ...one, ...other });
+  return {
+    values: a.values.map((value, i) => addAmounts(value, b.values[i])),
+    extra: numbersJson(Object.fromEntries(names.map((name) => [name, addAmounts(one[name], other[name])]))),
+  };
+}
+
+function extraNumbers({ extra }: RowMetrics): Readonly<Record<string, string>> {
+  return JSON.parse(extra ?? "{}", (_, value, context?: { source?: string }) => context?.source ?? value);
+}
+
+function addAmounts(a: string | null | undefined, b: string | null | undefined): string | null {
+  return a == null || b == null ? (a ?? b ?? null) : sumOf(a, b);
+}
+
+// Slices: the rows of a day.
+
+/** The rows of a slice, sorted by group key, column by column: the arrays have an element for each row. */
+type Columns = {
+  readonly groups: readonly Group[];
+  readonly metricNames: readonly StoredMetric[];
+  /** The amounts of each metric, in the order of metricNames. */
+  readonly metrics: readonly (readonly (string | null)[])[];
+  readonly extras: readonly (string | null)[];
+};
+
+export type AnswerRow = { readonly group: Group; readonly metrics: RowMetrics };
+
+export type NormalisedSlice = {
+  readonly day: Day;
+  /** Neither the rows nor the answer name a day, so `day` is that of the run. */
+  readonly undated: boolean;
+  readonly columns: Columns;
+  readonly rowCount: number;
+  /** Two slices with the same hash have the same groups and numbers. */
+  readonly contentHash: string;
+};
+
+/** No two of the rows may have the same group. */
+export function sliceOf(
+  day: Day,
+  rows: readonly AnswerRow[],
+  { source = "usage", undated = false }: { readonly source?: Source; readonly undated?: boolean } = {},
+): NormalisedSlice {
+  const sorted = rows.toSorted((a, b) => (a.group.key < b.group.key ? -1 : 1));
+  const metricNames = METRICS_OF[source];
+  const columns: Columns = {
+    groups: sorted.map(({ group }) => group),
+    metricNames,
+    metrics: metricNames.map((_, i) => sorted.map(({ metrics }) => metrics.values[i] ?? null)),
+    extras: sorted.map(({ metrics }) => metrics.extra),
+  };
+  return { day, undated, columns, rowCount: rows.length, contentHash: contentHash(columns) };
+}
+
+export function rowCount(slices: readonly NormalisedSlice[]): number {
+  return slices.reduce((sum, slice) => sum + slice.rowCount, 0);
+}
+
+/** The hash is stored. With another text, every stored slice would seem changed. */
+function contentHash({ groups, metrics, extras }: Columns): string {
+  return hash("sha256", JSON.stringify([groups.map(({ key }) => key), metrics, extras]));
+}

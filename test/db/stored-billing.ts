@@ -3,9 +3,8 @@
 import { sql } from "kysely";
 import type { Database } from "../../src/db/connection/database.ts";
 import { ExactNumber } from "../../src/decimal.ts";
-import type { NormalisedSlice } from "../../src/usage/answer-rows.ts";
 import type { Day } from "../../src/usage/days.ts";
-import { normalise } from "../../src/usage/normalise.ts";
+import { type NormalisedSlice, normalise } from "../../src/usage/normalise.ts";
 import type { Grouping } from "../../src/usage/series.ts";
 import { sampleRequest, sampleRow } from "../usage/sample-request.ts";
 import type { ViewRow } from "./stored-usage.ts";

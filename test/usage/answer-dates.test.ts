@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
+import { answerPeriod, coveredDays } from "../../src/usage/answer-checks.ts";
 import { addDays } from "../../src/usage/days.ts";
-import { answerPeriod, coveredDays, dayOfRow } from "../../src/usage/normalise.ts";
+import { dayOfRow } from "../../src/usage/normalise.ts";
 import { RUN_DAY, WINDOW } from "./sample-request.ts";
 
 const TOMORROW = addDays(RUN_DAY, 1);

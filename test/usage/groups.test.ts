@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { ExactNumber } from "../../src/decimal.ts";
-import { combinedGroup, groupOf } from "../../src/usage/answer-rows.ts";
+import { combinedGroup, groupOf } from "../../src/usage/normalise.ts";
 import { anyText } from "../support/any-text.ts";
 
 const keyOf = (value: unknown) => groupOf("tags", value, 0).key;

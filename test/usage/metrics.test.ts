@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { ExactNumber } from "../../src/decimal.ts";
-import { readMetrics } from "../../src/usage/answer-rows.ts";
 import { METRICS } from "../../src/usage/metrics.ts";
+import { readMetrics } from "../../src/usage/normalise.ts";
 
 const ROW = 3;
 

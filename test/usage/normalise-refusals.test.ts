@@ -2,8 +2,7 @@
 
 import { expect, test } from "vitest";
 import { AppError } from "../../src/errors.ts";
-import { rowCount } from "../../src/usage/answer-rows.ts";
-import { normalise } from "../../src/usage/normalise.ts";
+import { normalise, rowCount } from "../../src/usage/normalise.ts";
 import type { UsageRequest } from "../../src/usage/plan.ts";
 import { RUN_DAY, sampleAnswer, sampleRequest, sampleRow, windowless } from "./sample-request.ts";
 

@@ -1,9 +1,8 @@
 import { hash } from "node:crypto";
 import { expect, test } from "vitest";
 import { ExactNumber } from "../../src/decimal.ts";
-import { type NormalisedSlice, sliceOf } from "../../src/usage/answer-rows.ts";
 import { METRICS } from "../../src/usage/metrics.ts";
-import { groupingEvidence, normalise } from "../../src/usage/normalise.ts";
+import { groupingEvidence, type NormalisedSlice, normalise, sliceOf } from "../../src/usage/normalise.ts";
 import { RUN_DAY, sampleAnswer, sampleRequest, sampleRow, windowless } from "./sample-request.ts";
 
 const FIRST = "2026-03-16";

@@ -4,9 +4,9 @@
 import { hash } from "node:crypto";
 import { type RawBuilder, sql } from "kysely";
 import { present } from "../../text.ts";
-import type { Group, NormalisedSlice } from "../../usage/answer-rows.ts";
 import { addDays, type Day, startOfDay } from "../../usage/days.ts";
 import { STORED_METRICS, type StoredMetric } from "../../usage/metrics.ts";
+import type { Group, NormalisedSlice } from "../../usage/normalise.ts";
 import type { Grouping } from "../../usage/series.ts";
 import { type decideSlice, newestFetchNo, type StoredSlice, type Totals } from "../../usage/slice-decision.ts";
 import type { Tx } from "../connection/transaction.ts";

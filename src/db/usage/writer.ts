@@ -3,9 +3,9 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { batched } from "../../async.ts";
-import { type NormalisedSlice, rowCount } from "../../usage/answer-rows.ts";
 import { addDays, type Day, dayOf } from "../../usage/days.ts";
 import { STORED_METRICS } from "../../usage/metrics.ts";
+import { type NormalisedSlice, rowCount } from "../../usage/normalise.ts";
 import type { Grouping } from "../../usage/series.ts";
 import {
   type AnswerRules,

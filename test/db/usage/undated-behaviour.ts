@@ -3,7 +3,7 @@
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import type { Database } from "../../../src/db/connection/database.ts";
-import type { AnswerRow, NormalisedSlice } from "../../../src/usage/answer-rows.ts";
+import type { AnswerRow, NormalisedSlice } from "../../../src/usage/normalise.ts";
 import type { Project } from "../../../src/usage/series.ts";
 import {
   type AnswerPart,
