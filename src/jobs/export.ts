@@ -23,13 +23,13 @@ import type { Service } from "../service/client-types.ts";
 import { listKeys } from "../service/keys.ts";
 import { fetchBalances, fieldsReader } from "../service/projects.ts";
 import { badAnswer } from "../usage/answer-checks.ts";
-import type { DueSlice } from "../usage/backfill.ts";
 import { addCounts, NO_COUNTS, pickCounts, type RunCounts, type RunTrigger } from "../usage/counts.ts";
 import { addDays, type Day, dayOf, daysOf, type Window } from "../usage/days.ts";
 import type { Dialect, Source } from "../usage/dimensions.ts";
 import { groupingEvidence, type NormalisedSlice, normalise, rowCount, sliceOf } from "../usage/normalise.ts";
 import {
   type DaysToReread,
+  type DueSlice,
   describeRequest,
   type ExportJob,
   type ExportPlan,

@@ -1,6 +1,6 @@
 // Decides which usage requests an export makes. Pure.
 
-import { addDays, type Day, dayCount, daysOf, type Window } from "./days.ts";
+import { addDays, DAY_MS, type Day, dayCount, daysOf, HOUR_MS, type Window } from "./days.ts";
 import type { Source } from "./dimensions.ts";
 import {
   everyValueName,
@@ -133,6 +133,38 @@ export type ExportPlan = {
   /** Undefined if the run makes no day due. */
   readonly due: DueDays | undefined;
 };
+
+/**
+ * A due slice that needs another reading: it has no good numbers of its whole day, its newest reading failed, or it is suspect, older than the
+ * window, and another answer may confirm the doubt. Younger suspect slices are left to the scheduled runs.
+ */
+export type DueSlice = {
+  readonly seriesId: number;
+  readonly day: Day;
+  readonly status: "missing" | "failed" | "suspect";
+  readonly attemptedAt: Date | null;
+  /** When it began to fail, or when the first doubtful answer was requested. */
+  readonly since: Date | null;
+  readonly code?: string | null;
+};
+
+/** The codes of failures that may be over in a minute. After any other failure, another attempt soon would have the same result. */
+export const RETRIED_CODES: readonly string[] = ["unavailable", "rate_limited"];
+
+/** A slice that the run itself has tried is due again only if the failure may be over; any other slice, if it was due when the run began. */
+export function isDueInRun(slice: DueSlice, startedAt: Date): boolean {
+  const { status, attemptedAt, code } = slice;
+  if (status !== "missing" && attemptedAt && attemptedAt >= startedAt) return RETRIED_CODES.includes(code ?? "");
+  return isDueForRetry(slice, startedAt);
+}
+
+/** The delay is as long as the failures have lasted, so it doubles with each attempt: what is refused now is often refused an hour later. */
+export function isDueForRetry({ status, attemptedAt, since }: DueSlice, now: Date): boolean {
+  if (status === "missing" || attemptedAt === null) return true;
+  const lastedMs = attemptedAt.getTime() - (since ?? attemptedAt).getTime();
+  const delayMs = Math.min(Math.max(lastedMs, HOUR_MS), DAY_MS);
+  return now.getTime() - attemptedAt.getTime() >= delayMs;
+}
 
 /** By seriesKey, the due days that failed, are still in doubt, or were not read since they ended. */
 export type DaysToReread = ReadonlyMap<string, readonly { readonly day: Day }[]>;

@@ -10,10 +10,17 @@ import { AppError, errorCode, errorText } from "../errors.ts";
 import { daysToReread, exportProject, readKeysAndBalances } from "../jobs/export.ts";
 import { rotateKey, withRotationLease } from "../jobs/rotation.ts";
 import { counted, durationText, instantText, secondsTaken } from "../show/format.ts";
-import { isDueInRun, RETRIED_CODES } from "../usage/backfill.ts";
 import { addCounts, NO_COUNTS } from "../usage/counts.ts";
 import { type Day, dayOf } from "../usage/days.ts";
-import { describeRequest, type ExportJob, planRun, seriesOf, windowOf } from "../usage/plan.ts";
+import {
+  describeRequest,
+  type ExportJob,
+  isDueInRun,
+  planRun,
+  RETRIED_CODES,
+  seriesOf,
+  windowOf,
+} from "../usage/plan.ts";
 import type { Series } from "../usage/series.ts";
 import type { WorkerContext } from "./worker-context.ts";
 

@@ -24,9 +24,16 @@ import { extendDue, registerSeries, seriesIdOf } from "../db/usage/stored-series
 import { errorCode, errorText } from "../errors.ts";
 import { warnOfLeftOut, withSeenValues } from "../jobs/fan-outs.ts";
 import { nextOccurrence, planTick } from "../schedule/schedule.ts";
-import { isDueForRetry } from "../usage/backfill.ts";
 import { dayOf } from "../usage/days.ts";
-import { configuredSeries, dueDays, type ExportJob, seriesOf, sliceCount, windowOf } from "../usage/plan.ts";
+import {
+  configuredSeries,
+  dueDays,
+  type ExportJob,
+  isDueForRetry,
+  seriesOf,
+  sliceCount,
+  windowOf,
+} from "../usage/plan.ts";
 import { reportRunEnd } from "./handle-project.ts";
 import type { WorkerContext } from "./worker-context.ts";
 

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { BackfillMode, DueSlice, KnownSlices } from "../../src/usage/backfill.ts";
-import { countStatuses, isDueForRetry, isDueInRun, jobsWithSeries, planBackfill } from "../../src/usage/backfill.ts";
+import type { BackfillMode, KnownSlices } from "../../src/usage/backfill.ts";
+import { countStatuses, jobsWithSeries, planBackfill } from "../../src/usage/backfill.ts";
 import { addDays, type Day, daysOf, type Window } from "../../src/usage/days.ts";
 import type { ExportJob } from "../../src/usage/plan.ts";
 import type { SliceStatus } from "../../src/usage/slice-decision.ts";
@@ -100,40 +100,4 @@ test("for any stored statuses, each mode reads exactly its days, each once, and 
       });
     }),
   );
-});
-
-const NOW = new Date("2026-03-19T12:00:00Z");
-const hoursAgo = (hours: number) => new Date(NOW.getTime() - hours * 3_600_000);
-const slice = (part: Partial<DueSlice>): DueSlice => ({
-  ...{ seriesId: 1, day: "2026-03-18", status: "failed", since: hoursAgo(1), attemptedAt: hoursAgo(1) },
-  ...part,
-});
-
-test("a slice that was never read, or only before its day was over, is read at once", () => {
-  expect(isDueForRetry(slice({ status: "missing", attemptedAt: null }), NOW)).toBe(true);
-  expect(isDueForRetry(slice({ status: "missing", attemptedAt: hoursAgo(0) }), NOW)).toBe(true);
-  expect(isDueForRetry(slice({ attemptedAt: null }), NOW)).toBe(true);
-});
-
-test.each<[string, Partial<DueSlice>, boolean]>([
-  ["a slice that the run has not tried, if a retry was due when it began", { attemptedAt: hoursAgo(2) }, true],
-  ["no slice that the run has not tried, if no retry was due when it began", { attemptedAt: hoursAgo(1.1) }, false],
-  ["a slice that the run has tried, if the service was away", { attemptedAt: hoursAgo(0), code: "unavailable" }, true],
-  ["a slice at whose attempt the run began", { attemptedAt: hoursAgo(1), code: "rate_limited" }, true],
-  ["no slice whose answer the run could not read", { attemptedAt: hoursAgo(0), code: "bad_answer" }, false],
-  ["no slice that became suspect in the run", { attemptedAt: hoursAgo(0), status: "suspect", code: null }, false],
-  ["a missing slice that was read before its day was over", { attemptedAt: hoursAgo(0), status: "missing" }, true],
-])("a run reads again %s", (_, part, isDue) => {
-  expect(isDueInRun(slice({ since: hoursAgo(2), ...part }), hoursAgo(1))).toBe(isDue);
-});
-
-test.each([
-  [0, 1],
-  [1, 1],
-  [6, 6],
-  [400, 24],
-])("a slice that had failed for %i hours when it was read last is read again after %i hours", (lasted, hours) => {
-  const readBefore = (ago: number) => slice({ attemptedAt: hoursAgo(ago), since: hoursAgo(ago + lasted) });
-  expect(isDueForRetry(readBefore(hours), NOW)).toBe(true);
-  expect(isDueForRetry(readBefore(hours - 0.001), NOW)).toBe(false);
 });

@@ -6,7 +6,7 @@ import { inTransaction, queryOn, readSnapshot } from "../../../src/db/connection
 import { dueSlices, settledSlices, sliceStatuses } from "../../../src/db/usage/due-slices.ts";
 import { failureCauses } from "../../../src/db/usage/failures.ts";
 import { newestGaps } from "../../../src/facts/coverage.ts";
-import { isDueForRetry } from "../../../src/usage/backfill.ts";
+import { isDueForRetry } from "../../../src/usage/plan.ts";
 import { seriesKey } from "../../../src/usage/series.ts";
 import type { FilterDoubt } from "../../../src/usage/slice-decision.ts";
 import { testDatabase } from "../../support/database.ts";
