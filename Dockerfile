@@ -17,7 +17,7 @@ RUN chmod -R go=rX package.json dist
 FROM ${NODE_IMAGE}
 
 LABEL org.opencontainers.image.title="usage-export" \
-  org.opencontainers.image.description="Nightly usage snapshots of a speech service in Postgres, and API keys that stay young."
+  org.opencontainers.image.description="Nightly usage of a speech service in Postgres, and API keys that stay young."
 
 COPY --from=build /app/package.json /app/
 COPY --from=build /app/dist /app/dist

@@ -17,7 +17,7 @@ declare
   changed text;
 begin
   foreach changed in array array[
-    'series', 'slice', 'snapshot_row', 'undated_snapshot', 'group_value', 'price', 'price_tier', 'line_item', 'api_key', 'listed_key'
+    'series', 'slice', 'slice_row', 'undated_snapshot', 'group_value', 'price', 'price_tier', 'line_item', 'api_key', 'listed_key'
   ] loop
     execute format(
       'create trigger record_change after insert or update or delete or truncate on usage_export.%I

@@ -101,7 +101,7 @@ comment on table usage_export.group_value is
   'Values of dimensions: they are long and repeat every day, so a row holds their number';
 
 -- The three tables of rows have no foreign keys: only the merge writes them, and checking two keys a row would double its time.
-create table usage_export.snapshot_row (
+create table usage_export.slice_row (
   series_id       integer     not null,
   usage_date      date        not null,
   group_id        integer     not null,
@@ -120,8 +120,8 @@ create table usage_export.snapshot_row (
   last_changed_at timestamptz not null,
   primary key (series_id, usage_date, group_id)
 ) with (fillfactor = 90);
-create index snapshot_row_restates on usage_export.snapshot_row (series_id, usage_date) where restates;
-comment on table usage_export.snapshot_row is 'The newest numbers of each group of a slice';
+create index slice_row_restates on usage_export.slice_row (series_id, usage_date) where restates;
+comment on table usage_export.slice_row is 'The newest numbers of each group of a slice';
 
 create table usage_export.superseded_row (
   series_id       integer     not null,
@@ -140,7 +140,7 @@ create table usage_export.superseded_row (
   primary key (series_id, usage_date, group_id, revision)
 );
 create index superseded_row_restates on usage_export.superseded_row (series_id, usage_date) where restates;
-comment on table usage_export.superseded_row is 'The history of snapshot_row: every revision that another one replaced';
+comment on table usage_export.superseded_row is 'The history of slice_row: every revision that another one replaced';
 
 create table usage_export.undated_snapshot (
   series_id    integer     not null references usage_export.series,

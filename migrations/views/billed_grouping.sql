@@ -7,7 +7,7 @@ from usage_export.slice sl
 join usage_export.series s using (series_id)
 where s.source = 'billing' and s.filter_key = '{}' and s.superseded_at is null and sl.fetch_no > 0
   and not exists (
-    select from usage_export.snapshot_row r
+    select from usage_export.slice_row r
     where r.series_id = sl.series_id and r.usage_date = sl.usage_date and not r.gone and r.dollars is null
   )
 order by s.project_id, sl.usage_date, sl.status = 'complete' desc, s.retired_at is null desc,

@@ -36,7 +36,7 @@ from (
     usage_export.finality(sl.usage_date, s.window_days, sl.closed_at, now()), date_trunc('month', sl.usage_date::timestamp)::date
   from usage_export.series s
   join usage_export.slice sl using (series_id)
-  join usage_export.snapshot_row r on r.series_id = sl.series_id and r.usage_date = sl.usage_date and not r.gone
+  join usage_export.slice_row r on r.series_id = sl.series_id and r.usage_date = sl.usage_date and not r.gone
   cross join lateral (
     select {{metric: coalesce(sum(p.quantity) filter (where p.metric = '$m'), 0) as $m}}
     from usage_export.priced_usage p

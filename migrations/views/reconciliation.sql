@@ -12,14 +12,14 @@ cross join lateral (
   select {{metric: sum(r.$m) as $m}},
     -- The cost of a day is not known if one of its groups has no amount.
     case when count(r.dollars) = count(*) then sum(r.dollars) end as dollars
-  from usage_export.snapshot_row r
+  from usage_export.slice_row r
   where r.series_id = t.series_id and r.usage_date = t.usage_date and not r.gone
 ) t_sum
 cross join lateral (
   select {{metric: sum(r.$m) as $m}},
     -- The cost of a day is not known if one of its groups has no amount.
     case when count(r.dollars) = count(*) then sum(r.dollars) end as dollars
-  from usage_export.snapshot_row r
+  from usage_export.slice_row r
   where r.series_id = g.series_id and r.usage_date = g.usage_date and not r.gone
 ) g_sum
 cross join lateral (

@@ -4,7 +4,7 @@ select series_id, usage_date, group_id, revision,
   case when gone then 'gone' when returned or revision = 1 then 'appeared' else 'changed' end as kind,
   restates, first_seen_at, last_changed_at as seen_at, null::timestamptz as superseded_at,
   {{metric: $m}}, extra_metrics, dollars
-from usage_export.snapshot_row
+from usage_export.slice_row
 union all
 select series_id, usage_date, group_id, revision,
   case when gone then 'gone' when returned or revision = 1 then 'appeared' else 'changed' end as kind,

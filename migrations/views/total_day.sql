@@ -10,7 +10,7 @@ cross join lateral (
     select sl.usage_date, sl.status, sl.closed_at, sl.fetched_at,
       {{metric: sum(r.$m) as $m}}
     from usage_export.slice sl
-    left join usage_export.snapshot_row r on r.series_id = sl.series_id and r.usage_date = sl.usage_date and not r.gone
+    left join usage_export.slice_row r on r.series_id = sl.series_id and r.usage_date = sl.usage_date and not r.gone
     where sl.series_id = s.series_id and sl.fetched_at is not null and sl.usage_date >= (now() at time zone 'UTC')::date - 80 - coalesce(s.window_days, 0)
     group by sl.series_id, sl.usage_date
   ) sums

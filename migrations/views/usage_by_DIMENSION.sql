@@ -1,4 +1,4 @@
--- One view for each dimension of usage, such as bi.usage_by_model.
+-- One view for each dimension of usage, such as bi.usage_by_model. {{metric}} stands for all columns of numbers.
 create or replace view bi.usage_by_DIMENSION as
 select project_id, project, usage_date, group_value as DIMENSION,
   {{metric: $m}}, extra_metrics,

@@ -5,7 +5,7 @@ select s.project_id, s.project, r.usage_date, s."grouping", s.filter, s.filter_k
   dimension.accessor, dimension.deployment, dimension.line_item, dimension.tags,
   r.dollars, r.extra_metrics, f.finality, r.revision, r.first_seen_at, r.last_changed_at,
   s.series_id, coalesce(k.rotation, dimension.accessor) as lineage, f.finality = 'final' and sl.status = 'complete' as is_final, sl.fetched_at
-from usage_export.snapshot_row r
+from usage_export.slice_row r
 join usage_export.series s using (series_id)
 join usage_export.slice sl using (series_id, usage_date)
 join usage_export.group_value g using (group_id)

@@ -4,7 +4,7 @@ select s.project_id, s.project, r.usage_date, s."grouping", s.filter, s.filter_k
   {{metric: r.$m}}, r.extra_metrics,
   usage_export.finality(r.usage_date, s.window_days, sl.closed_at, now()) as finality,
   r.revision, r.first_seen_at, r.last_changed_at, g.group_key
-from usage_export.snapshot_row r
+from usage_export.slice_row r
 join usage_export.series s using (series_id)
 -- Each row has a slice and a group. The outer joins let the planner leave them out if nobody asks for the finality or the group's value.
 left join usage_export.slice sl using (series_id, usage_date)

@@ -3,7 +3,7 @@
 import path from "node:path";
 import type { App } from "../app.ts";
 import { didYouMean } from "../config/messages.ts";
-import { readSnapshot, type Tx } from "../db/connection/transaction.ts";
+import { readAtOneMoment, type Tx } from "../db/connection/transaction.ts";
 import {
   CHANGED_DAYS,
   type DayChoice,
@@ -48,7 +48,7 @@ export async function runDump(app: App, options: DumpOptions): Promise<number> {
     const count = await writeRows(output, out, view, readViewRows(tx, view, { from, to, changedSince }));
     if (out !== "-") app.write(`${count} rows of bi.${view.name} written to ${out}\n${daysText}`);
   };
-  await withDatabase(app, (db) => readSnapshot(db, writeView, STATEMENT_SECONDS_MAX));
+  await withDatabase(app, (db) => readAtOneMoment(db, writeView, STATEMENT_SECONDS_MAX));
   return 0;
 }
 

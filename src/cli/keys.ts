@@ -1,7 +1,7 @@
 // The commands `keys` and `keys rewrap`.
 
 import type { App } from "../app.ts";
-import { readSnapshot } from "../db/connection/transaction.ts";
+import { readAtOneMoment } from "../db/connection/transaction.ts";
 import { replaceSealed } from "../db/keys/ledger.ts";
 import { openMasterKeys, sealedWithOtherMasterKey } from "../db/keys/sealed-keys.ts";
 import { raiseSequences } from "../db/usage/fetch-numbers.ts";
@@ -15,7 +15,7 @@ import { present } from "../text.ts";
 /** Exit status 1 while a rotation needs attention. */
 export async function runKeys(app: App, { json }: { readonly json?: boolean }): Promise<number> {
   const { keys, rotations } = await withDatabase(app, (db) =>
-    readSnapshot(db, async (tx) => ({ keys: await keyStatuses(tx), rotations: await rotationRows(tx) })),
+    readAtOneMoment(db, async (tx) => ({ keys: await keyStatuses(tx), rotations: await rotationRows(tx) })),
   );
   app.write(json ? `${JSON.stringify({ keys, rotations })}\n` : keysText(keys, rotations));
   return rotations.some(({ failedAttempts }) => needsAttention(failedAttempts)) ? 1 : 0;

@@ -266,7 +266,7 @@ export type Tables = {
     changed_in: string | null;
     changed_after: Date | null;
   };
-  "usage_export.snapshot_row": {
+  "usage_export.slice_row": {
     series_id: number;
     usage_date: string;
     group_id: number;

@@ -17,8 +17,8 @@ import {
   roundedText,
 } from "../show/format.ts";
 import { firstNames, present, shellQuoted, truncate } from "../text.ts";
-import { RETRIED_CODES } from "../usage/plan.ts";
 import type { BudgetUse } from "../usage/money.ts";
+import { RETRIED_CODES } from "../usage/plan.ts";
 import type { ProjectHealth, SliceCounts } from "./coverage.ts";
 import type { JobHealth } from "./jobs.ts";
 import type { RotationHealth } from "./keys.ts";

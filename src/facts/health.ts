@@ -1,11 +1,11 @@
-// The health of the program, read in one snapshot: `status`, the pages, /metrics, notifications and the dead man's switch show parts of it.
+// The health of the program, read as of one moment: `status`, the pages, /metrics, notifications and the dead man's switch show parts of it.
 
 import type { Config } from "../config/config.ts";
 import { keyName } from "../config/projects.ts";
 import { openAnomalies } from "../db/anomalies.ts";
 import { storedPauses } from "../db/calling-processes.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
-import { cacheForOneRead, type ReadOptions, readSnapshot, type Tx, tryWithin } from "../db/connection/transaction.ts";
+import { cacheForOneRead, type ReadOptions, readAtOneMoment, type Tx, tryWithin } from "../db/connection/transaction.ts";
 import { storedWorkers } from "../db/jobs/jobs.ts";
 import { watchedBudgets } from "../db/prices-and-budgets.ts";
 import { storedLists } from "../db/projects.ts";
@@ -27,7 +27,7 @@ export async function health(
 ): Promise<HealthState> {
   const openQuery = cache();
   const read = async (tx: Tx) => healthFacts(db, tx, config, await completeness(await openQuery(tx)));
-  return healthOf(await readSnapshot(db, read, secondsMax));
+  return healthOf(await readAtOneMoment(db, read, secondsMax));
 }
 
 export function healthOf(facts: HealthFacts): HealthState {

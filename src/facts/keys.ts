@@ -3,7 +3,7 @@
 import { sql } from "kysely";
 import type { RotationConfig } from "../config/rotations.ts";
 import type { Database } from "../db/connection/database.ts";
-import { BRIEF_SNAPSHOT_SECONDS, readSnapshot } from "../db/connection/transaction.ts";
+import { BRIEF_READ_SECONDS, readAtOneMoment } from "../db/connection/transaction.ts";
 import type { Day } from "../usage/days.ts";
 
 export type KeyStatus = {
@@ -41,7 +41,7 @@ export async function keyStatuses(db: Database, keysMax: number | null = null): 
       from usage_export.series s
       join usage_export.slice sl using (series_id)
       join usage_export.group_value g on g."grouping" = 'accessor' and g.display = k.api_key_id
-      join usage_export.snapshot_row r
+      join usage_export.slice_row r
         on r.series_id = sl.series_id and r.usage_date = sl.usage_date and r.group_id = g.group_id
       where s.project_id = k.project_id and s."grouping" = 'accessor' and s.filter_key = '{}' and s.superseded_at is null
         and r.requests > 0 and not r.gone
@@ -166,7 +166,7 @@ type Configured = {
 /** Reads the rotations that have keys, and those that are configured and have none. */
 export async function readKeys(db: Database, config: Configured) {
   const read = async (tx: Database) => [await keyStatuses(tx, KEYS_PER_PAGE + 1), await newestEvents(tx)] as const;
-  const [keys, events] = await readSnapshot(db, read, BRIEF_SNAPSHOT_SECONDS);
+  const [keys, events] = await readAtOneMoment(db, read, BRIEF_READ_SECONDS);
   const maxAges = new Map(config.rotations.map(({ name, maxAgeDays }) => [name, maxAgeDays]));
   const byName = Map.groupBy(keys.slice(0, KEYS_PER_PAGE), ({ ledgerName }) => ledgerName);
   const shown = [...byName].flatMap(([name, ofRotation]): RotationKeys[] => {

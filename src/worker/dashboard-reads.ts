@@ -4,12 +4,11 @@
 import type { Config } from "../config/config.ts";
 import type { Database } from "../db/connection/database.ts";
 import {
-  BRIEF_SNAPSHOT_SECONDS,
+  BRIEF_READ_SECONDS,
   type ReadOptions,
   type RowCache,
   readByStatements,
-  readSnapshot,
-  USAGE_SNAPSHOT_SECONDS,
+  USAGE_READ_SECONDS,
 } from "../db/connection/transaction.ts";
 import { budgetsIn } from "../db/prices-and-budgets.ts";
 import { readAnswer } from "../facts/amounts.ts";
@@ -54,7 +53,7 @@ export function dashboardReads(
   const read = <T>(signal: AbortSignal, work: (query: Query) => Promise<T>) =>
     readByStatements(db, work, { signal, cache });
   return {
-    readHealth: () => health(db, config(), { secondsMax: BRIEF_SNAPSHOT_SECONDS, cache }),
+    readHealth: () => health(db, config(), { secondsMax: BRIEF_READ_SECONDS, cache }),
     read: {
       overview: (view, signal) => read(signal, (query) => overview(query, comparedQuestion(view), dayOf(new Date()))),
       usage: (view, signal) => read(signal, (query) => usageAnswer(query, view)),
@@ -85,10 +84,10 @@ export async function readReportData(
   db: Database,
   asked: Asked,
   now: Date,
-  { secondsMax = USAGE_SNAPSHOT_SECONDS, signal, cache }: ReadOptions = {},
+  { secondsMax = USAGE_READ_SECONDS, signal, cache }: ReadOptions = {},
 ): Promise<ReportData> {
   const read = (query: Query) => overview(query, comparedQuestion(asked), dayOf(now));
   const shown = await readByStatements(db, read, { secondsMax, signal, cache });
-  const budgets = await readSnapshot(db, (tx) => budgetsIn(tx, asked.period), secondsMax);
+  const budgets = await readAtOneMoment(db, (tx) => budgetsIn(tx, asked.period), secondsMax);
   return { overview: shown, budgets: budgetsOf(budgets, shown.total.question.project) };
 }

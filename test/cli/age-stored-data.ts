@@ -6,7 +6,7 @@ import type { Database } from "../../src/db/connection/database.ts";
 /** Days are first moved this far away, because a day can't be moved to one that another row still has. */
 const FAR_DAYS = 100_000;
 const USAGE_TABLES = [
-  ...["slice", "snapshot_row", "superseded_row", "undated_snapshot"],
+  ...["slice", "slice_row", "superseded_row", "undated_snapshot"],
   ...["run", "job", "worker", "series"],
 ];
 

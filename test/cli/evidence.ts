@@ -52,7 +52,7 @@ export async function workOnce(context: ProgramContext, db: Database): Promise<v
 /** All rows, with the system columns that change whenever a row is written, even with the same values. */
 export async function rowsAsWritten(db: Database): Promise<readonly Readonly<Record<string, unknown>>[]> {
   const { rows } = await sql<Readonly<Record<string, unknown>>>`
-    select xmin::text, ctid::text, r.* from usage_export.snapshot_row r order by series_id, usage_date, group_id
+    select xmin::text, ctid::text, r.* from usage_export.slice_row r order by series_id, usage_date, group_id
   `.execute(db);
   return rows;
 }

@@ -3,14 +3,14 @@
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import type { Database } from "../../src/db/connection/database.ts";
-import { readSnapshot } from "../../src/db/connection/transaction.ts";
+import { readAtOneMoment } from "../../src/db/connection/transaction.ts";
 import { type DayChoice, listViews, readViewRows } from "../../src/db/dump.ts";
 import type { Day } from "../../src/usage/days.ts";
 import { newProject, newSeries, rowOf, rowsOn, store } from "./stored-usage.ts";
 
 /** The rows of a view as objects of JSON texts. The session has another time zone and date style, which must not change the dump. */
 export async function dumped(db: Database, name: string, range: DayChoice = {}) {
-  return readSnapshot(db, async (tx) => {
+  return readAtOneMoment(db, async (tx) => {
     await sql`select set_config('timezone', 'Asia/Tokyo', true), set_config('datestyle', 'German', true)`.execute(tx);
     const view = (await listViews(tx)).find((one) => one.name === name);
     if (!view) throw new Error(`no view ${name}`);
@@ -72,7 +72,7 @@ export function testDump(db: Database): void {
   });
 
   test("every view can be dumped, whatever rows it has", async () => {
-    const views = await readSnapshot(db, listViews);
+    const views = await readAtOneMoment(db, listViews);
     expect(views.length).toBeGreaterThan(15);
     for (const { name } of views) await dumped(db, name);
   });

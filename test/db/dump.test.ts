@@ -2,7 +2,7 @@
 
 import { sql } from "kysely";
 import { expect, test } from "vitest";
-import { readSnapshot } from "../../src/db/connection/transaction.ts";
+import { readAtOneMoment } from "../../src/db/connection/transaction.ts";
 import { listViews, readViewRows } from "../../src/db/dump.ts";
 import { testDatabase } from "../support/database.ts";
 import { dumped } from "./dump-behaviour.ts";
@@ -16,7 +16,7 @@ test("a dump does not contain changes that are made while it runs", async () => 
     insert into usage_export.slice (series_id, usage_date, status, fetch_no, rows)
     select ${seriesId}, date '2020-01-01' + day, 'complete', 1, 0 from generate_series(1, 2500) day
   `.execute(db);
-  const found = await readSnapshot(db, async (tx) => {
+  const found = await readAtOneMoment(db, async (tx) => {
     const view = (await listViews(tx)).find(({ name }) => name === "coverage");
     if (!view) throw new Error("no view coverage");
     const batches = readViewRows(tx, view, {});

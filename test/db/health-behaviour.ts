@@ -5,7 +5,7 @@ import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { type Config, parseConfig } from "../../src/config/config.ts";
 import type { Database } from "../../src/db/connection/database.ts";
-import { readSnapshot } from "../../src/db/connection/transaction.ts";
+import { readAtOneMoment } from "../../src/db/connection/transaction.ts";
 import { heartbeatWorker, markWorkerStopped } from "../../src/db/jobs/jobs.ts";
 import { finishRun, startRun } from "../../src/db/jobs/runs.ts";
 import { recordEvent } from "../../src/db/keys/ledger.ts";
@@ -30,7 +30,7 @@ export function testHealth(db: Database): void {
     expect(shown(gone.name)).toEqual([]);
     const slices = shown(kept.name).flatMap((line) => /status="(\w+"} \d+)$/.exec(line)?.slice(1) ?? []);
     expect(slices).toEqual(['missing"} 3', 'failed"} 0', 'suspect"} 0']);
-    const causes = await readSnapshot(db, failureCauses);
+    const causes = await readAtOneMoment(db, failureCauses);
     expect(causes.map(({ error }) => error)).not.toContain("of a retired series");
   });
 

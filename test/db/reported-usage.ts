@@ -14,7 +14,7 @@ export const DIARIZED: Filter = { name: "diarized", features: { diarize: "true" 
 /** Deletes all stored usage and prices: a report is about every series, so each test starts without any. */
 export async function forgetAll(db: Database): Promise<void> {
   await sql`
-    truncate usage_export.configured, usage_export.series, usage_export.slice, usage_export.snapshot_row, usage_export.superseded_row,
+    truncate usage_export.configured, usage_export.series, usage_export.slice, usage_export.slice_row, usage_export.superseded_row,
       usage_export.api_key, usage_export.listed_key, usage_export.price, usage_export.budget cascade
   `.execute(db);
 }

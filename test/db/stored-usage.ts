@@ -196,7 +196,7 @@ export async function daysBack(db: Database): Promise<(days: number) => Day> {
 export async function rowVersions(db: Database, seriesId: number): Promise<readonly ViewRow[]> {
   const { rows } = await sql<ViewRow>`
     select usage_date, group_id, xmin::text, ctid::text, revision, last_changed_at
-    from usage_export.snapshot_row where series_id = ${seriesId} order by usage_date, group_id
+    from usage_export.slice_row where series_id = ${seriesId} order by usage_date, group_id
   `.execute(db);
   return rows;
 }

@@ -62,7 +62,7 @@ test("a day without an amount of a group is incomplete, not unread", async () =>
   const charges = [1, 8].map((day) => ({ day: back(day), accessor: "key-1", dollars: `${day}` }));
   await storeBills(db, newProject(), ["none", "accessor"], { start: back(8), end: back(1) }, charges);
   await sql`
-    update usage_export.snapshot_row r set dollars = null from usage_export.series s
+    update usage_export.slice_row r set dollars = null from usage_export.series s
     where s.series_id = r.series_id and s."grouping" = 'accessor' and r.usage_date = ${back(8)}
   `.execute(db);
   const change = await readByStatements(db, (run) => changes(run, { ...question, metric: "billed_cost" }));

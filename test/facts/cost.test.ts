@@ -202,7 +202,7 @@ test("a day with a charge that has no amount is incomplete, and it is said; othe
     { day: back(day), accessor: "key-2", dollars: "90" },
   ]);
   await storeBills(db, newProject(), ["accessor"], { start: back(10), end: back(1) }, charges);
-  await sql`update usage_export.snapshot_row set dollars = null where dollars = 90 and usage_date = ${back(2)}::date`.execute(
+  await sql`update usage_export.slice_row set dollars = null where dollars = 90 and usage_date = ${back(2)}::date`.execute(
     db,
   );
   const query = "metric=billed_cost&grouping=accessor";

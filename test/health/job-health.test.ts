@@ -3,7 +3,7 @@
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
 import { expect, test } from "vitest";
-import { readSnapshot } from "../../src/db/connection/transaction.ts";
+import { readAtOneMoment } from "../../src/db/connection/transaction.ts";
 import { jobHealth } from "../../src/facts/jobs.ts";
 import { smallConfig } from "../cli/small-config.ts";
 import { parse } from "../config/sample-config.ts";
@@ -28,7 +28,7 @@ async function healthAfter(runs: readonly Run[], failed = 0) {
   }
   const config = parse(smallConfig("http://127.0.0.1:1", { exports: [{ name }] }));
   const projects = [projectLine({ projectId: config.projects[0]?.id ?? "", failed })];
-  const [health] = await readSnapshot(db, (tx) => jobHealth(tx, config, projects, new Date()));
+  const [health] = await readAtOneMoment(db, (tx) => jobHealth(tx, config, projects, new Date()));
   return health;
 }
 
@@ -76,7 +76,7 @@ test("a run ends the failures of its own projects, and a scheduled one those of 
       insert into usage_export.run_project (run_id, project_id, slices_planned, finished_at, error)
       select run_id, p.key, 0, now(), p.value from run, jsonb_each_text(${JSON.stringify(ends)}::jsonb) p
     `.execute(db);
-    const jobs = await readSnapshot(db, (tx) => jobHealth(tx, config, [], new Date()));
+    const jobs = await readAtOneMoment(db, (tx) => jobHealth(tx, config, [], new Date()));
     return jobs.find(({ kind }) => kind === "rotation")?.failedRun?.error;
   };
   expect(await failedAfter("schedule", { p: "no", q: null }, "2026-03-01T04:00:00Z")).toBe("no");
@@ -107,7 +107,7 @@ test("a run in progress may read what is missing, but not one of hours, and its 
   await sql`insert into usage_export.job (kind, name, scheduled_through)
     select 'export', name, now() - interval '3 days' from unnest(${names}::text[]) as name`.execute(db);
   const config = parse(smallConfig("http://127.0.0.1:1", { exports: names.map((name) => ({ name })) }));
-  const jobs = await readSnapshot(db, (tx) => jobHealth(tx, config, [], new Date()));
+  const jobs = await readAtOneMoment(db, (tx) => jobHealth(tx, config, [], new Date()));
   expect(jobs.map(({ job, mayReadMissing, overdueSince }) => [job, mayReadMissing, overdueSince])).toEqual([
     ["begun", true, undefined],
     ["long", false, undefined],

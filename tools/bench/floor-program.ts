@@ -112,7 +112,7 @@ const MERGE = `
   ), incoming as (
     select unnest($6::integer[]) as slice_no, unnest($7::integer[]) as group_id,
       ${METRICS.map((name, i) => `unnest($${i + 8}::numeric[]) as ${name}`).join(", ")}, unnest($15::text[])::jsonb as extra_metrics
-  ), stored as (select s.slice_no, r.* from s join usage_export.snapshot_row r using (series_id, usage_date)), d as (
+  ), stored as (select s.slice_no, r.* from s join usage_export.slice_row r using (series_id, usage_date)), d as (
     select s.series_id, s.usage_date, s.restates, i.group_id is null as gone, coalesce(i.group_id, r.group_id) as new_id,
       r.group_id is not null and r.gone as returned, coalesce(r.revision, 0) + 1 as revision, ${columnsOf("i")}
     from incoming i full join stored r on r.slice_no = i.slice_no and r.group_id = i.group_id
@@ -124,14 +124,14 @@ const MERGE = `
       first_seen_at, last_changed_at, superseded_at)
     select r.series_id, r.usage_date, r.group_id, ${columnsOf("r")}, r.gone, r.revision, r.restates, r.returned,
       r.first_seen_at, r.last_changed_at, now()
-    from d join usage_export.snapshot_row r on r.series_id = d.series_id and r.usage_date = d.usage_date and r.group_id = d.new_id
+    from d join usage_export.slice_row r on r.series_id = d.series_id and r.usage_date = d.usage_date and r.group_id = d.new_id
     where d.revision > 1
   ), updated as (
-    update usage_export.snapshot_row r set (${columns}) = (select ${columnsOf("d")}), gone = d.gone, returned = d.returned,
+    update usage_export.slice_row r set (${columns}) = (select ${columnsOf("d")}), gone = d.gone, returned = d.returned,
       revision = d.revision, restates = d.restates, last_changed_at = now()
     from d where d.revision > 1 and r.series_id = d.series_id and r.usage_date = d.usage_date and r.group_id = d.new_id
   )
-  insert into usage_export.snapshot_row (series_id, usage_date, group_id, ${columns}, revision, restates, first_seen_at, last_changed_at)
+  insert into usage_export.slice_row (series_id, usage_date, group_id, ${columns}, revision, restates, first_seen_at, last_changed_at)
   select series_id, usage_date, new_id, ${columns}, 1, restates, now(), now() from d where revision = 1`;
 
 async function merge(slices: readonly (Slice & { readonly hash: string })[]): Promise<void> {

@@ -135,7 +135,7 @@ async function storedRows(databaseUrl: string): Promise<string> {
   try {
     const { rows } = await sql<{ stored: string }>`
       with line as (
-        select 'row', concat_ws(' ', ${ofRow}) as line from usage_export.snapshot_row ${joined}
+        select 'row', concat_ws(' ', ${ofRow}) as line from usage_export.slice_row ${joined}
         union all select 'superseded', concat_ws(' ', ${ofRow}) from usage_export.superseded_row ${joined}
         union all select 'slice', concat_ws(' ', ${common}, r.status, r.rows, r.closed_at is null)
           from usage_export.slice r join usage_export.series s using (series_id)

@@ -66,7 +66,7 @@ async function writtenSince(db: Database, { wal, transaction }: Position, again:
     sql<Written>`
       select (${again.wal}::pg_lsn - ${wal}::pg_lsn)::float8 as "walBytes",
         (pg_current_wal_insert_lsn() - ${again.wal}::pg_lsn)::float8 as "walBytesAgain",
-        (select count(*) from usage_export.snapshot_row where ${since})::integer
+        (select count(*) from usage_export.slice_row where ${since})::integer
           + (select count(*) from usage_export.superseded_row where ${since})::integer as rows
     `,
   );

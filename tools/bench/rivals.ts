@@ -99,7 +99,7 @@ function requestsOf({ projects }: Task) {
 const OURS: Contestant = {
   name: "usage-export",
   exportAll: (task, service, databaseUrl) => runProgram(["export"], task, service, databaseUrl),
-  storedRows: "usage_export.snapshot_row",
+  storedRows: "usage_export.slice_row",
   roundsOf: () => ROUNDS,
 };
 

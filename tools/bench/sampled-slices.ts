@@ -34,7 +34,7 @@ export async function requireAsAnswered(
         select json_agg(json_build_object('group', g.group_key, ${sql.join(
           METRICS.map((metric) => sql`${sql.lit(metric)}, trim_scale(r.${sql.ref(metric)})::text`),
         )}) order by g.group_key)
-        from usage_export.snapshot_row r join usage_export.group_value g using (group_id)
+        from usage_export.slice_row r join usage_export.group_value g using (group_id)
         where r.series_id = sl.series_id and r.usage_date = sl.usage_date and not r.gone
       ) as rows
     from usage_export.slice sl

@@ -54,11 +54,11 @@ export async function commitDurably(tx: Tx): Promise<void> {
 }
 
 /** For a command: it reads once, so it waits longer. */
-const SNAPSHOT_SECONDS_MAX = 60;
+const READ_SECONDS_MAX = 60;
 /** For a scrape and the state of jobs: the caller asks again soon, and there are few connections. */
-export const BRIEF_SNAPSHOT_SECONDS = 5;
+export const BRIEF_READ_SECONDS = 5;
 /** For usage and cost: adding up five million rows takes 3 s of processor time, and three times as long while the nightly exports run. */
-export const USAGE_SNAPSHOT_SECONDS = 20;
+export const USAGE_READ_SECONDS = 20;
 
 const READING = {
   // JIT compilation takes seconds where the planner overestimates the rows of a statement, and never saves as much.
@@ -70,7 +70,7 @@ const READING = {
 };
 
 /** Everything that `read` reads is as of one moment. Nothing is repeated after an error. `secondsMax` limits each statement. */
-export async function readSnapshot<T>(db: Database, read: (tx: Tx) => Promise<T>, secondsMax = SNAPSHOT_SECONDS_MAX) {
+export async function readAtOneMoment<T>(db: Database, read: (tx: Tx) => Promise<T>, secondsMax = READ_SECONDS_MAX) {
   const transaction = db.transaction().setAccessMode("read only").setIsolationLevel("repeatable read");
   const settings = { search_path: "pg_catalog", statement_timeout: `${secondsMax}s`, ...READING };
   return withStatementTimeout(secondsMax * 1000, () => transaction.execute(read), settings);
@@ -93,7 +93,7 @@ export type ReadOptions = {
 export async function readByStatements<T>(
   db: Database,
   read: (query: Query) => Promise<T>,
-  { secondsMax = USAGE_SNAPSHOT_SECONDS, signal, cache = cacheForOneRead }: ReadOptions = {},
+  { secondsMax = USAGE_READ_SECONDS, signal, cache = cacheForOneRead }: ReadOptions = {},
 ): Promise<T> {
   const openQuery = cache();
   const readOnce = async (tx: Tx) => {
@@ -103,7 +103,7 @@ export async function readByStatements<T>(
       return query<Row>(statement);
     });
   };
-  return readSnapshot(db, readOnce, secondsMax);
+  return readAtOneMoment(db, readOnce, secondsMax);
 }
 
 export const cacheForOneRead: RowCache = () => async (tx) => statementCache()(tx);

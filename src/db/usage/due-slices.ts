@@ -43,7 +43,7 @@ export async function storedDays(db: Database, seriesId: number, from: Day | und
   const amounts = sql.join(STORED_METRICS.map((metric) => sql`abs(r.${sql.ref(metric)})`));
   const { rows } = await sql<StoredDays>`
     select to_char(oldest, 'YYYY-MM-DD') as oldest, coalesce(has_rows, false) as "hasRows", newest is not null and not exists (
-        select from usage_export.snapshot_row r
+        select from usage_export.slice_row r
         where r.series_id = ${seriesId} and r.usage_date = newest and not r.gone and greatest(${amounts}) > 0
       ) as "isNewestEmpty"
     from (

@@ -227,7 +227,7 @@ export async function storedValues(
     ),
     grouped as (
       select s.project_id, r.group_id, min(r.usage_date) as first_day, sum(r.requests) as requests, sum(r.hours) as hours
-      from series s join usage_export.snapshot_row r using (series_id)
+      from series s join usage_export.slice_row r using (series_id)
       where r.usage_date between ${start}::date and ${end}::date and not r.gone
       group by s.project_id, r.group_id
     ),

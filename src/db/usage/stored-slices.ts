@@ -1,5 +1,5 @@
 // Slices and their rows as they are stored: reads and inserts slices, writes the decision on an answer, and merges rows into the table
-// snapshot_row. Group values are stored once, and rows hold their id.
+// slice_row. Group values are stored once, and rows hold their id.
 
 import { hash } from "node:crypto";
 import { type RawBuilder, sql } from "kysely";
@@ -76,7 +76,7 @@ export async function sumSlices(tx: Tx, slices: readonly SliceRef[], metrics: re
     select wanted.series_id as "seriesId", wanted.usage_date as day, total.sums
     from ${wantedSlices(slices)}
     cross join lateral (
-      select array[${sql.join(STORED_METRICS.map(sumOf))}] as sums from usage_export.snapshot_row r
+      select array[${sql.join(STORED_METRICS.map(sumOf))}] as sums from usage_export.slice_row r
       where r.series_id = wanted.series_id and r.usage_date = wanted.usage_date
     ) total
   `.execute(tx);
@@ -192,7 +192,7 @@ export async function mergeRows(tx: Tx, slices: readonly DecidedSlice[], groupId
       from unnest(${refArrays(slices)}, ${slices.map(({ stored }) => stored.fetchNo > 0)}::boolean[])
         with ordinality as target (series_id, usage_date, restates, slice_no)
     ), stored as (
-      select target.slice_no, r.* from target join usage_export.snapshot_row r using (series_id, usage_date)
+      select target.slice_no, r.* from target join usage_export.slice_row r using (series_id, usage_date)
     ), difference as (
       select coalesce(i.slice_no, s.slice_no) as slice_no, coalesce(i.group_id, s.group_id) as group_id,
         case when i.group_id is null then 'gone' when s.group_id is null or s.gone then 'appeared' else 'changed' end as kind,
@@ -205,7 +205,7 @@ export async function mergeRows(tx: Tx, slices: readonly DecidedSlice[], groupId
     ), changing as (
       select * from difference join target using (slice_no)
     ), inserted as (
-      insert into usage_export.snapshot_row
+      insert into usage_export.slice_row
         (series_id, usage_date, group_id, ${METRIC_COLUMNS}, revision, restates, first_seen_at, last_changed_at)
       select series_id, usage_date, group_id, ${METRIC_COLUMNS}, 1, restates, ${seenAt}::timestamptz, ${seenAt}::timestamptz
       from changing where revision = 1
@@ -217,10 +217,10 @@ export async function mergeRows(tx: Tx, slices: readonly DecidedSlice[], groupId
       select r.series_id, r.usage_date, r.group_id, ${metricColumns("r.")}, r.gone, r.revision, r.restates, r.returned,
         r.first_seen_at, r.last_changed_at, ${seenAt}::timestamptz
       from changing c
-      join usage_export.snapshot_row r using (series_id, usage_date, group_id)
+      join usage_export.slice_row r using (series_id, usage_date, group_id)
       where c.revision > 1
     ), updated as (
-      update usage_export.snapshot_row r
+      update usage_export.slice_row r
       set (${METRIC_COLUMNS}) = (select ${metricColumns("c.")}), gone = c.kind = 'gone', returned = c.kind = 'appeared',
         revision = c.revision, restates = c.restates, last_changed_at = ${seenAt}::timestamptz
       from changing c

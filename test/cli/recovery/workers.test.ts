@@ -26,7 +26,7 @@ function serveProject(context: ProgramContext): Promise<Emulator> {
 async function expectStoredOnce(): Promise<void> {
   expect(await coverage(db)).toEqual({ complete: 2 * REQUESTS });
   const { rows } = await sql`
-    select count(*)::integer as rows, max(revision) as revision from usage_export.snapshot_row
+    select count(*)::integer as rows, max(revision) as revision from usage_export.slice_row
   `.execute(db);
   expect(rows).toEqual([{ rows: 2, revision: 1 }]);
 }

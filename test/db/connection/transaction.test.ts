@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from "kysely";
 import { expect, test } from "vitest";
 import type { Database } from "../../../src/db/connection/database.ts";
 import { isAccessDenied, isConnectionError } from "../../../src/db/connection/errors.ts";
-import { inTransaction, readSnapshot, type Tx } from "../../../src/db/connection/transaction.ts";
+import { inTransaction, readAtOneMoment, type Tx } from "../../../src/db/connection/transaction.ts";
 import { testDatabase } from "../../support/database.ts";
 import { runStatement } from "../../support/postgres-admin.ts";
 
@@ -19,7 +19,7 @@ async function noted(prefix: string): Promise<number> {
 }
 
 test("a snapshot reads everything as of one moment", async () => {
-  await readSnapshot(db, async (tx) => {
+  await readAtOneMoment(db, async (tx) => {
     const notes = async () => (await sql`select text from public.note`.execute(tx)).rows;
     const before = await notes();
     await note("meanwhile").execute(db);

@@ -131,7 +131,7 @@ test.each([
       await expect.poll(waiting).toHaveLength(1);
       // Writes what another writer would: other numbers, their hash, and its own fetch number.
       const fetchNo = fetched === "before" ? before : await nextFetchNo(db);
-      await sql`update usage_export.snapshot_row set requests = 2 where series_id = ${seriesId}`.execute(tx);
+      await sql`update usage_export.slice_row set requests = 2 where series_id = ${seriesId}`.execute(tx);
       await sql`
         update usage_export.slice set content_hash = 'another', fetch_no = ${fetchNo} where series_id = ${seriesId}
       `.execute(tx);

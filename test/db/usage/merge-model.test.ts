@@ -149,9 +149,9 @@ function month(requests: (day: number, group: number) => number = () => 1) {
 
 const counts = (seriesId: number) =>
   read(sql`
-    select (select count(*)::integer from usage_export.snapshot_row where series_id = ${seriesId}) as rows,
+    select (select count(*)::integer from usage_export.slice_row where series_id = ${seriesId}) as rows,
       (select count(*)::integer from usage_export.row_revision where series_id = ${seriesId}) as changes,
-      (select sum(requests)::integer from usage_export.snapshot_row where series_id = ${seriesId}) as requests
+      (select sum(requests)::integer from usage_export.slice_row where series_id = ${seriesId}) as requests
   `);
 
 test("an answer of 31 days and 14,012 rows is stored once, and later only where it differs", async () => {

@@ -2,7 +2,7 @@
 
 import { sql } from "kysely";
 import { beforeEach, expect, test } from "vitest";
-import { inTransaction, queryOn, readSnapshot } from "../../../src/db/connection/transaction.ts";
+import { inTransaction, queryOn, readAtOneMoment } from "../../../src/db/connection/transaction.ts";
 import { dueSlices, settledSlices, sliceStatuses } from "../../../src/db/usage/due-slices.ts";
 import { failureCauses } from "../../../src/db/usage/failures.ts";
 import { newestGaps } from "../../../src/facts/coverage.ts";
@@ -126,7 +126,7 @@ async function twoProjects() {
   return { one, other, oneId, otherId };
 }
 
-const causes = () => readSnapshot(db, (tx) => failureCauses(tx));
+const causes = () => readAtOneMoment(db, (tx) => failureCauses(tx));
 
 test("an outage is one cause, whatever its error texts, with the number of its days and slices", async () => {
   const { oneId, otherId } = await twoProjects();

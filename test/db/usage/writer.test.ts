@@ -21,7 +21,7 @@ function openBusyWriter() {
 
 /** How many transactions have written the stored rows. */
 async function transactions(): Promise<number> {
-  return (await read(sql`select distinct xmin::text from usage_export.snapshot_row`)).length;
+  return (await read(sql`select distinct xmin::text from usage_export.slice_row`)).length;
 }
 
 test.each([

@@ -4,7 +4,7 @@ import { sql } from "kysely";
 import { beforeEach, expect, test } from "vitest";
 import { parseConfig } from "../../../src/config/config.ts";
 import { databaseNow } from "../../../src/db/connection/database.ts";
-import { inTransaction, readSnapshot } from "../../../src/db/connection/transaction.ts";
+import { inTransaction, readAtOneMoment } from "../../../src/db/connection/transaction.ts";
 import { budgetsIn, storeBudgets, storePrices } from "../../../src/db/prices-and-budgets.ts";
 import { registerSeries, seriesIdOf } from "../../../src/db/usage/stored-series.ts";
 import { addDays, type Day, dayOf } from "../../../src/usage/days.ts";
@@ -283,7 +283,7 @@ test("billing of the same grouping says nothing of a budget of usage", async () 
   expect(await ofMonth("used", "days_read")).toEqual([["4", 2]]);
 });
 
-const usesOfMonth = () => readSnapshot(db, (tx) => budgetsIn(tx, { start: MONTH, end: MONTH }));
+const usesOfMonth = () => readAtOneMoment(db, (tx) => budgetsIn(tx, { start: MONTH, end: MONTH }));
 
 test("a budget of a tag that no usage has says so once other tags were read", async () => {
   const scopes = [{ tag: "prodd" }, { tag: "prod" }, { key: "k" }];

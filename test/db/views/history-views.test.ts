@@ -129,7 +129,7 @@ test("bi.usage_as_of shows for the present what the views show, in every column 
 test("bi.usage_as_of shows a day as open at a moment before its end, whatever its finality now", async () => {
   const { project, seriesId } = await newSeries(db, "endpoint", { usage: { [back(1)]: { listen: "1" } } });
   await sql`
-    update usage_export.snapshot_row set last_changed_at = ${`${back(1)}T12:00:00Z`}::timestamptz where series_id = ${seriesId}
+    update usage_export.slice_row set last_changed_at = ${`${back(1)}T12:00:00Z`}::timestamptz where series_id = ${seriesId}
   `.execute(db);
   const noon = `${back(1)}T13:00:00Z`;
   expect(await asOf(noon, project)).toMatchObject([{ finality: "open" }]);

@@ -72,7 +72,7 @@ async function storeLarge(db: Database, projects: number, days: number, withGaps
         when 'none' then null else "grouping" || '-' || n end as display
     ) named;
     -- A twentieth was restated.
-    insert into usage_export.snapshot_row (series_id, usage_date, group_id, hours, total_hours, tokens_in, requests, dollars, restates, revision, first_seen_at, last_changed_at)
+    insert into usage_export.slice_row (series_id, usage_date, group_id, hours, total_hours, tokens_in, requests, dollars, restates, revision, first_seen_at, last_changed_at)
     select series_id, usage_date, group_id, case when not billed then amount end, case when not billed then 2.5 end, case when not billed then group_id end,
       case when not billed then 5 end, case when billed then amount end, restated, 1 + restated::integer, now() - interval '3 days', now() - interval '1 day'
     from usage_export.series join usage_export.slice using (series_id) join kind using (source, "grouping", filter_key)
@@ -81,7 +81,7 @@ async function storeLarge(db: Database, projects: number, days: number, withGaps
     where key_hash::integer <= groups and not ${sql.lit(withGaps)};
     insert into usage_export.superseded_row (series_id, usage_date, group_id, hours, requests, gone, restates, returned, revision, first_seen_at, last_changed_at, superseded_at)
     select series_id, usage_date, group_id, hours, 4, false, false, false, 1, first_seen_at, first_seen_at, last_changed_at
-    from usage_export.snapshot_row where restates;
+    from usage_export.slice_row where restates;
     insert into usage_export.listed_key (project_id, api_key_id, comment, scopes, created_at)
     select 'project-' || p, 'accessor-' || n, 'a key', '{}', now() - interval '80 days' from generate_series(1, ${sql.lit(projects)}) as p cross join generate_series(1, 150) as n;
     with price as (
