@@ -5,7 +5,13 @@ import { keyName } from "../config/projects.ts";
 import { openAnomalies } from "../db/anomalies.ts";
 import { storedPauses } from "../db/calling-processes.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
-import { cacheForOneRead, type ReadOptions, readAtOneMoment, type Tx, tryWithin } from "../db/connection/transaction.ts";
+import {
+  cacheForOneRead,
+  type ReadOptions,
+  readAtOneMoment,
+  type Tx,
+  tryWithin,
+} from "../db/connection/transaction.ts";
 import { storedWorkers } from "../db/jobs/jobs.ts";
 import { watchedBudgets } from "../db/prices-and-budgets.ts";
 import { storedLists } from "../db/projects.ts";

@@ -4,20 +4,23 @@
 import type { Logger } from "pino";
 import { memoizeAsync, oneAtATime } from "../../async.ts";
 import { errorText } from "../../errors.ts";
+import { readAnswer } from "../../facts/amounts.ts";
 import { comparedWindow } from "../../facts/answer.ts";
+import { changes } from "../../facts/changes.ts";
 import { causeTitle } from "../../facts/conditions.ts";
 import type { HealthState } from "../../facts/health.ts";
 import type { RunDetails } from "../../facts/jobs.ts";
-import type { Overview } from "../../facts/overview.ts";
+import { costFirst, type Overview, overview } from "../../facts/overview.ts";
 import { InvalidQuestion } from "../../facts/question.ts";
+import type { Query } from "../../facts/scope.ts";
 import { counted, dayLabel, instantText, periodText } from "../../show/format.ts";
 import { type Html, html, nameHtml } from "../../show/html.ts";
 import { isNew, sentences } from "../../show/sentences.ts";
-import { dayCount, dayOf } from "../../usage/days.ts";
+import { comparedPeriod, dayCount, dayOf, type Window } from "../../usage/days.ts";
 import { type BudgetUse, budgetsOf } from "../../usage/money.ts";
 import { scriptPage } from "../assets.ts";
 import { type MakePage, type Page, READ_MS_MAX, type Readiness } from "../page.ts";
-import { type View, viewOf } from "../question.ts";
+import { usageQuestion, type View, viewOf } from "../question.ts";
 import { fileText, framelessPage, framePage, PAGES, type PageContent, type PageName, pageHref } from "./frame.ts";
 import { type DataHealth, healthSections } from "./health-sections.ts";
 import { runSections } from "./jobs-sections.ts";
@@ -31,6 +34,51 @@ export type PageData = {
   readonly health: DataHealth;
   readonly run: RunDetails | undefined;
 };
+
+/** The usage of these days, compared with the days before. */
+export type AskedDays = { readonly period: Window; readonly project?: string | undefined };
+
+type PageSources = {
+  /** Everything that `read` queries is as of one moment. */
+  readonly readByStatements: <T>(read: (query: Query) => Promise<T>, signal: AbortSignal) => Promise<T>;
+  readonly readDataHealth: (asked: ReturnType<typeof comparedQuestion>, signal: AbortSignal) => Promise<DataHealth>;
+  readonly readRun: (id: string) => Promise<RunDetails | undefined>;
+};
+
+/** What each page reads for the URL that `view` was made of. */
+export function pageReads({ readByStatements, readDataHealth, readRun }: PageSources): DashboardDeps["read"] {
+  return {
+    overview: (view, signal) =>
+      readByStatements((query) => overview(query, comparedQuestion(view), dayOf(new Date())), signal),
+    usage: (view, signal) => readByStatements((query) => usageAnswer(query, view), signal),
+    health: (view, signal) => readDataHealth(comparedQuestion(view), signal),
+    run: (view) => readRun(view.pageParameters.id ?? ""),
+  };
+}
+
+export function comparedQuestion({ period: { start, end }, project }: AskedDays) {
+  const period = { start, end };
+  return { period, before: comparedPeriod(period), projects: project === undefined ? undefined : [project] };
+}
+
+const REASON_GROUPINGS = ["project", "line_item", "model", "accessor"] as const;
+/** How many groups are named among the reasons of a change. */
+const REASONS_MAX = 5;
+
+/** Without any of these parameters the page begins with the cost. */
+const QUESTION_PARAMETERS = ["metric", "grouping", "filter", "group", "no-value"];
+
+/** The answer, with the reasons of its change unless the question names a filter or a group. */
+async function usageAnswer(query: Query, view: View): Promise<UsageAnswer> {
+  const question = usageQuestion(view, dayOf(new Date()));
+  const isChosen = QUESTION_PARAMETERS.some((name) => view.pageParameters[name] !== undefined);
+  const asked = isChosen ? question : await costFirst(query, question);
+  const answer = await readAnswer(query, asked);
+  const { before, filter, group, ...rest } = asked;
+  if (!before || !answer.compared || filter !== undefined || group !== undefined) return { answer, change: undefined };
+  const change = await changes(query, { ...rest, before, groupings: REASON_GROUPINGS, limit: REASONS_MAX });
+  return { answer, change };
+}
 
 export type ReportData = { readonly overview: Overview; readonly budgets: readonly BudgetUse[] };
 
@@ -76,29 +124,11 @@ export function openDashboard(
     return framePage({ ...frame, notice, sections: [], status: 503 });
   }
 
-  async function reportFile(view: View): Promise<Page> {
-    const { body: script } = await scriptPage();
-    try {
-      const report = await readUsageInTurn((signal) => readReport(view, signal));
-      const { start, end } = view.period;
-      return {
-        status: 200,
-        contentType: "text/html; charset=utf-8",
-        body: renderReport(report, new Date(), script),
-        headers: { "content-disposition": `attachment; filename="usage-${start}-${end}.html"` },
-      };
-    } catch (error) {
-      if (error instanceof InvalidQuestion) throw error;
-      const reason = errorText(error);
-      log.warn({ ...view.period, reason }, "report not available: reading the usage failed");
-      return unavailablePage([reason]);
-    }
-  }
-
+  const readInTurn = (view: View) => readUsageInTurn((signal) => readReport(view, signal));
   async function answer(page: PageName | "report", query: URLSearchParams): Promise<Page> {
     try {
       const view = viewOf(page, query, dayOf(new Date()));
-      return await (page === "report" ? reportFile(view) : ownPage(page, view));
+      return await (page === "report" ? reportFile(view, log, readInTurn) : ownPage(page, view));
     } catch (error) {
       if (!(error instanceof InvalidQuestion)) throw error;
       return invalidPage(page === "report" ? "overview" : page, error.message);
@@ -108,6 +138,25 @@ export function openDashboard(
   const makers: Record<string, MakePage> = {};
   for (const page of Object.keys(PAGES) as PageName[]) makers[PAGES[page].path] = (query) => answer(page, query);
   return { ...makers, "/report.html": (query) => answer("report", query) };
+}
+
+async function reportFile(view: View, log: Logger, read: (view: View) => Promise<ReportData>): Promise<Page> {
+  const { body: script } = await scriptPage();
+  try {
+    const report = await read(view);
+    const { start, end } = view.period;
+    return {
+      status: 200,
+      contentType: "text/html; charset=utf-8",
+      body: renderReport(report, new Date(), script),
+      headers: { "content-disposition": `attachment; filename="usage-${start}-${end}.html"` },
+    };
+  } catch (error) {
+    if (error instanceof InvalidQuestion) throw error;
+    const reason = errorText(error);
+    log.warn({ ...view.period, reason }, "report not available: reading the usage failed");
+    return unavailablePage([reason]);
+  }
 }
 
 type Render<P extends PageName> = (data: PageData[P], view: View, health: HealthState) => PageContent;
