@@ -275,7 +275,7 @@ function finiteText(value: number | ExactNumber, rowNo: number, metric: string):
   throw badAnswer(`results[${rowNo}].${metric}: expected a finite number, got ${source.slice(0, 40)}`);
 }
 
-export function addMetrics(a: RowMetrics, b: RowMetrics): RowMetrics {
+function addMetrics(a: RowMetrics, b: RowMetrics): RowMetrics {
   const [one, other] = [extraNumbers(a), extraNumbers(b)];
   const names = Object.keys({ ...one, ...other });
   return {
