@@ -136,7 +136,7 @@ function withSelection(command: Command): Command {
   return command
     .option("--job <name...>", "only these jobs")
     .option("--project <name...>", "only these projects")
-    .option("--grouping <name...>", "only these, such as model or the combined line_item,tags", parseGroupings)
+    .option("--grouping <name...>", "only these groupings, such as model or line_item,tags", parseGroupings)
     .option("--filter <name...>", "only these filters");
 }
 
@@ -167,12 +167,12 @@ function defineWork(program: Command, run: Run): void {
   const ledger = "lists the API keys with state, age and last use; never a secret";
   const keys = addWithJson(program, "keys", ledger, "keys", "keys --json");
   keys.action(run(async () => (await import("./keys.ts")).runKeys));
-  const rewrap = "seals keys with a new USAGE_EXPORT_MASTER_KEY, and opens them with USAGE_EXPORT_MASTER_KEY_PREVIOUS";
+  const rewrap = "opens keys with USAGE_EXPORT_MASTER_KEY_PREVIOUS, and seals them with USAGE_EXPORT_MASTER_KEY";
   add(keys, "rewrap", rewrap, "keys rewrap").action(run(async () => (await import("./keys.ts")).runRewrap));
 }
 
 function defineJobs(program: Command, run: Run): void {
-  const start = "runs the worker: jobs on their schedules, missed days, the dashboard; SIGTERM ends it";
+  const start = "runs the worker, which runs jobs on schedule and serves the dashboard; SIGTERM ends it";
   add(program, "start", start, "start", "start --embedded")
     .option("--embedded", "allows the embedded database in ./data; needed if DATABASE_URL is not set")
     .action(run(async () => (await import("./start.ts")).runStart));
@@ -241,8 +241,8 @@ function defineTools(program: Command, run: Run): void {
   const schema = add(program, "schema", "prints the JSON Schema of the configuration", "schema");
   schema.action(run(async () => (await import("./schema.ts")).runSchema));
 
-  const emulator = "serves an emulator of the service, for trials; USAGE_EXPORT_KEY, any text, is its first key";
-  const dialect = 'its parameters: "interface" as published (grouping=model), "2026" as used then (grouping=models)';
+  const emulator = "serves an emulator of the service, for trials; it accepts the key in USAGE_EXPORT_KEY, any text";
+  const dialect = 'names of parameters: "interface" has grouping=model, "2026" (the public service) grouping=models';
   add(program, "emulator", emulator, "emulator --port 8080 --project trial", "emulator --project berlin paris rome")
     .option("--port <number>", "the port; 0 takes a free one", wholeNumber(0, 65_535), 0)
     .addOption(choice("--dialect <name>", dialect, DIALECTS, "interface"))
