@@ -142,7 +142,7 @@ export function memoizeAsync<T>(
 ): (key: string, ask: () => Promise<T>) => Promise<T> {
   const known = new Map<string, { readonly answer: Promise<T>; readonly untilMs: number }>();
   return async (key, ask) => {
-    // This only limits the memory. It stops at the first fresh answer, so a stale one behind that stays longer.
+    // Limits the memory. The loop ends at the first fresh answer, so a stale one after that stays longer.
     for (const [oldest, { untilMs }] of known) {
       if (now() < untilMs) break;
       known.delete(oldest);

@@ -67,7 +67,7 @@ async function checkWindows(db: Database): Promise<Finding[]> {
   });
 }
 
-/** The two of these starts that are nearest each other limit a run's length: a schedule may rest at weekends. */
+/** A run should take no longer than the shortest time between two of its next starts. These must span a weekend, on which jobs may rest. */
 const STARTS_COMPARED = 15;
 
 function checkRunLengths({ exports, service: { requestsPerSecond } }: Config): Finding[] {

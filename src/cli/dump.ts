@@ -78,7 +78,7 @@ async function writeChangedDays(tx: Tx, output: Output, view: DumpedView, change
   let next: string = changedSince;
   const days = async function* () {
     for await (const rows of readChangedDays(tx, view, changedSince)) {
-      // Each row has the moment for the next time in its last column.
+      // The last column is the same in all rows: the `changedSince` of the next dump.
       next = JSON.parse(rows[0]?.at(-1) ?? "null") ?? next;
       yield rows;
     }

@@ -44,7 +44,7 @@ function distinctNames(named: readonly { readonly name: string }[]): readonly st
   return [...new Set(named.map(({ name }) => name))];
 }
 
-/** Whether the job has selected series, or a fan-out that may still make some. Of named filters it makes no more once `seen` has its values. */
+/** Whether the job has selected series, or a fan-out that may still make some: one whose values were not read yet, or without --filter. */
 function isSelected(job: ExportJob, selection: Selection): boolean {
   const { projects, filters } = selection;
   const mayFanOut = (job.fanOuts ?? []).length > 0 && !(job.seen && filters);

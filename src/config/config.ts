@@ -121,7 +121,7 @@ function exportsOf({ exports }: ConfigFile, projects: readonly ConfiguredProject
   }));
 }
 
-/** Each project once, by the first entry that includes it; an entry whose list still has it goes first. Projects of the file are left out. */
+/** Each project is discovered by the first entry whose list still has it, else by the first entry that ever did. Leaves out projects of the file. */
 function discoveredProjects(
   entries: readonly Discovery[],
   written: readonly ConfiguredProject[],

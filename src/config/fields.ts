@@ -57,7 +57,7 @@ export const Schedule = checked(z.string(), (expression) => {
   return reason && `${expected}; got ${describeValue(expression)}: ${reason}`;
 });
 
-/** Both have to accept it: croner, which computes the times, and node-cron, the worker's timer. */
+/** Two libraries must accept the expression: croner computes the times, and node-cron is the worker's timer. */
 function scheduleProblem(expression: string): string | undefined {
   try {
     const cron = new Cron(expression, { paused: true, domAndDow: true, utcOffset: 0 });

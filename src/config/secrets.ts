@@ -18,7 +18,7 @@ type NeededSecret = { readonly path: Path; readonly kind: SecretKind; readonly r
 
 /** A longer value is probably the content of a wrong file, and fits into no header. */
 const SECRET_LENGTH_MAX = 4096;
-/** The monitor may be attacked with as many guesses as the network carries. */
+/** Nothing but the network limits how fast somebody can guess at the monitor, so its secrets must be long. */
 const ACCESS_SECRET_LENGTH_MIN = 16;
 
 const PASSWORD_FORMAT = /^[^\p{Cc}\p{Cs}]+$/u;

@@ -40,7 +40,7 @@ export class KeyStore {
 
   constructor(consoleKeys: readonly ConsoleKey[], now: Date) {
     for (const { secret, projectId, scopes, isAccountKey = false, comment = "made in the console" } of consoleKeys) {
-      const id = apiKeyId(projectId, this.keysOf(projectId, now).length);
+      const id = apiKeyId(projectId, this.activeKeysOf(projectId, now).length);
       const requested = { comment, scopes: grantedScopes(scopes), tags: undefined, expiresAt: undefined };
       this.#add(secret, { apiKeyId: id, projectId, isAccountKey, origin: "console", ...requested }, now);
     }
@@ -63,8 +63,7 @@ export class KeyStore {
     return { secret, key: this.#add(secret, { ...identity, ...requested }, at) };
   }
 
-  /** The working keys of a project. */
-  keysOf(projectId: string, at: Date): readonly ApiKey[] {
+  activeKeysOf(projectId: string, at: Date): readonly ApiKey[] {
     return this.keysAndStates(at).filter((key) => key.projectId === projectId && key.state === "active");
   }
 

@@ -135,12 +135,12 @@ function createKey({ caller, contentType, body, now }: Call, { keys }: Emulated)
 }
 
 function listKeys({ caller, now }: Call, { keys }: Emulated): EmulatorAnswer {
-  return ok({ api_keys: keys.keysOf(caller.projectId, now).map((key) => ({ api_key: describeKey(key) })) });
+  return ok({ api_keys: keys.activeKeysOf(caller.projectId, now).map((key) => ({ api_key: describeKey(key) })) });
 }
 
 /** Nothing protects the caller's own key, nor the last key of a project. */
 function deleteKey({ caller, keyId, now }: Call, { keys }: Emulated): EmulatorAnswer {
-  const key = keys.keysOf(caller.projectId, now).find(({ apiKeyId }) => apiKeyId === keyId);
+  const key = keys.activeKeysOf(caller.projectId, now).find(({ apiKeyId }) => apiKeyId === keyId);
   if (!key) return notFound("no such key");
   keys.remove(key);
   return ok({ message: "The key was deleted." });

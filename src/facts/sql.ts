@@ -68,7 +68,7 @@ function costSource({ metric, grouping }: Question, { filter, currency = "" }: S
   return { view: "bi.cost_filtered", conditions: [byGrouping, `filter = ${literal(filter)}`, inCurrency] };
 }
 
-/** The ends of the names of views that are not named after their split. Usage has no line items: its column is null then. */
+/** The view for each split without a view of that name. Usage has no line items: a split by them is the total, with a null column. */
 const VIEWS: Readonly<Partial<Record<Split, string>>> = {
   ...{ none: "total", project: "total", line_item: "total" },
   accessor: "by_key",

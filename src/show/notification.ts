@@ -14,7 +14,7 @@ export type Notification = {
   readonly covers?: readonly string[];
 };
 
-/** `name` is the condition's name; of a condition that is over, the first word of its name. */
+/** `name` is the condition's name. If the condition is over, only the first word of its name is known. */
 type NamedNotification = Notification & { readonly name: string };
 
 /** Says what is over, where the condition's name alone says too little. */

@@ -73,7 +73,7 @@ export function seriesOf(job: ExportJob, selection: Selection = {}): Series[] {
   ];
 }
 
-/** Leaves out the groupings whose numbers the usage by the filter's own dimension has already. */
+/** Leaves out the total and the grouping by the filter's own dimension: all usage by that dimension has the same numbers. */
 function seenSeries(project: Project, filter: Filter, groupings: readonly Grouping[], names: Selection["filters"]) {
   const dimension = filter.seen?.dimension;
   const isSelected = !names || names.includes(filter.name) || (dimension && names.includes(everyValueName(dimension)));

@@ -30,7 +30,7 @@ export type Queue = ReturnType<typeof queueOn>;
 /** After this time without a heartbeat a process counts as dead, and other processes claim its jobs. */
 const HEARTBEAT_SECONDS = 15;
 const HEARTBEAT_REFRESH_MS = 4_000;
-/** How often jobs of dead processes are looked for. With HEARTBEAT_SECONDS, a retry delay (4 s at most) and POLL_MS: claimed within 26 s. */
+/** How often jobs of dead processes are looked for. They are claimed after HEARTBEAT_SECONDS, this, 4 s of delay and POLL_MS at most: 26 s. */
 const SUPERVISE_SECONDS = 5;
 /** How often an idle process looks for jobs. */
 const POLL_MS = 2_000;
@@ -40,7 +40,7 @@ const PAUSE_MS = 100;
 /** How long finished jobs stay in the queue. Their results are in our tables. */
 const KEEP_SECONDS = 7 * 24 * 60 * 60;
 
-/** Retries after 2, 4, 8 … 128 seconds or by chance up to twice as long: no slice fails in an outage of up to four minutes. */
+/** Retries after 2, 4, 8 … 128 seconds, each randomly up to twice as long. So no slice fails in an outage of up to four minutes. */
 const QUEUE_OPTIONS = {
   heartbeatSeconds: HEARTBEAT_SECONDS,
   deleteAfterSeconds: KEEP_SECONDS,

@@ -178,7 +178,7 @@ export async function recordAttempt(db: Database, runId: string, projectId: stri
 export type ProjectEnd = ProjectJob & {
   readonly counts: RunCounts;
   readonly error?: string | undefined;
-  /** The source that the project's key could read. Days for which a key was refused before the run become due at once. */
+  /** The source that the project's key could read. Its days that failed earlier because a key was refused become due at once. */
   readonly allowed?: Source | undefined;
 };
 
@@ -249,8 +249,8 @@ export async function runningRuns(tx: Tx, { kind, name }: JobId) {
 }
 
 /**
- * The projects that are not started again now: those of a run in progress, and those that no worker had in its configuration within the hour,
- * whose row has an error and no planned slice. So has that of a failed rotation: callers ask only for rotations that were never begun.
+ * The projects that are not started again now: those of a run in progress, and those that no worker of the last hour had in its configuration.
+ * The row of such a project has an error and no planned slice, like that of a failed rotation. So callers ask only for rotations never begun.
  */
 export async function projectsHeldBack(tx: Tx, { kind, name }: JobId): Promise<ReadonlySet<string>> {
   const { rows } = await sql<{ readonly projectId: string }>`

@@ -63,7 +63,7 @@ const IS_LEFT_IN_DOUBT = sql`(
   and coalesce(sl.usage_date < (now() at time zone 'UTC')::date - d.window_days, false)
 )`;
 
-/** The series that may lack due days. The view series_days has found most to be whole: each worker asks every 10 s. */
+/** The series that may lack due days. Each worker asks every 10 s, so series that are whole by the view series_days are skipped. */
 export async function incompleteSeries(tx: Tx): Promise<readonly number[]> {
   const { rows } = await sql<{ ids: readonly number[] }>`
     select coalesce(json_agg(series_id), '[]') as ids from usage_export.series_days where due_from is not null and is_whole is not true
