@@ -23,12 +23,12 @@ export async function withFileLimit<T>(file: string, msMax: number, work: () => 
 }
 
 async function withinLimit<T>(folder: string, msMax: number, work: () => Promise<T>): Promise<T> {
-  const silence = fileError("ETIMEDOUT", "its file system does not answer");
-  if (silentFolders.has(folder)) throw silence;
+  const timedOut = fileError("ETIMEDOUT", "its file system does not answer");
+  if (silentFolders.has(folder)) throw timedOut;
   const { promise: late, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(() => {
     silentFolders.add(folder);
-    reject(silence);
+    reject(timedOut);
   }, msMax);
   const done = work().finally(() => {
     clearTimeout(timer);

@@ -22,10 +22,10 @@ export type Charge = {
   readonly isComplete: boolean;
 };
 
-type AskedCharges = Pick<Question, "projects" | "period"> & { readonly by: (typeof CHARGED_BY)[number] };
+type ChargesQuestion = Pick<Question, "projects" | "period"> & { readonly by: (typeof CHARGED_BY)[number] };
 
 /** Throws InvalidQuestion if there is no such project. `limit` and `sort` have no effect on charges. */
-export async function chargeback(query: Query, { by, period, projects }: AskedCharges): Promise<readonly Charge[]> {
+export async function chargeback(query: Query, { by, period, projects }: ChargesQuestion): Promise<readonly Charge[]> {
   const asked = { period, projects, limit: 1, sort: "amount" } as const;
   const charges = await chargesOf(query, METRICS, { ...asked, metric: "hours", grouping: by });
   for (const metric of COSTS) {

@@ -35,9 +35,9 @@ export type JobHealth = {
 export type LastRun = Pick<StoredRun, "trigger" | "status" | "startedAt" | "finishedAt" | "error" | "suspect">;
 
 /**
- * The newest run that failed or was interrupted. It is left out once later runs have ended well for each of its projects that is still
- * configured. A scheduled run that ends well is of all projects, so it ends every failure before it. Backfills (a person chose their
- * days) and stopped runs do not count.
+ * The newest run that failed or was interrupted. It is over when, for each of its projects that is still configured, a later run has ended
+ * well. A scheduled run has all projects: if it ends well, every earlier failure is over. Backfills, whose days a person chose, and stopped
+ * runs do not count.
  */
 export type FailedRun = Pick<LastRun, "status" | "trigger" | "startedAt" | "error"> & {
   /** Failed or suspect slices report this failure already. */

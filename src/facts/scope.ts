@@ -44,8 +44,8 @@ type StoredFacts = Pick<Answer, "projects" | "projectCount"> & {
 };
 
 /**
- * Throws InvalidQuestion if there is no such project or filter. The states of days are read from `since`, if it is given: questions about
- * the same series that share it and their last day send the same statement, which a query with a cache runs once.
+ * Throws InvalidQuestion if there is no such project or filter. If `since` is given, the states of days are read from that day on. Questions
+ * about the same series with the same `since` and last day then send the same statement, which a cache runs once.
  */
 export async function readBasis(query: Query, question: Question, since?: Day): Promise<Basis> {
   const projectIds = question.projects && (await findProjects(query, question.projects));

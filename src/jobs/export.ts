@@ -44,7 +44,7 @@ import type { FilterDoubt } from "../usage/slice-decision.ts";
 import type { ExportContext, ServiceContext } from "./context.ts";
 import { FilterCheck } from "./filter-check.ts";
 
-/** While some projects wait because of their keys, others go on. */
+/** While the calls with one key wait, the projects with other keys go on. */
 export const PROJECTS_AT_ONCE = 32;
 
 type ProjectRun = {
@@ -82,7 +82,7 @@ export async function executePlan(
 ): Promise<ExportResult> {
   const { app, db, ids, writer } = context;
   const { runDay, due } = plan;
-  // Before the first request: if the process ends in between, the days still show as missing.
+  // The days become due before the first request: if the process ends too early, those that were not read show as missing.
   const seriesIds = new Set(plan.requests.map(({ series }) => seriesIdOf(ids, series)));
   if (due) {
     const nextAt = nextOccurrence(job, await databaseNow(db));
@@ -171,7 +171,7 @@ export async function makeRequest(
   const { series, window } = request;
   const seriesId = seriesIdOf(context.ids, series);
   const stored = (from?: Day) => storedDays(db, seriesId, from);
-  // A failure before the call has this older number, so that it does not count as newer than what another process stored meanwhile.
+  // A failure before the call is recorded with this older number, so that it does not count as newer than what another process has stored.
   let attempt = { fetchNo, askedMs: performance.now() };
   // Each call takes its number right before it is sent. So its answer never replaces a later one, and answers that came while the call waited
   // for its permit do not count as newer.
@@ -192,7 +192,7 @@ export async function makeRequest(
   } catch (error) {
     app.signal.throwIfAborted();
     if (isDatabaseFailure(error) || errorCode(error) === "stopped") throw error;
-    // Other requests may not meet any other error, even a mistake in this program, so it fails this one alone.
+    // Any other error, even a mistake in this program, may concern only this request, so the other requests are still made.
     const failed = { reason: errorText(error), code: errorCode(error) };
     const days = window ? daysOf(window) : [runDay];
     const recorded = { ...failed, reason: app.scrubber.scrub(failed.reason) };

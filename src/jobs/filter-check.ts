@@ -32,7 +32,7 @@ type FilterCondition = { readonly kind: "feature" | Dimension; readonly name: st
 /** A name in a filter that the service does not list, so that only the numbers can show whether the service knows it. */
 type UnknownName = {
   readonly condition: FilterCondition;
-  /** Whether the service lists other names of this kind. If it does, repeating the answer does not confirm this name. */
+  /** Whether the service lists other names of this kind. If it does, the same answer in a later run does not confirm this name. */
   readonly isKindListed: boolean;
   /** What is known about the name, and what may have been meant. */
   readonly text: string;
@@ -107,7 +107,7 @@ export class FilterCheck {
     return { ...request, series: { ...series, filter } };
   }
 
-  /** A service that ignores `grouping` answers null in every dimension, even in a witness: a dimension in which all usage has a value. */
+  /** Throws if the service ignores `grouping`: then it answers null even for a witness, a dimension in which all usage has a value. */
   async requireThatServiceGroups({ series, window }: UsageRequest, answer: unknown): Promise<void> {
     const { project, source, grouping } = series;
     const dimensions = dimensionsOf(grouping);
@@ -126,7 +126,7 @@ export class FilterCheck {
     );
   }
 
-  /** Filtered answers are compared with this reading, if it is the first of the total. */
+  /** Compares filtered answers with this reading of the total, if it is the first one. */
   offerTotal({ series, window }: UsageRequest, reading: () => Promise<readonly NormalisedSlice[]>): void {
     if (series.grouping !== "none" || filterKey(series.filter) !== NO_CONDITIONS) return;
     // The reading reports its own failure.

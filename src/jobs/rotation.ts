@@ -91,7 +91,7 @@ export type Wants = RotationRequest["wants"] | undefined;
 
 /** A rotation that fails does not keep the others from being rotated. */
 async function rotateOne(context: RotationContext, job: RotationConfig, wants: Wants): Promise<RotationResult> {
-  // The time before the wait for the lease: what another process does meanwhile fulfils the request.
+  // Taken before the wait for the lease: a key that another process makes during the wait fulfils the request.
   const request = wants && { wants, at: await databaseNow(context.db) };
   try {
     return await withRotationLease(context, job, (lease) => rotateKey(context, job, lease, request));

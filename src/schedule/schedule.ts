@@ -44,7 +44,7 @@ export function overdueSince(job: Schedule, stored: StoredJob | undefined, now: 
   return dueAt && now.getTime() - dueAt.getTime() > OVERDUE_MS ? dueAt : undefined;
 }
 
-/** Since when a run is due: the first scheduled time that no worker handled, as the newest is always recent; for a new job, its registration. */
+/** Since when a run is due: the first scheduled time that no worker handled, which may be long ago; for a new job, its registration. */
 export function waitingSince(job: Schedule, stored: StoredJob | undefined, now: Date): Date | undefined {
   if (!stored || stored.pause) return undefined;
   const { scheduledThrough, createdAt, resumedAt } = stored;

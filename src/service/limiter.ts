@@ -22,10 +22,10 @@ type Waiter = PromiseWithResolvers<number> & { readonly project: string };
 
 /** In place of a key's name: a pause of all calls. */
 export const EVERY_KEY = "";
-/** After a timer was late, the next calls start earlier by up to this time, so that the rate is reached. */
+/** If a timer is late, the next calls make up for at most this much of the delay, so that the rate is reached. */
 const LATE_MS_MAX = 100;
 
-/** After a share ran out, the next one is of another generation: meanwhile another process may have used the slots. */
+/** A share that follows an expired one has another generation, because another process may have used the slots in between. */
 type Share = { readonly slots: number; readonly untilMs: number; readonly generation: number };
 
 export class Limiter {
@@ -81,7 +81,7 @@ export class Limiter {
     const generation = this.#share.generation + (this.#now() < this.#share.untilMs ? 0 : 1);
     this.#share = { slots, untilMs, generation };
     if (isAdded && startsLater) this.#nextStartMs = Math.max(this.#nextStartMs, this.#now() + this.#intervalMs());
-    this.#serve();
+    this.#giveSlots();
   }
 
   rejectWaiting(error: unknown): void {
@@ -101,7 +101,7 @@ export class Limiter {
       const isValid = () => generation === this.#share.generation && this.slots > 0 && this.pausedMs(key) === 0;
       const release = () => {
         this.#inFlight.splice(this.#inFlight.indexOf(project), 1);
-        this.#serve();
+        this.#giveSlots();
       };
       try {
         // No timer is set for less than a millisecond.
@@ -123,17 +123,17 @@ export class Limiter {
       waiter.reject(signal.reason);
       this.#waiting.delete(waiter);
     });
-    this.#serve();
+    this.#giveSlots();
     return await waiter.promise;
   }
 
-  #serve(): void {
+  #giveSlots(): void {
     while (this.#inFlight.length < this.slots) {
       const waiter = nextWaiter(this.#waiting, this.#inFlight);
       if (!waiter) return;
       this.#waiting.delete(waiter);
       this.#inFlight.push(waiter.project);
-      // Less than the time of `slots` calls, so that all processes together start at most `maxConcurrent` calls beyond the rate.
+      // Making up for fewer than `slots` calls keeps all processes together within `maxConcurrent` calls beyond the rate.
       const lateMs = Math.min(LATE_MS_MAX, (this.#share.slots - 1) * this.#intervalMs());
       const startMs = this.#nextStartMs < this.#now() - lateMs ? this.#now() : this.#nextStartMs;
       this.#nextStartMs = startMs + this.#intervalMs();

@@ -163,26 +163,26 @@ export function windowText({ start, end }: Window): string {
   return start === end ? start : `${start} to ${end}`;
 }
 
-const STRETCHES_SHOWN_MAX = 6;
+const WINDOWS_SHOWN_MAX = 6;
 
 /** "Nov 3 – 5, 2026; Nov 9, 2026 and 3 more days". */
 export function daysText(days: readonly Day[]): string {
-  const stretches = stretchesOf([...new Set(days)].sort(), () => "listed");
-  const rest = stretches.slice(STRETCHES_SHOWN_MAX).reduce((sum, stretch) => sum + dayCount(stretch), 0);
-  const shown = stretches.slice(0, STRETCHES_SHOWN_MAX).map(periodText).join("; ");
+  const windows = windowsByKind([...new Set(days)].sort(), () => "listed");
+  const rest = windows.slice(WINDOWS_SHOWN_MAX).reduce((sum, window) => sum + dayCount(window), 0);
+  const shown = windows.slice(0, WINDOWS_SHOWN_MAX).map(periodText).join("; ");
   return `${shown}${rest > 0 ? ` and ${counted(rest, "more day")}` : ""}`;
 }
 
-/** Splits days, the earliest first, into windows of consecutive days that are alike. */
-export function stretchesOf<T extends string>(days: readonly Day[], kindOf: (day: Day) => T): (Window & { kind: T })[] {
-  const stretches: (Window & { kind: T })[] = [];
+/** Splits days, the earliest first, into windows of consecutive days of one kind. */
+export function windowsByKind<Kind extends string>(days: readonly Day[], kindOf: (day: Day) => Kind) {
+  const windows: (Window & { kind: Kind })[] = [];
   for (const day of days) {
     const kind = kindOf(day);
-    const last = stretches.at(-1);
-    if (last?.kind === kind && addDays(last.end, 1) === day) stretches[stretches.length - 1] = { ...last, end: day };
-    else stretches.push({ start: day, end: day, kind });
+    const last = windows.at(-1);
+    if (last?.kind === kind && addDays(last.end, 1) === day) windows[windows.length - 1] = { ...last, end: day };
+    else windows.push({ start: day, end: day, kind });
   }
-  return stretches;
+  return windows;
 }
 
 const NAMED_METRICS: readonly { readonly name: string; readonly label: string; readonly meaning: string }[] = [

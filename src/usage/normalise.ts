@@ -63,7 +63,7 @@ function groupOfRow(row: JsonObject, dimensions: readonly Dimension[], rowNo: nu
   return groups.length > 1 ? combinedGroup(dimensions, groups) : first;
 }
 
-/** Rows that repeat one count once. Rows with different shapes of "no value" are added up: the service counts no request in two of them. */
+/** A repeated row counts once. Rows with different shapes of "no value" are added up: the service counts no request in two of them. */
 function rowsByGroup(sent: readonly AnswerRow[], day: Day, dimensions: readonly Dimension[]): AnswerRow[] {
   const ofService = new Map<string, AnswerRow>();
   for (const row of sent) {

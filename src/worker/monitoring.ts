@@ -17,7 +17,7 @@ import { openMonitor } from "../web/server.ts";
 import { dashboardReads } from "./dashboard-reads.ts";
 import type { Liveness } from "./liveness.ts";
 
-/** How often the first pages are made, so that no visitor waits for their statements, which take long after a run has changed rows. */
+/** How often the first pages are made, so that their rows are cached before a visitor comes: after a run, reading them takes long. */
 const READ_AHEAD_MS = 5 * 60_000;
 
 /** `current` is called at each request: a reload may have changed it. Throws `config` if the monitor can't listen at its address. */

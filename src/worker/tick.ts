@@ -94,7 +94,6 @@ async function tickJob(context: WorkerContext, job: ConfiguredJob, readIncomplet
         ? await projectsToBegin(tx, job.isForMany ? job.rotations : [])
         : await projectsWithGaps(tx, context, job, job.window ? await readIncomplete(tx) : [], now);
     if (wanted.length === 0) return false;
-    // These belong to a run in progress, or are unknown to every worker of the last hour.
     const heldBack = await projectsHeldBack(tx, job);
     const projects = wanted.filter(({ projectId }) => !heldBack.has(projectId));
     return projects.length > 0 && queueRun(tx, context, job, { trigger: "catchup", scheduledFor: undefined }, projects);

@@ -121,7 +121,7 @@ export type SeriesOfRun = {
   readonly startedAt: Date;
 };
 
-/** The settled slices of each of `asked`. A failure that the queue retries settles nothing. Without a window a series has its worst status. */
+/** The settled slices of each entry of `asked`. A failure that the queue retries settles no slice. A series without a window has its worst status. */
 export async function settledSlices(db: Database, asked: readonly SeriesOfRun[]) {
   const series = asked.flatMap((one, i) => one.seriesIds.map((id) => ({ ...one, id, i })));
   const { rows } = await sql<SettledSlice & { readonly i: number }>`

@@ -71,7 +71,7 @@ function storedSlice({ fetchNo, contentHash, rows, kind, runId, since, doubtFetc
 export async function sumSlices(tx: Tx, slices: readonly SliceRef[], metrics: readonly string[] = STORED_METRICS) {
   if (slices.length === 0) return new Map<string, Totals>();
   const sumOf = (metric: string) => (metrics.includes(metric) ? sql`sum(abs(r.${sql.ref(metric)}))::text` : sql`null`);
-  // The sums are computed slice by slice, whatever number of rows the planner expects.
+  // With `lateral`, Postgres computes the sums slice by slice, however many rows its planner expects.
   const { rows } = await sql<SliceRef & { readonly sums: readonly (string | null)[] }>`
     select wanted.series_id as "seriesId", wanted.usage_date as day, total.sums
     from ${wantedSlices(slices)}
@@ -101,7 +101,7 @@ export type DecidedSlice = FetchedSlice & {
   readonly askedAt: Date;
 } & ReturnType<typeof decideSlice>;
 
-/** Throws if a slice has been written since it was read. After that, and after a deadlock, the transaction is repeated, and locks first. */
+/** Throws if a slice has been written since it was read. The transaction is then repeated, as after a deadlock, and locks the slices first. */
 export async function writeSlices(tx: Tx, decided: readonly DecidedSlice[], seenAt: Date): Promise<void> {
   const good = decided.filter(({ decision }) => decision === "replace" || decision === "unchanged");
   const suspect = decided.filter((slice) => slice.doubt !== undefined);
@@ -116,7 +116,7 @@ export async function writeSlices(tx: Tx, decided: readonly DecidedSlice[], seen
     throw Object.assign(new Error("a slice was written meanwhile"), { code: "40001" });
 }
 
-/** Leaves `attempted_at` as it is: Postgres logs a row from its first changed column to its last, and each run updates every slice. */
+/** Does not set `attempted_at`. Each run updates every slice, and Postgres logs all columns from the first changed one to the last. */
 function writeComplete(good: readonly DecidedSlice[], seenAt: Date) {
   return sql`
     update usage_export.slice sl
@@ -137,8 +137,8 @@ function writeComplete(good: readonly DecidedSlice[], seenAt: Date) {
 }
 
 /**
- * Assignments that record, for bi.changed_days, that the views show the slice `sl` differently from now on. The transaction gets its number
- * before it reads the clock, so every transaction with a higher number has a later `changed_at` than this `changed_after`.
+ * Assignments that record a change of the slice `sl` for bi.changed_days. A transaction gets its number before it reads the clock. So the
+ * `changed_at` of every transaction with a higher number is later than this `changed_after`.
  */
 export function changedNow(isChanged: RawBuilder<unknown>): RawBuilder<unknown> {
   return sql`

@@ -220,7 +220,7 @@ function decide(slice: SliceToStore & Pick<DecidedSlice, "stored">, totals: Read
   return { askedAt, ...decideSlice({ ...stored, totals: totals.get(sliceKey(slice)) }, incoming, answer.rules) };
 }
 
-/** Only of metrics with a stored sum, as no others are compared. */
+/** The sums of the answer's slice, for metrics that have a stored sum: no others are compared. */
 function totalsOf(slice: SliceToStore, stored: ReadonlyMap<string, Totals>): Totals {
   const { metricNames, metrics } = slice.columns;
   const sums = stored.get(sliceKey(slice));

@@ -6,7 +6,7 @@ import { type Coverage, DAY_QUALITIES, type DayQuality, type ProjectCoverage } f
 import type { HealthState } from "../../facts/health.ts";
 import type { StoredRun } from "../../facts/jobs.ts";
 import { KEYS_PER_PAGE, type KeyStatus, type KeysData, type RotationKeys } from "../../facts/keys.ts";
-import { capitalized, counted, periodText, roundedText, stretchesOf } from "../../show/format.ts";
+import { capitalized, counted, periodText, roundedText, windowsByKind } from "../../show/format.ts";
 import {
   foldedText,
   type Html,
@@ -102,14 +102,14 @@ function undatedHtml(undated: Coverage["undated"]): Html | undefined {
   return html`<p class="note">The service does not say which days its numbers are of for ${names}. No figure contains them; the view <code>bi.usage_snapshot</code> has them.</p>\n`;
 }
 
-/** A bar of the project's days: a rectangle for each stretch of the same state. */
+/** A bar of the project's days: a rectangle for each window of the same state. */
 function strip(period: Window, { days, project }: ProjectCoverage): Html {
   const all = daysOf(period);
   const percent = (count: number) => `${((count * 100) / all.length).toFixed(3)}%`;
-  const parts = stretchesOf(all, (day) => days[day] ?? "not-due").map(({ kind, ...stretch }) => {
-    const x = percent(all.indexOf(stretch.start));
-    const text = `${periodText(stretch)}: ${QUALITY_WORDS[kind]}`;
-    return html`<rect class="${kind}" x="${x}" width="${percent(dayCount(stretch))}" height="100%"><title>${text}</title></rect>`;
+  const parts = windowsByKind(all, (day) => days[day] ?? "not-due").map(({ kind, ...window }) => {
+    const x = percent(all.indexOf(window.start));
+    const text = `${periodText(window)}: ${QUALITY_WORDS[kind]}`;
+    return html`<rect class="${kind}" x="${x}" width="${percent(dayCount(window))}" height="100%"><title>${text}</title></rect>`;
   });
   const lacking = daysLacking(period, days);
   const label = lacking === 0 ? "all complete" : `${counted(lacking, "day")} not complete`;
