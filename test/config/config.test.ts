@@ -169,7 +169,7 @@ test.each([
   expect(messageFor(isIn2026 ? text.replace('"feature_set": "a"', '"model": "a"') : text)).toBe("");
 });
 
-test("the key of a rotation of many projects, and its placeholder, are those of the project", () => {
+test("a project has its own key of a rotation of many projects", () => {
   const key = { rotation: "fleet", first: { file: "/run/first/{id}" } };
   expect(parseText(sampleWith("projects[1].key", key)).projects[1]?.key).toEqual({
     ...{ rotation: "fleet/project_b" },

@@ -188,7 +188,7 @@ test("a pattern may stand for projects of the file", () => {
   expect(namesOf(configOf([ONE, { ...ONE, id: "p2", name: "two" }], ["t*"]).exports[0]?.projects)).toEqual(["two"]);
 });
 
-test("each discovered project can have a key of its own, in a file or from a command, and the list another", () => {
+test("each discovered project can have a key of its own, in a file or from a command", () => {
   const config = configOf(
     [{ ...DISCOVERY, key: { command: ["vault", "account"] }, projectKey: { file: "keys/{id}" } }],
     ["*"],

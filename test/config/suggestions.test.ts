@@ -34,7 +34,7 @@ test("nothing is suggested for a word that is part of several candidates", () =>
   expect(didYouMean("days", ["maxAgeDays", "graceDaysLong"])).toBe("");
 });
 
-test("nothing is suggested for a word of two letters, of which a candidate is a part or has it as a part", () => {
+test("a word of two letters gets no suggestion that contains it or is contained in it", () => {
   expect([didYouMean("ms", ["timeoutMs"]), didYouMean("id-of-it", ["id"])]).toEqual(["", ""]);
 });
 

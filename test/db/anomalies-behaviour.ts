@@ -65,7 +65,7 @@ export function testAnomalies(db: Database): void {
     expect(await openIn(project)).toEqual([]);
   });
 
-  test("on the morning after it, a day is judged only by whether it is far too high, so that late usage is no drop", async () => {
+  test("a day that is not final is never called low", async () => {
     const { project, seriesId } = await seriesWith({}, 70, 4);
     expect(await judge()).toHaveLength(1);
     for (const [i, verdict] of ["normal", "not judged", "high"].entries()) {

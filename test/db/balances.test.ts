@@ -62,7 +62,7 @@ test("a balance that is not listed any more has ended, and begins anew when it i
   expect(await shown(project)).toEqual(["prepaid 5", "promotion 1", "promotion 1 now"]);
 });
 
-test("a renamed project has its new name on the newest amounts, and another project's balances are untouched", async () => {
+test("a renamed project has its new name on its newest balances", async () => {
   const [project, other] = [newProject(), newProject()];
   await storeBalances(db, other, [balance("7")]);
   await storeBalances(db, project, [balance("5")]);

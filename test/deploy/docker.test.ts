@@ -69,7 +69,7 @@ test("every service has a memory limit and keeps little of its log", () => {
   }
 });
 
-test("the default of a password is no other word of the file, which the log would hide with it", () => {
+test("a default password is no other word of the file, which the log would then hide", () => {
   const defaults = [...TEXT.matchAll(/\$\{(\w+_PASSWORD):-(\w+)\}/g)].map(([, name, value]) => [name, value] as const);
   const values = new Map(defaults);
   expect(new Set(defaults.map(String)).size).toBe(values.size);

@@ -54,7 +54,7 @@ async function expectAmounts(
   for (const [i, { amount }] of answer.groups.entries()) expect(lines[i]?.split(",")[2]).toBe(amount ?? "");
 }
 
-test("what an estimated cost lacks is said: days, usage without a price, and that there are no prices at all", async () => {
+test("an estimated cost names the days and prices that it lacks", async () => {
   const usage = { [back(1)]: [["nova", { hours: "4" }] as const, ["new-model", { hours: "4" }] as const] };
   const project = newProject();
   await storeSeries(db, [{ project, grouping: "model", usage, due: { start: back(2), end: back(1) } }]);
@@ -73,7 +73,7 @@ test("what an estimated cost lacks is said: days, usage without a price, and tha
   expect(await ask(`metric=estimated_cost&filter=${DIARIZED.name}`).catch(String)).toContain("InvalidQuestion");
 });
 
-test("models without a price are those of the answer: not days that were not read by model, and not other models", async () => {
+test("only models in the answer are counted as without a price", async () => {
   const project = newProject();
   const due = { start: back(3), end: back(1) };
   const inAll = onEachDay([null, { hours: "4" }]);
@@ -145,7 +145,7 @@ test("the billed cost is what the service charges, credits included, by each gro
   expect(page).toContain("Billed cost by model is not exported. Choose another split above.");
 });
 
-test("the totals of the overview are the answers to the same questions, credits and days without any included", async () => {
+test("the totals of the overview are those of the same questions, even with credits and empty days", async () => {
   const aDay = fc.record({ back: fc.integer({ min: 1, max: 10 }), amount: fc.constantFrom("0", "3", "-3", "0.0001") });
   const someDays = fc.uniqueArray(aDay, { selector: (day) => day.back, maxLength: 6 });
   await fc.assert(

@@ -66,7 +66,7 @@ test("a condition says how many projects the rotation has, also if some have no 
   expect(conditionsOf({ jobs, rotations })[0]?.text).toMatch(/; in 2 of 2 projects \(a, b\)$/);
 });
 
-test("a rotation of many projects has the sum of their keys, the oldest age, the most failures and the newest refusal", () => {
+test("a rotation of many projects sums up its projects", () => {
   const ages = [3, 40, null].map((days) => ({ ageDays: days, ageSeconds: days === null ? null : days * DAY_SECONDS }));
   const failures = [1, 4, 2].map((failedAttempts) => ({ failedAttempts, lastError: `error ${failedAttempts}` }));
   const refusals = [null, MONDAY, TUESDAY].map((fallbackAt) => ({

@@ -70,7 +70,7 @@ test("more than five jobs of one kind that fail at once are one notification, wh
   ]);
 });
 
-test("six that end at once are one notification, which names the first four", () => {
+test("six conditions that end at once are one notification with the names of four", () => {
   const sent = Object.fromEntries(["a", "b", "c", "d", "e", "f"].map((name) => [`export ${name}`, "wrong" as const]));
   expect(notified({}, sent)).toMatchObject([
     {
@@ -92,7 +92,7 @@ test("no name calls everybody in a chat, and a text begins with a capital", () =
   expect(sanitizeText("abcdef", (text) => text, 4)).toBe("Abc…");
 });
 
-test("several causes with one code are one notification, for which one that is not tried again soon is enough", () => {
+test("several causes with one code are one notification if one of them is not retried soon", () => {
   const cause = { project: null, isBillingRefused: false, slices: 1, slicesWithNumbers: 0, days: 1, projects: 1 };
   const failure = { code: "unavailable", error: "no", since: NOW };
   const causes = [true, false].map((isRetried) => ({ ...cause, ...failure, isRetried }));

@@ -34,7 +34,7 @@ function openVault({ script = 'echo x >> "$1.runs"; cat "$1"', timeoutSeconds = 
 
 const failureOf = (reading: Promise<unknown>) => reading.then(() => "no error", errorText);
 
-test("what a command prints is the key, without the spaces around it, and is removed from texts from then on", async () => {
+test("the text that a command prints is the key, and is scrubbed from then on", async () => {
   const vault = openVault();
   writeFileSync(vault.file, `  ${KEY}\n\n`);
   expect(await vault.read()).toBe(KEY);

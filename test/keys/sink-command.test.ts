@@ -18,7 +18,7 @@ function run(script: string, timeoutSeconds?: number): Promise<void> {
 
 const written = (name: string) => readFile(path.join(folder, name), "utf8");
 
-test("the key comes on standard input, and in no argument or variable, where others could see it", async () => {
+test("a command gets the key only on standard input", async () => {
   await run(
     'cat > "$1/input"; echo "$USAGE_EXPORT_API_KEY_ID" > "$1/id"; echo "$0" "$@" > "$1/arguments"; env > "$1/environment"',
   );
@@ -65,7 +65,7 @@ test("a missing program fails the test of the sink, and the delivery", async () 
   await expect(delivery).rejects.toMatchObject(failing(`could not be run (ENOENT): ${HINT}`));
 });
 
-test("a file that may not be run, and a folder, fail the test of the sink, and a program passes it", async () => {
+test("only a program that may be run passes the test of the sink", async () => {
   const file = path.join(folder, "not-a-program");
   await writeFile(file, "#!/bin/sh\n", { mode: 0o600 });
   await expect(testSink(sinkOf([file]))).rejects.toMatchObject({ code: "delivery" });

@@ -36,7 +36,7 @@ const lackingOf = (part: Partial<Answer["lacking"]>) =>
     lacking: { ...NOTHING_LACKING, ...part },
   });
 
-test("with a cost, the month is said with its forecast and its budget, then what changed and who caused it", () => {
+test("with a cost, the sentences name the month's forecast, the budget, the change and its cause", () => {
   const cost = makeAnswer({ question: COST, ...total("150", "100", "50") });
   const splits = [
     splitOf("project", { "Call Centre US": "25", other: "5" }),

@@ -187,7 +187,7 @@ test.each([
   expect(lines.join()).not.toContain("not reached");
 });
 
-test("an outage is logged when it begins, and with its length when it is over, however many callers report it", () => {
+test("an outage is logged once when it begins and once when it ends", () => {
   const lines: string[] = [];
   let seconds = 0;
   const liveness = openLiveness(pino({}, { write: (line) => lines.push(line) }), () => seconds * 1000);

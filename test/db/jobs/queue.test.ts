@@ -36,7 +36,7 @@ test("jobs are handled when the transaction that added them commits, those with 
   await expect.poll(() => handled).toEqual(["high", "low"]);
 });
 
-test("jobs that do not end leave those of another group alone, and far more jobs than workers are handled without pauses", async () => {
+test("jobs that do not end delay no jobs of another group", async () => {
   const queue = await open();
   const jobs = Array.from({ length: 200 }, (_, i) => ({ data: { key: i }, group: { id: i < 20 ? "stuck" : "quick" } }));
   await add(queue, ...jobs);

@@ -60,7 +60,7 @@ test("a project that a person's run has not reached yet is not started again mea
   expect(await heldBack()).toEqual(new Set());
 });
 
-test("a run has the sums of its projects, of which each counts once, and the last one ends it", async () => {
+test("a run has the sums of its projects, and the last one ends it", async () => {
   const runId = randomUUID();
   const queued = { runId, kind: "export", job: "nightly", trigger: "schedule", scheduledFor: new Date() } as const;
   const projects = ["a", "b", "c"].map((projectId) => ({ projectId, planned: 28 }));
@@ -94,7 +94,7 @@ test("a run has the sums of its projects, of which each counts once, and the las
   expect(await open()).toEqual([undefined, undefined, undefined]);
 });
 
-test("a project that its key was allowed to read has its earlier refusals read again, and not those of this run", async () => {
+test("once a key may read a project, only the refusals before this run are read again", async () => {
   const { project, seriesId } = await newSeries(db, "model", { windowDays: 7 });
   const refuse = (day: string) => fail(db, seriesId, [day], { code: "unauthorized" });
   await refuse("2026-03-14");

@@ -37,7 +37,7 @@ function answer(version: number, days: readonly string[] = DAYS): Usage {
 
 const statuses = async (project: Project) => (await coverageOf(db, project)).map(({ status }) => status);
 
-test("of two answers for the same slices that are stored at once, the one of the later fetch is shown, whole", async () => {
+test("of two answers for the same slices that are stored at once, only the later one is shown", async () => {
   const { project, seriesId } = await newSeries(db);
   for (let round = 1; round <= ROUNDS; round++) {
     const earlier = await nextFetchNo(db);
@@ -93,7 +93,7 @@ test("a failure and an answer that waited for the same day do not deadlock", asy
 });
 
 // Slices are updated in no fixed order, so two transactions may deadlock.
-test("slices are written in the end, although a deadlock ended the first transaction: its repetition locks them first", async () => {
+test("after a deadlock the repeated transaction locks the slices first", async () => {
   // After this time Postgres ends a transaction that waits in a deadlock.
   await runStatement(url, `alter database ${name} set deadlock_timeout = '300ms'`);
   await using replica = openPostgres(url);

@@ -70,7 +70,7 @@ async function storeBoth(): Promise<Project> {
 
 const at = (day: string) => new Date(`${day}T00:00:00Z`);
 
-test("a billed charge has the columns of FOCUS, every digit, and no quantity, which the service does not say", async () => {
+test("a billed charge has the columns of FOCUS except the quantity", async () => {
   const project = await storeBoth();
   const [credit, charge, other] = await focus();
   const amount = "0.1000000000000000055511151231257827";
@@ -112,7 +112,7 @@ test("a billed charge has the columns of FOCUS, every digit, and no quantity, wh
   });
 });
 
-test("an estimate has quantity, unit, SKU and unit price, which times the quantity is the cost exactly", async () => {
+test("the cost of an estimate is exactly its quantity times its unit price", async () => {
   const project = await storeBoth();
   const estimates = await read(sql<{ text: string; is_exact: boolean; sku_price: string }>`
     select concat_ws(' ', trim_scale("BilledCost"), "BillingCurrency", trim_scale("PricingQuantity"), "PricingUnit", trim_scale("ContractedUnitPrice"),

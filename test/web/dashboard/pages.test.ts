@@ -185,7 +185,7 @@ test("if days of both periods were not read, the overview shows no change, and n
 
 const COST = { metric: "billed_cost", currency: "USD", grouping: "none" } as const;
 
-test("a cost that can't be compared has no change beside hours that can, and a month that lacks a day is not called all of it", () => {
+test("a cost that can't be compared has no change, though the hours have one", () => {
   const figuresOf = (compared: boolean, unreadDaysBefore: string[]) => {
     const lacking = { ...NOTHING_LACKING, unreadDaysBefore };
     const cost = makeAnswer({ question: COST, compared, total: { amount: "150", before: "100", change: "50" } });

@@ -224,7 +224,7 @@ test("a wrong parameter is a page that names it", async () => {
   expect(page?.body).toContain("metric: Invalid option: expected one of");
 });
 
-test("where prices are configured, the page begins with the cost, which its links and form name", async () => {
+test("where prices are configured, the page and its links begin with the cost", async () => {
   await storeModels({ "nova-3": ["20", "10"] });
   await storePriceBook(db, { metric: "hours", model: "*", currency: "USD", price: "0.5", from: "2020-01-01" });
   const page = await open(DAYS);
