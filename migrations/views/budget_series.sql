@@ -1,4 +1,4 @@
--- The series whose readings decide which days of a budget are known, and which its amounts are from. On days whose billing was read as the budget
+-- The series whose readings decide which days of a budget are known, and from which its amounts come. On days whose billing was read as the budget
 -- needs it (billing_series_id), a cost is the billed one. On other days it is the estimate, which needs all usage by model and each series with
 -- conditions that a price is for; the cost of a key or a tag has no estimate. A project without a series for the estimate has a row for its
 -- billing alone. priced_days are the days on which a price is for a series with conditions: on other days the estimate does not need the series.

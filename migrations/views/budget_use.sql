@@ -103,9 +103,9 @@ begin atomic
     ) v
     group by v.usage_date
   ), day as materialized (
-    -- A day counts as read when it was for every project. Where its billing was read, that decides, and not the usage. Nothing waits
-    -- for a series on days before the first one that it was to read, nor after the last one that was read if it is not read any more; a
-    -- day that no series was to read is not read.
+    -- A day counts as read if it was read for every project. Where its billing was read, only the billing decides. Nothing waits for a
+    -- series on days before its first due day, nor after its last day if it is not read any more. A day without any series to read it is
+    -- not read.
     select usage_date, coalesce(bool_and(r.fetched_at is not null) filter (where r.is_needed), false) as is_read,
       max(r.fetched_at) as fetched_at,
       coalesce(bool_and(r.is_settled and r.status = 'complete') filter (where r.is_needed), false) as is_final,

@@ -1,6 +1,6 @@
 -- The function runs with its owner's rights, because no view shows when a slice changed. Its body is parsed here, so that nothing in the
--- caller's search path can replace what it uses. One statement sees one state: a change that it does not see was made in a transaction whose
--- number is at least xmin, which was given after every smaller number, so that its changed_at is later.
+-- caller's search path can replace what it uses. A change that the statement does not see was made by a transaction whose number is at least
+-- xmin. Such a number is given after every smaller one, so the changed_at of the change is later.
 create or replace function bi.changed_days(since timestamptz)
 returns table (
   source text, project_id text, project text, "grouping" text, filter text, usage_date date, next_since timestamptz

@@ -1,6 +1,6 @@
--- Each visible series with its due days and the number of its slices. It is whole if it has good slices for just its due days, and perhaps for
--- today: slices that are complete, and were read after their day or are of today. Most series are whole, and a query for what is not complete
--- skips them by this view.
+-- Each visible series with its due days and the number of its slices. is_whole: its due days, and no others except perhaps today, have good
+-- slices. A slice is good if it is complete, and was read after its day or is of today. Most series are whole, so a query for what is not
+-- complete uses this view to skip them.
 create or replace view usage_export.series_days as
 select s.*, stored.days, stored.fetched_at,
   stored.are_good and (
