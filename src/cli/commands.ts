@@ -27,14 +27,14 @@ export async function runCommandLine(args: readonly string[], env: Environment, 
     return status;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-    const text = `usage-export: ${failureText(error, signal)}\n`;
+    const text = `usage-export: ${textOrStack(error, signal)}\n`;
     process.stderr.write(escapeControlCharacters(app ? app.scrubber.scrub(text) : text));
     return error instanceof AppError && error.code === "config" ? 2 : 1;
   }
 }
 
 /** One line for a failure that somebody can act on; the stack for a bug of this program. */
-function failureText(error: unknown, signal: AbortSignal): string {
+function textOrStack(error: unknown, signal: AbortSignal): string {
   if (signal.aborted) return errorText(signal.reason);
   // Errors of the operating system and of the database have a code. Node's TypeErrors have one, too, and are bugs.
   const isSystemError = error instanceof Error && "code" in error && !(error instanceof TypeError);
@@ -117,7 +117,7 @@ function defineSetUp(program: Command, run: Run): void {
     .addOption(
       choice("--grouping <name...>", "what to read usage by", GROUPINGS, ["none", "accessor", "model", "tags"]),
     )
-    .option("--days <number>", "how many days to read again each night", wholeNumber(1, 366), 7)
+    .option("--days <number>", "how many days to read again each night", wholeNumberOption(1, 366), 7)
     .option("--yes", "asks nothing; uses the options and their defaults")
     .action(run(async () => (await import("./init.ts")).runInit));
 
@@ -183,7 +183,7 @@ function defineJobs(program: Command, run: Run): void {
   jobs.action(run(async () => (await import("./jobs.ts")).runJobs));
   addWithJson(jobs, "next", "prints when a job runs next", "jobs next nightly --count 10")
     .argument("<name>", "the job's name")
-    .option("--count <number>", "how many", wholeNumber(1, 1000), 5)
+    .option("--count <number>", "how many", wholeNumberOption(1, 1000), 5)
     .action(run(async () => (await import("./jobs.ts")).runJobsNext));
   const why = 'jobs pause nightly --why "the service is moved until Monday"';
   addWithJson(jobs, "pause", "stops the workers from running a job until it is resumed", why)
@@ -220,7 +220,7 @@ function defineAnswers(program: Command, run: Run): void {
     .option("--project <name...>", "only these projects")
     .addOption(choice("--metric <name...>", metric, [...METRICS, "cost"], ["requests", "cost"]))
     .addOption(choice("--grouping <name...>", "explain it by these groupings only", USAGE_DIMENSIONS))
-    .option("--limit <number>", "how many groups each table names; the rest is one line", wholeNumber(1, 1000), 5)
+    .option("--limit <number>", "how many groups each table names; the rest is one line", wholeNumberOption(1, 1000), 5)
     .action(run(async () => (await import("./explain.ts")).runExplain));
 }
 
@@ -244,7 +244,7 @@ function defineTools(program: Command, run: Run): void {
   const emulator = "serves an emulator of the service, for trials; it accepts the key in USAGE_EXPORT_KEY, any text";
   const dialect = 'names of parameters: "interface" has grouping=model, "2026" (the public service) grouping=models';
   add(program, "emulator", emulator, "emulator --port 8080 --project trial", "emulator --project berlin paris rome")
-    .option("--port <number>", "the port; 0 takes a free one", wholeNumber(0, 65_535), 0)
+    .option("--port <number>", "the port; 0 takes a free one", wholeNumberOption(0, 65_535), 0)
     .addOption(choice("--dialect <name>", dialect, DIALECTS, "interface"))
     .option("--project <id...>", "the ids of its projects; one key reads them all", ["trial"])
     .action(run(async () => (await import("./emulator.ts")).runEmulator));
@@ -272,7 +272,7 @@ function parseReason(text: string): string {
   return text.trim();
 }
 
-function wholeNumber(min: number, max: number): (text: string) => number {
+function wholeNumberOption(min: number, max: number): (text: string) => number {
   return (text) => {
     const number = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN;
     if (number >= min && number <= max) return number;

@@ -135,7 +135,7 @@ export const GroupingSetting = z
 
 /** The output has no slash at its end. */
 export const BaseUrl = checked(z.string(), (text) => {
-  const problem = addressProblem(text, "https://api.deepgram.com");
+  const problem = urlProblem(text, "https://api.deepgram.com");
   if (problem !== undefined) return problem;
   const { protocol, hostname, host, pathname } = new URL(text);
   if (protocol === "http:" && !isLoopback(hostname)) {
@@ -145,12 +145,12 @@ export const BaseUrl = checked(z.string(), (text) => {
 }).transform((text) => new URL(text).href.replace(/\/+$/, ""));
 
 /** The output has a slash at its end. */
-export const PublicUrl = checked(z.string(), (text) => addressProblem(text, "https://usage.example.com")).transform(
+export const PublicUrl = checked(z.string(), (text) => urlProblem(text, "https://usage.example.com")).transform(
   (text) => new URL(text).href.replace(/\/*$/, "/"),
 );
 
 /** The message shows no address that may hold a password or a token. The URL parser alone would accept spaces and backslashes. */
-function addressProblem(text: string, example: string): string | undefined {
+function urlProblem(text: string, example: string): string | undefined {
   if (/^https?:\/\/[^\s\\@?#<>"]+$/i.test(text) && URL.canParse(text)) return undefined;
   const got = /[@?#]/.test(text) ? "" : `; got ${describeValue(text)}`;
   return `expected an https address such as "${example}", without a user name, password, "?" or "#"${got}`;

@@ -47,16 +47,16 @@ const Service = object({
 });
 
 /** Takes any text, as `checkFeatures` may allow values that the interface does not list: checks.ts compares them. */
-function dimensionValue(name: Dimension) {
+function dimensionSchema(name: Dimension) {
   const { values, description } = dimension(name);
   const value = values?.usage ? text(256).meta({ examples: [...values.usage] }) : text(256);
   return value.exactOptional().describe(description);
 }
 
-type DimensionValue = ReturnType<typeof dimensionValue>;
+type DimensionValue = ReturnType<typeof dimensionSchema>;
 
 const DimensionValues = object(
-  Object.fromEntries(DIMENSIONS.map((name) => [name, dimensionValue(name)])) as Record<Dimension, DimensionValue>,
+  Object.fromEntries(DIMENSIONS.map((name) => [name, dimensionSchema(name)])) as Record<Dimension, DimensionValue>,
 );
 
 const Filter = object({

@@ -48,7 +48,7 @@ function valueProblem(kind: SecretKind, value: string): string | undefined {
   const { length } = [...value];
   if (value.trim() === "") return `is empty: expected ${nameOf(kind)}`;
   if (length > SECRET_LENGTH_MAX) return `holds ${length} characters: expected at most ${SECRET_LENGTH_MAX}`;
-  if (kind === "address") return addressProblem(value);
+  if (kind === "address") return secretAddressProblem(value);
   if (!(kind === "password" ? PASSWORD_FORMAT : HEADER_VALUE_FORMAT).test(value)) {
     const without = kind === "password" ? "" : `, without spaces, quotes and a word such as "Bearer" before it`;
     return `does not hold ${nameOf(kind)} alone: expected it on one line${without}`;
@@ -57,7 +57,7 @@ function valueProblem(kind: SecretKind, value: string): string | undefined {
   return `is too short to be safe: expected at least ${ACCESS_SECRET_LENGTH_MIN} characters, such as \`openssl rand -hex 32\` makes`;
 }
 
-function addressProblem(text: string): string | undefined {
+function secretAddressProblem(text: string): string | undefined {
   if (!/^https?:\/\/[^\s\\"]+$/i.test(text) || !URL.canParse(text)) {
     return "does not hold an address: expected an https address alone, on one line";
   }

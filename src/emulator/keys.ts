@@ -92,7 +92,7 @@ const Body = z.strictObject({
 
 /** Returns the requested key, or a text that says what is wrong with the request. */
 export function parseKeyRequest(text: string, now: Date) {
-  const { data, error } = Body.safeParse(parseJson(text));
+  const { data, error } = Body.safeParse(jsonOrUndefined(text));
   if (error) return z.prettifyError(error);
   const { comment, tags, time_to_live_in_seconds: seconds } = data;
   const expiresAt = seconds === undefined ? undefined : new Date(now.getTime() + seconds * 1000);
@@ -101,7 +101,7 @@ export function parseKeyRequest(text: string, now: Date) {
 
 type RequestedKey = Exclude<ReturnType<typeof parseKeyRequest>, string>;
 
-function parseJson(text: string): unknown {
+function jsonOrUndefined(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {

@@ -71,7 +71,7 @@ export function answerTo(incoming: IncomingRequest, service: Emulated): Emulator
   if (!route) return notFound("no such path");
   const [, path, scope, answer] = route;
   const { project, key: keyId } = path.exec(pathname)?.groups ?? {};
-  const named = projectsOf(caller, service).find(({ id }) => encodeURIComponent(id) === project);
+  const named = visibleProjects(caller, service).find(({ id }) => encodeURIComponent(id) === project);
   // Another account's project looks like one that does not exist.
   if (project !== undefined && !named) return notFound("no such project");
   if (scope !== undefined && !mayDo(caller.scopes, scope)) return missingScope(scope);
@@ -79,12 +79,12 @@ export function answerTo(incoming: IncomingRequest, service: Emulated): Emulator
   return answer({ ...incoming, caller: { ...caller, projectId }, keyId }, service);
 }
 
-function projectsOf({ projectId, isAccountKey }: ApiKey, service: Emulated): readonly AccountProject[] {
+function visibleProjects({ projectId, isAccountKey }: ApiKey, service: Emulated): readonly AccountProject[] {
   return isAccountKey ? service.projects() : [{ id: projectId, name: projectId }];
 }
 
 function listProjects({ caller }: Call, service: Emulated): EmulatorAnswer {
-  return ok({ projects: projectsOf(caller, service).map(({ id, name }) => ({ project_id: id, name })) });
+  return ok({ projects: visibleProjects(caller, service).map(({ id, name }) => ({ project_id: id, name })) });
 }
 
 // Usage and cost, always by day.

@@ -57,7 +57,7 @@ export function madeUpUsage(seed: number): UsageSource {
       const random = randomFrom("usage", seed, projectId, day, n);
       if (random() < IDLE_CHANCE) return [];
       const share = shareArrived(ageDays, random());
-      const all = amountsOf(dimensions.endpoint, dailyRequests, day, random);
+      const all = madeAmounts(dimensions.endpoint, dailyRequests, day, random);
       const amounts = eachMetric((metric, perUnit) => Math.floor(Math.round(all[metric] * perUnit) * share) / perUnit);
       if (amounts.requests === 0) return [];
       // The order of tags has no meaning, and differs from day to day.
@@ -72,7 +72,7 @@ function shareArrived(ageDays: number, lateness: number): number {
   return Math.min(ageDays, 1) * (1 - 0.06 * lateness);
 }
 
-function amountsOf(endpoint: Endpoint, dailyRequests: number, day: string, random: () => number): Amounts {
+function madeAmounts(endpoint: Endpoint, dailyRequests: number, day: string, random: () => number): Amounts {
   const dayShare = isWeekend(day) ? WEEKEND_SHARE : 1;
   const requests = Math.max(1, Math.round(dailyRequests * dayShare * (0.75 + random() / 2)));
   const size = 0.5 + random();

@@ -121,7 +121,7 @@ export function conditionsOf(facts: HealthFacts): readonly Condition[] {
     configCondition(facts),
     ...facts.lists.map(listCondition),
     ...facts.jobs.filter(({ kind, job }) => kind === "export" || !failingRotations.has(job)).map(runCondition),
-    ...coverageConditions(facts),
+    ...sliceConditions(facts),
     ...rotations,
     facts.notRead !== undefined &&
       condition("unread", "", `budgets and anomalies: not read, as reading them failed: ${facts.notRead}`),
@@ -197,7 +197,7 @@ const CAUSES_SHOWN_MAX = 5;
 const SHORT_OUTAGE_MS_MAX = 15 * 60_000;
 
 /** While an export runs, missing days are not notified: it may read them. */
-function coverageConditions({ slices, causes, jobs, projects, readAt }: HealthFacts): readonly Found[] {
+function sliceConditions({ slices, causes, jobs, projects, readAt }: HealthFacts): readonly Found[] {
   const isQuiet = jobs.some(({ kind, mayReadMissing }) => kind === "export" && mayReadMissing);
   const projectsWith = (status: "missing" | "suspect") =>
     counted(new Set(projects.flatMap((one) => (one[status] > 0 ? one.projectId : []))).size, "project");

@@ -216,7 +216,7 @@ async function readDayStates(query: Query, question: Question, scope: Scope, act
   const days = { start: since ?? before?.start ?? period.start, end: period.end };
   const rows = await query<DayWithState>(`
 select usage_date as day, case
-    when bool_or(${isIncomplete(question, scope, days)}) then 'incomplete'
+    when bool_or(${incompleteSql(question, scope, days)}) then 'incomplete'
     when count(*) filter (where active) < ${activeCount} then 'unread'
     when bool_or(finality = 'settling') then 'settling' else 'final'
   end as state
@@ -227,7 +227,7 @@ group by usage_date`);
 }
 
 /** The condition that the numbers of a day are too low, or may be. */
-function isIncomplete(question: Question, scope: Scope, days: Window): string {
+function incompleteSql(question: Question, scope: Scope, days: Window): string {
   const isNotRead = "status <> 'complete' or finality = 'open'";
   if (question.metric !== "billed_cost") return `(${isNotRead})`;
   // A charge without an amount is not a charge of 0.

@@ -63,7 +63,7 @@ export async function checkProject(context: ServiceContext, project: Project): P
   });
   if (key.state === "fail") return findings;
   for (const rotation of config.rotations.filter((one) => one.project.id === project.id)) {
-    await check(`rotation ${rotation.name}`, () => checkRotation(target, rotation));
+    await check(`rotation ${rotation.name}`, () => checkSinksAndCreatorKey(target, rotation));
   }
   for (const source of sources) await checkSource(target, check, source, jobs);
   return findings;
@@ -112,9 +112,9 @@ function keyResult(project: Project, scopes: readonly string[] | undefined, sour
   return fail(`the key of "${project.name}" has the scopes ${list}; ${needed}`);
 }
 
-async function checkRotation({ app, service, keys }: Target, job: RotationConfig): Promise<CheckResult> {
+async function checkSinksAndCreatorKey({ app, service, keys }: Target, job: RotationConfig): Promise<CheckResult> {
   for (const sink of job.deliver) await testSink(sink);
-  const token = await keys.useToRotate(job, (key) => fetchToken(service, key, app.signal));
+  const token = await keys.useCreatorKey(job, (key) => fetchToken(service, key, app.signal));
   const which = job.createWith ? "the key of createWith" : "the key";
   if (!token) return warn(`the service does not say whether ${which} may create keys`);
   if (holdsScope(token.scopes, "keys:write")) return ok(`${which} may create keys, and every sink can be written`);

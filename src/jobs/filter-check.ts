@@ -59,7 +59,7 @@ export class FilterCheck {
     // A value that was seen in usage came from the service itself.
     if (series.filter.seen) return [];
     const unknown: UnknownName[] = [];
-    for (const condition of conditionsOf(series.filter)) {
+    for (const condition of filterConditions(series.filter)) {
       const names = await this.#namesLike(series, condition);
       if (!names || names.known.includes(condition.name)) continue;
       const { known, isKindListed } = names;
@@ -151,7 +151,7 @@ export class FilterCheck {
     const effect = await this.effectOf(request, slices);
     const unknown = await this.unknownNames(request.series);
     // Only a filter that the service applies makes the numbers smaller. Of several conditions, the service may still ignore some.
-    const isProved = effect === "narrower" && conditionsOf(filter).length === 1;
+    const isProved = effect === "narrower" && filterConditions(filter).length === 1;
     for (const { condition, isKindListed, text } of unknown) {
       if (isProved && isKindListed && this.#checkFeatures === "error") continue;
       this.#deps.app.log.warn({ project: project.name, filter: filter.name, [condition.kind]: condition.name }, text);
@@ -167,7 +167,7 @@ export class FilterCheck {
     const { series, window } = request;
     const { source, filter } = series;
     // A seen value may have no usage on these days. But a filter that the other dialect names otherwise may not have been understood.
-    if (filter.seen && !conditionsOf(filter).some(hasOtherDialectName)) return undefined;
+    if (filter.seen && !filterConditions(filter).some(hasOtherDialectName)) return undefined;
     const { hasRows, isNewestEmpty } = await stored();
     const unproved = hasRows ? undefined : unknown;
     const days = (await this.#totalOf(series, window)).size;
@@ -184,7 +184,7 @@ export class FilterCheck {
   /** The doubt about an answer whose numbers may include usage that does not meet the filter. */
   async #doubtOfNumbers(request: UsageRequest, effect: Effect, unknown: UnknownName | undefined, { dialect }: Known) {
     const { source, filter } = request.series;
-    const misnamed = conditionsOf(filter).find(hasOtherDialectName);
+    const misnamed = filterConditions(filter).find(hasOtherDialectName);
     const suspected = unknown?.condition ?? (effect === "same" ? misnamed : undefined);
     if (!suspected || (!unknown && (await this.#deps.dialects.isProved(request, dialect)))) return undefined;
     const ignored = `the service seems to ignore the ${suspected.text}${unknown ? "" : SAME_NUMBERS}`;
@@ -264,7 +264,7 @@ function isLess(sums: readonly number[] | undefined, than: readonly number[]): b
   });
 }
 
-function conditionsOf({ features, dimensions }: Filter): FilterCondition[] {
+function filterConditions({ features, dimensions }: Filter): FilterCondition[] {
   return [
     ...Object.keys(features).map((name): FilterCondition => ({ kind: "feature", name, text: `feature "${name}"` })),
     ...DIMENSIONS.flatMap((kind): FilterCondition[] => {

@@ -112,7 +112,7 @@ export async function lastUse(context: RotationContext, job: RotationConfig, key
   const { project } = job;
   const series = { project, source: "usage", grouping: "accessor", filter: ALL_USAGE } as const;
   try {
-    const listed = await keys.useToRotate(job, (secret) => listKeys(service, project.id, secret, signal));
+    const listed = await keys.useCreatorKey(job, (secret) => listKeys(service, project.id, secret, signal));
     const clocks = await readClocks(context);
     const [earliest, today] = [dayOf(min(clocks)), dayOf(max(clocks))];
     // With a wrong clock, other days than the grace period would be read. Around midnight, right clocks may be a day apart.

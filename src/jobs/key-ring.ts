@@ -43,7 +43,7 @@ export async function openKeyRing(app: App, config: Config, db: Database | undef
     use: <T>(project: Project, call: (key: Secret) => Promise<T>): Promise<T> =>
       callWithKey(deps, project, projectKeys.get(project.id), call),
     /** The same with the key that creates and deletes the keys of a rotation. */
-    useToRotate: <T>({ project, createWith }: RotationConfig, call: (key: Secret) => Promise<T>): Promise<T> =>
+    useCreatorKey: <T>({ project, createWith }: RotationConfig, call: (key: Secret) => Promise<T>): Promise<T> =>
       callWithKey(deps, project, createWith ?? projectKeys.get(project.id), call),
   };
 }

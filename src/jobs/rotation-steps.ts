@@ -84,7 +84,7 @@ async function createNewKey({ context, job, ledger }: RotationRun, reason: strin
   const { app, service, keys } = context;
   for (const sink of job.deliver) await testSink(sink);
   // A harmless call finds the key to create with. It may be repeated with another key, while a create may not.
-  const creatorKey = await keys.useToRotate(job, async (key) => {
+  const creatorKey = await keys.useCreatorKey(job, async (key) => {
     await fetchToken(service, key, app.signal);
     return key;
   });
@@ -186,12 +186,12 @@ async function deleteUnused(rotation: RotationRun, key: LedgerKey, reason: strin
     return reportKept(rotation, key, why);
   }
   const readToken = (secret: Secret) => fetchToken(service, secret, app.signal);
-  const tokens = [await keys.useToRotate(job, readToken), await keys.use(job.project, readToken)];
+  const tokens = [await keys.useCreatorKey(job, readToken), await keys.use(job.project, readToken)];
   if (tokens.some((token) => token?.apiKeyId === apiKeyId))
     return reportKept(rotation, key, "key not deleted: it is the one this rotation calls with");
   await ledger.confirmLease();
   const remove = (secret: Secret) => deleteKey(service, job.project.id, apiKeyId, secret, app.signal);
-  const isDeleted = await keys.useToRotate(job, remove);
+  const isDeleted = await keys.useCreatorKey(job, remove);
   const result = isDeleted ? "deleted at the service" : "the service no longer had it";
   await ledger.write({ kind: "retired", intentId }, `${reason}; ${text}; ${result}`);
   return true;
@@ -225,7 +225,7 @@ async function retireUnlisted(rotation: RotationRun, { apiKeyId, intentId }: Led
 
 /** A list without the active key does not show all keys, and proves nothing about a key that it lacks. */
 async function listedKeys({ context: { service, app, keys }, job, ledger }: RotationRun) {
-  const listed = (await keys.useToRotate(job, (key) => listKeys(service, job.project.id, key, app.signal))) ?? [];
+  const listed = (await keys.useCreatorKey(job, (key) => listKeys(service, job.project.id, key, app.signal))) ?? [];
   const active = activeKey((await ledger.read()).ledger)?.apiKeyId;
   return { listed, isComplete: listed.some(({ apiKeyId }) => apiKeyId === active) };
 }

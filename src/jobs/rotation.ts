@@ -139,7 +139,7 @@ async function takeSteps(rotation: RotationRun, request: RotationRequest | undef
       inspection = undefined;
     }
   } catch (error) {
-    const reason = failureText(error, context.app.signal);
+    const reason = expectedFailure(error, context.app.signal);
     await ledger.write({ kind: "failed" }, reason);
     errors.push(reason);
     return undefined;
@@ -163,13 +163,13 @@ async function cleanUp(rotation: RotationRun): Promise<void> {
     try {
       if (await takeCleanupStep(rotation, step)) rotation.did.push(stepText(step));
     } catch (error) {
-      rotation.errors.push(`${stepText(step)}: ${failureText(error, app.signal)}`);
+      rotation.errors.push(`${stepText(step)}: ${expectedFailure(error, app.signal)}`);
     }
   }
 }
 
 /** Rethrows what is no failure of this rotation: an abort, a lost lease (code "stopped"), a lost database or a bug (no AppError). */
-function failureText(error: unknown, signal: AbortSignal): string {
+function expectedFailure(error: unknown, signal: AbortSignal): string {
   signal.throwIfAborted();
   if (error instanceof AppError && error.code !== "stopped") return errorText(error);
   throw error;

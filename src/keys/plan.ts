@@ -51,11 +51,15 @@ export function sinkId(sink: Sink): string {
 export const FAILED_ATTEMPTS_MAX = 5;
 
 /**
- * A step towards an active key.
- * - `mark-orphan`: the answer to the request that creates the key was lost
- * - `discard`: the pending key will never be used
- * - `rollback`: verifies the previous key and records that it is to be active again; the next steps deliver and promote it
- * - `recover`: nothing is left to do; resets the count of failed attempts
+ * A step towards an active key → the changes that it writes to the ledger (db/keys/ledger.ts). A step that fails writes `failed`.
+ * - `create` → `intent`, then `stored`, `not-created` or `orphan`
+ * - `mark-orphan` → `orphan`, `failed`: the answer to the request that creates the key was lost
+ * - `verify` → `verified`
+ * - `discard` → `discarded`: the pending key will never be used
+ * - `deliver` → `delivered`, for each sink
+ * - `promote` → `active`
+ * - `rollback` → `rollback`: the previous key works and is to be active again; the next steps deliver and promote it
+ * - `recover` → `recovered`: nothing is left to do; the count of failed attempts is reset
  */
 export type RotationStep = { readonly reason: string } & (
   | { readonly kind: "deliver"; readonly key: LedgerKey; readonly sinks: readonly Sink[] }
@@ -203,9 +207,11 @@ function daysBetween(from: Date, to: Date): number {
 const UNLISTED_MS_MAX = HOUR_MS;
 
 /**
- * - `mark-due`: the grace period is over: the key is due for removal, unless the service shows that it is still used
- * - `recheck`: retires the key if somebody has deleted it at the service
- * - `search`: looks for an orphan at the service, by its comment; with `giveUp` an orphan that is not listed counts as not made
+ * A step of the cleanup → the change that it writes to the ledger, if any.
+ * - `mark-due` → `due-for-removal`: the grace period is over, and the service does not show that the key is still used
+ * - `delete` → `retired`; `in-use` or `kept` if the key must stay
+ * - `recheck` → `retired`, if somebody has deleted the key at the service
+ * - `search` → `found`: the service lists the orphan; or `retired`: with `giveUp`, an orphan that is not listed counts as not made
  */
 export type CleanupStep = { readonly reason: string; readonly key: LedgerKey } & (
   | { readonly kind: "delete" | "mark-due" | "recheck" }

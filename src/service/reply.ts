@@ -72,7 +72,7 @@ function textOfBody(headers: ResponseHeaders, body: Reply["body"]): { text: stri
   if (isHtml(headers) || /^\s*<(?:!doctype|html|head|body|\?xml)/i.test(text)) return { text: "(an HTML page)" };
   if (!/^\s*[{[]/.test(text)) return { text };
 
-  const fields = membersOf(text);
+  const fields = jsonFields(text);
   const textIn = (...names: readonly string[]) =>
     names.map((name) => fields[name]).find((value): value is string => typeof value === "string" && value !== "");
   const sentence = [textIn("message", "err_msg", "error"), textIn("details")].filter(Boolean).join(" ");
@@ -81,7 +81,7 @@ function textOfBody(headers: ResponseHeaders, body: Reply["body"]): { text: stri
   return { text: message || "(a body without a message)", requestId: textIn("request_id") };
 }
 
-function membersOf(text: string): Readonly<Record<string, unknown>> {
+function jsonFields(text: string): Readonly<Record<string, unknown>> {
   try {
     return { ...JSON.parse(text) };
   } catch {

@@ -44,14 +44,14 @@ export type ChartSeries = {
 type NamedGroup = Pick<Answer["groups"][number], "group" | "label">;
 
 /** Names a group by its label; if another group has the same label, the identifier follows in brackets. */
-export function nameOf(grouping: string, { group, label }: NamedGroup, among: readonly NamedGroup[]): string {
+export function groupLabel(grouping: string, { group, label }: NamedGroup, among: readonly NamedGroup[]): string {
   if (label === null) return groupText(grouping, group);
   return among.some((one) => one.label === label && one.group !== group) ? `${label} (${group})` : label;
 }
 
 function groupCell(grouping: string, one: NamedGroup, among: readonly NamedGroup[]): Html {
   if (one.label === null) return groupHtml(grouping, one.group);
-  const name = nameOf(grouping, one, among);
+  const name = groupLabel(grouping, one, among);
   const short = shortName(name);
   return html`<bdi title="${short === name ? (one.group ?? "") : name}">${short}</bdi>`;
 }
@@ -84,7 +84,7 @@ export function answerChart(answer: Answer, options: ChartOptions): Html {
   const { id, grain = "day", below } = options;
   const { question, days } = answer;
   const bars = barsOf(days, grain);
-  const series = seriesOf(answer, bars, options);
+  const series = chartSeries(answer, bars, options);
   const description: ChartDescription = {
     kind: addsUp(question.grouping) ? "bars" : "lines",
     unit: metricUnit(question.metric),
@@ -115,7 +115,7 @@ ${folded(`Table: ${caption}`, html`${shown}${below}`)}</figure>\n`;
 
 type Bars = ReturnType<typeof barsOf>;
 
-function seriesOf(answer: Answer, bars: Bars, { hrefOf, othersHref }: ChartOptions): readonly ChartSeries[] {
+function chartSeries(answer: Answer, bars: Bars, { hrefOf, othersHref }: ChartOptions): readonly ChartSeries[] {
   const { question, groups, other, otherByDay, beforeByDay } = answer;
   const { grouping, metric } = question;
   const sums = (amounts: readonly (string | null)[]) =>
@@ -125,7 +125,7 @@ function seriesOf(answer: Answer, bars: Bars, { hrefOf, othersHref }: ChartOptio
     });
   const drawn = groups.filter(({ byDay }) => byDay).sort((a, b) => a.rank - b.rank);
   const series: ChartSeries[] = drawn.map((group, i) => {
-    const name = grouping === "none" ? metricName(metric) : nameOf(grouping, group, groups);
+    const name = grouping === "none" ? metricName(metric) : groupLabel(grouping, group, groups);
     const hint = group.label === null ? undefined : name;
     const shown = { name: shortName(name), hint, href: hrefOf?.(group.group) };
     return { ...shown, look: i, values: sums(group.byDay ?? []) };
@@ -183,7 +183,7 @@ export function groupTable(answer: Answer, { caption, groups, hrefOf, titles, ce
   const rows = groups.map((one) => {
     const href = hrefOf(one.group);
     const name = grouping === "none" ? "Total" : groupCell(grouping, one, answer.groups);
-    const title = nameOf(grouping, one, answer.groups);
+    const title = groupLabel(grouping, one, answer.groups);
     const share = Number(one.amount ?? "0") / largest;
     // A credit has no bar. The width is an attribute, because the page's policy forbids `style` attributes.
     const bar =

@@ -139,7 +139,7 @@ export function nameHtml(name: string | null): Html {
 
 /** A group by its value. If the value is a set, each of its members is marked by itself. */
 export function groupHtml(grouping: string, group: string | null): Html {
-  const members = membersOf(grouping, group);
+  const members = setMembers(grouping, group);
   if (members === undefined) return nameHtml(group);
   if (members.length === 0) return html`<i>no ${groupingNoun(grouping)}</i>`;
   return html`<span class="chips">${members.map((member) => html`<span>${nameHtml(member)}</span> `)}</span>`;
@@ -147,13 +147,13 @@ export function groupHtml(grouping: string, group: string | null): Html {
 
 /** Like groupHtml, for places that show only text. */
 export function groupText(grouping: string, group: string | null): string {
-  const members = membersOf(grouping, group);
+  const members = setMembers(grouping, group);
   if (members === undefined) return group ?? NO_VALUE;
   return members.length === 0 ? `no ${groupingNoun(grouping)}` : members.map((member) => member ?? NO_VALUE).join(", ");
 }
 
 /** The values of a group that is a set of values; undefined if the group is one value. */
-function membersOf(grouping: string, group: string | null): readonly (string | null)[] | undefined {
+function setMembers(grouping: string, group: string | null): readonly (string | null)[] | undefined {
   if (group === null || memberOf(grouping) === undefined) return undefined;
   try {
     const value: unknown = JSON.parse(group);

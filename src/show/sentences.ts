@@ -7,7 +7,7 @@ import { present } from "../text.ts";
 import type { Day } from "../usage/days.ts";
 import { groupingNoun } from "../usage/dimensions.ts";
 import type { BudgetUse } from "../usage/money.ts";
-import { nameOf } from "./answer-chart.ts";
+import { groupLabel } from "./answer-chart.ts";
 import {
   changeText,
   counted,
@@ -178,7 +178,7 @@ function driverOf({ groups, question }: Answer, change: number) {
     .map((group) => ({ group, share: Number(group.change ?? "0") / change }))
     .sort((a, b) => b.share - a.share);
   if (!top || top.share <= 0) return undefined;
-  return { grouping: question.grouping, share: top.share, name: nameOf(question.grouping, top.group, groups) };
+  return { grouping: question.grouping, share: top.share, name: groupLabel(question.grouping, top.group, groups) };
 }
 
 // Why an amount changed, and what it lacks.
@@ -292,5 +292,5 @@ function contributors(measure: Measure, { grouping, parts }: ChangeSplit): strin
 
 /** The name of a group in plain text. Groups with one label are told apart. */
 export function groupName(grouping: string, part: ChangePart, among: readonly ChangePart[]): string {
-  return part.label === null && part.group === null ? "(no value)" : nameOf(grouping, part, among);
+  return part.label === null && part.group === null ? "(no value)" : groupLabel(grouping, part, among);
 }

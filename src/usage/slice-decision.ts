@@ -75,7 +75,7 @@ export function decideSlice(stored: StoredSlice, incoming: IncomingSlice, guards
   const decided = (decision: SliceDecision) => ({ decision, doubt: undefined });
   const reasonKept = reasonToKeep(stored, incoming);
   if (reasonKept) return decided(reasonKept);
-  const found = doubtOf(stored, incoming, guards);
+  const found = reasonToDoubt(stored, incoming, guards);
   if (!found) return decided("replace");
   const { kind, reason } = found;
   const { runId, fetchNo, askedAt, filterDoubt } = incoming;
@@ -110,7 +110,7 @@ export function comparesTotals(storedRows: number, incomingRows: number, { cliff
 }
 
 /** Why the answer is doubtful, even if it confirms an earlier one. */
-function doubtOf(stored: StoredSlice, incoming: IncomingSlice, guards: Guards) {
+function reasonToDoubt(stored: StoredSlice, incoming: IncomingSlice, guards: Guards) {
   if (incoming.filterDoubt) return incoming.filterDoubt;
   if (stored.rows > 0 && incoming.rows === 0 && guards.emptyGuard === "confirm") {
     const reason =

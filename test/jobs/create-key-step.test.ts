@@ -32,7 +32,7 @@ function openRotation(create: () => unknown = () => CREATED, ledgerPart: Partial
   const context = {
     app,
     service: { call },
-    keys: { useToRotate: (_: unknown, use: (key: Secret) => unknown) => use(KEY) },
+    keys: { useCreatorKey: (_: unknown, use: (key: Secret) => unknown) => use(KEY) },
   };
   const ledger: KeyLedger = {
     read: never,

@@ -21,7 +21,7 @@ export const READ: ServiceCall = {
 /** Every project has this key. */
 export const KEY_RING: KeyRing = {
   use: (_, call) => call(KEY),
-  useToRotate: (_, call) => call(KEY),
+  useCreatorKey: (_, call) => call(KEY),
 };
 
 export type TestService = Service & {

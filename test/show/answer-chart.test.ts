@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import type { Answer } from "../../src/facts/answer.ts";
-import { answerChart, type ChartDescription, groupTable, nameOf } from "../../src/show/answer-chart.ts";
+import { answerChart, type ChartDescription, groupLabel, groupTable } from "../../src/show/answer-chart.ts";
 import { daysOf } from "../../src/usage/days.ts";
 import { makeAnswer } from "../facts/sample-facts.ts";
 
@@ -104,7 +104,7 @@ test("nothing in a name ends the element that holds the chart", () => {
 
 test("two groups with one label have their values beside it", () => {
   const among = ["1", "2", "3"].map((group, i) => ({ group, label: i < 2 ? "same" : "other" }));
-  expect(among.map((one) => nameOf("accessor", one, among))).toEqual(["same (1)", "same (2)", "other"]);
+  expect(among.map((one) => groupLabel("accessor", one, among))).toEqual(["same (1)", "same (2)", "other"]);
 });
 
 test("the table of groups has a link and a bar for each, as long as its share of the largest", () => {

@@ -98,7 +98,7 @@ async function applyMigrations(tx: Tx, lockMs: number) {
   const stored = await storedSchema(tx);
   const missing = await findMissing(stored, views);
   for (const file of missing.migrations) await applyMigration(tx, file);
-  const migrations = missing.migrations.map(nameOf);
+  const migrations = missing.migrations.map(migrationName);
   const replacesViews = missing.viewsDiffer || stored.lacksView;
   const created = replacesViews ? await createViews(tx, views, stored.views) : stored.views;
   if (migrations.length > 0 || replacesViews) {
@@ -138,12 +138,12 @@ async function applyMigration(tx: Tx, file: string): Promise<void> {
     );
     await up(tx, expandLists);
   } catch (cause) {
-    throw new AppError("database", `migration ${nameOf(file)} failed; nothing was changed`, { cause });
+    throw new AppError("database", `migration ${migrationName(file)} failed; nothing was changed`, { cause });
   }
 }
 
 export async function newestMigration(): Promise<string> {
-  return nameOf((await migrationFiles()).at(-1) ?? "");
+  return migrationName((await migrationFiles()).at(-1) ?? "");
 }
 
 /** Throws an error with the next step if the schema is not the one of this program. Every command begins with this single statement. */
@@ -182,12 +182,12 @@ async function findMissing({ migrations: applied, ...stored }: StoredSchema, vie
   const files = await migrationFiles();
   const viewsDiffer = stored.viewsHash !== viewsHash(views);
   const version = await programVersion();
-  const isUnknown = applied.some((name) => !files.some((file) => nameOf(file) === name));
+  const isUnknown = applied.some((name) => !files.some((file) => migrationName(file) === name));
   if (isUnknown || (viewsDiffer && isNewer(stored.programVersion, version))) {
     const versions = `${stored.programVersion}, this is ${version}`;
     throw schemaError(`the database was migrated by a newer version (${versions}); run that version of usage-export`);
   }
-  return { migrations: files.filter((file) => !applied.includes(nameOf(file))), viewsDiffer };
+  return { migrations: files.filter((file) => !applied.includes(migrationName(file))), viewsDiffer };
 }
 
 function schemaError(message: string): AppError {
@@ -205,6 +205,6 @@ async function migrationFiles(): Promise<readonly string[]> {
   return (await fs.readdir(MIGRATIONS_FOLDER)).filter((file) => /\.c?[jt]s$/.test(file)).sort();
 }
 
-function nameOf(file: string): string {
+function migrationName(file: string): string {
   return path.parse(file).name;
 }

@@ -15,7 +15,7 @@ import type { Database } from "../connection/database.ts";
 import { commitDurably, inTransaction, type Tx } from "../connection/transaction.ts";
 import type { Tables } from "../schema.ts";
 import { type Lease, renewLease, requireLease } from "./lease.ts";
-import { type SealedKey, sealedKey } from "./sealed-keys.ts";
+import { readSealedKey, type SealedKey } from "./sealed-keys.ts";
 
 export type NewKey = {
   readonly apiKeyId: string;
@@ -27,10 +27,9 @@ export type NewKey = {
 };
 
 /**
+ * keys/plan.ts says which step writes which change.
  * - `not-created`: the service certainly made no key for the intent
  * - `orphan`: the service made a key for the intent, or may have, and its secret is lost
- * - `found`: the service lists the orphan
- * - `discarded`: the pending key will never be used
  * - `in-use`: the key was due for removal, but it is still in use
  * - `kept`: the key is not deleted yet, for a reason that was not recorded before
  */
@@ -77,7 +76,7 @@ export function openKeyLedger(db: Database, options: LedgerOptions) {
       log.info({ change: change.kind, intentId: intentIdOf(change), reason }, "key ledger changed");
     },
     async openKey({ intentId, scopesGranted }: LedgerKey): Promise<OpenedKey> {
-      const stored = await sealedKey(db, intentId);
+      const stored = await readSealedKey(db, intentId);
       if (!stored) throw new AppError("database", `the ledger has no secret for ${intentId}`);
       const key = await openSealedKey(stored, masterKeys, scrubber);
       return { apiKeyId: stored.apiKeyId, key, scopesGranted };

@@ -29,7 +29,7 @@ export async function usableKeys(db: Database, rotation: string, projectId: stri
   );
 }
 
-export async function sealedKey(db: Database, intentId: string): Promise<SealedKey | undefined> {
+export async function readSealedKey(db: Database, intentId: string): Promise<SealedKey | undefined> {
   return inTransaction(db, (tx) => selectSealed(tx).where("intent_id", "=", intentId).executeTakeFirst());
 }
 

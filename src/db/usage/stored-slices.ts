@@ -237,7 +237,7 @@ export function selectIncoming(slices: readonly FetchedSlice[], groupIds: GroupI
   const ids = slices.flatMap(({ grouping, columns }) =>
     columns.groups.map(({ key }) => groupIds.get(grouping)?.get(key)),
   );
-  const numbers = STORED_METRICS.map((name) => sql`${amountsOf(slices, name)} as ${sql.ref(name)}`);
+  const numbers = STORED_METRICS.map((name) => sql`${amountsSql(slices, name)} as ${sql.ref(name)}`);
   const extras = slices.flatMap(({ columns }) => columns.extras);
   // unnest is in the select list: in the from clause Postgres would first store each array as rows. Nulls fill up a shorter array.
   return sql`
@@ -247,7 +247,7 @@ export function selectIncoming(slices: readonly FetchedSlice[], groupIds: GroupI
 }
 
 /** The amount of each row, or a single one if all rows have the same: most services are not used, and Postgres would read each of their zeros. */
-function amountsOf(slices: readonly FetchedSlice[], metric: StoredMetric) {
+function amountsSql(slices: readonly FetchedSlice[], metric: StoredMetric) {
   const amounts = slices.flatMap(
     ({ columns: { groups, metricNames, metrics } }) => metrics[metricNames.indexOf(metric)] ?? groups.map(() => null),
   );

@@ -4,7 +4,12 @@ import { expect, test } from "vitest";
 import type { RotationConfig } from "../../../src/config/rotations.ts";
 import { openPostgres } from "../../../src/db/connection/database.ts";
 import { readLedger, replaceSealed } from "../../../src/db/keys/ledger.ts";
-import { rotationsWithKey, sealedKey, sealedWithOtherMasterKey, usableKeys } from "../../../src/db/keys/sealed-keys.ts";
+import {
+  readSealedKey,
+  rotationsWithKey,
+  sealedWithOtherMasterKey,
+  usableKeys,
+} from "../../../src/db/keys/sealed-keys.ts";
 import type { LedgerKey } from "../../../src/keys/plan.ts";
 import { copyDatabase, testDatabase } from "../../support/database.ts";
 import { runStatement } from "../../support/postgres-admin.ts";
@@ -225,7 +230,7 @@ test("a key that is sealed with another master key is found and sealed anew once
   for (const sealed of ["sealed anew", "sealed by another process that read the same"]) {
     await replaceSealed(db, found, { sealed, masterKey: "master-2", actor: "the test" });
   }
-  expect(await sealedKey(db, intentId)).toMatchObject({ sealed: "sealed anew" });
+  expect(await readSealedKey(db, intentId)).toMatchObject({ sealed: "sealed anew" });
   expect((await sealedWithOtherMasterKey(db, "master-2")).map((each) => each.intentId)).not.toContain(intentId);
   const events = await read(sql`
     select actor, reason from usage_export.key_event where intent_id = ${intentId} and event = 'rewrapped'
