@@ -120,21 +120,21 @@ function queueOn(boss: PgBoss, report: (error: Error) => void) {
  * small projects. Here jobs that are claimed, renewed or completed at about the same time share one statement.
  */
 function startConsumer(boss: PgBoss, queue: JobId["kind"], settings: WorkSettings, report: (error: Error) => void) {
-  /** Each controller is aborted if another process has claimed the job since. */
-  const inHand = new Map<JobWithMetadata, AbortController>();
-  const handled: JobWithMetadata[] = [];
-  const heartbeats = setInterval(() => void renew().catch(report), HEARTBEAT_REFRESH_MS);
+  const inHand = jobsInHand(boss, queue, report);
+  const heartbeats = setInterval(() => void inHand.renew().catch(report), HEARTBEAT_REFRESH_MS);
   let isStopped = false;
   let claiming: Promise<readonly JobWithMetadata[]> | undefined;
   let wakeUp = new AbortController();
+  const wake = () => wakeUp.abort();
+  const handle = (job: JobWithMetadata) => inHand.handle(job, settings.handle).then(wake);
   const working = work();
 
   async function work(): Promise<void> {
-    while (!isStopped || inHand.size > 0) {
+    while (!isStopped || inHand.list().length > 0) {
       wakeUp = new AbortController();
-      await completeHandled();
-      claiming = isStopped ? undefined : claim(boss, queue, settings, [...inHand.keys()]);
-      const handling = (await claiming?.catch(report))?.map(handleClaimed) ?? [];
+      await inHand.completeHandled();
+      claiming = isStopped ? undefined : claim(boss, queue, settings, inHand.list());
+      const handling = (await claiming?.catch(report))?.map(handle) ?? [];
       // Jobs that end during this pause are completed and replaced together.
       if (handling.length > 0) await Promise.race([Promise.all(handling), sleep(PAUSE_MS)]);
       else await sleep(POLL_MS, undefined, { signal: wakeUp.signal }).catch(() => {});
@@ -142,17 +142,26 @@ function startConsumer(boss: PgBoss, queue: JobId["kind"], settings: WorkSetting
     clearInterval(heartbeats);
   }
 
-  async function handleClaimed(job: JobWithMetadata): Promise<void> {
-    const lost = new AbortController();
-    inHand.set(job, lost);
-    try {
-      await settings.handle({ ...job, signal: lost.signal }, () => addAnew(boss, job));
-      handled.push(job);
-    } catch (error) {
-      await giveUp([job], error as Error);
-    }
-    wakeUp.abort();
-  }
+  const drain = () => {
+    isStopped = true;
+    wake();
+    return working;
+  };
+  const stop = async () => {
+    isStopped = true;
+    // Postgres may have given out jobs that this process has not received.
+    await claiming?.catch(() => {});
+    await inHand.giveUpAll();
+    wake();
+  };
+  return { wake, drain, stop };
+}
+
+/** The jobs that this process has claimed, until they are completed or given up. */
+function jobsInHand(boss: PgBoss, queue: JobId["kind"], report: (error: Error) => void) {
+  /** Each controller is aborted if another process has claimed the job since. */
+  const inHand = new Map<JobWithMetadata, AbortController>();
+  const handled: JobWithMetadata[] = [];
 
   async function completeHandled(): Promise<void> {
     const jobs = handled.splice(0);
@@ -166,30 +175,32 @@ function startConsumer(boss: PgBoss, queue: JobId["kind"], settings: WorkSetting
     for (const job of jobs) inHand.delete(job);
   }
 
-  async function renew(): Promise<void> {
-    const jobs = [...inHand.keys()];
-    if (jobs.length === 0) return;
-    const { settled: renewed } = (await boss.touch(queue, jobs)) as { readonly settled?: readonly string[] };
-    for (const job of jobs) if (renewed && !renewed.includes(job.id)) inHand.get(job)?.abort();
-  }
-
-  const wake = () => wakeUp.abort();
-  const drain = () => {
-    isStopped = true;
-    wake();
-    return working;
+  return {
+    completeHandled,
+    list: () => [...inHand.keys()],
+    async handle(job: JobWithMetadata, handler: WorkSettings["handle"]): Promise<void> {
+      const lost = new AbortController();
+      inHand.set(job, lost);
+      try {
+        await handler({ ...job, signal: lost.signal }, () => addAnew(boss, job));
+        handled.push(job);
+      } catch (error) {
+        await giveUp([job], error as Error);
+      }
+    },
+    async renew(): Promise<void> {
+      const jobs = [...inHand.keys()];
+      if (jobs.length === 0) return;
+      const { settled: renewed } = (await boss.touch(queue, jobs)) as { readonly settled?: readonly string[] };
+      for (const job of jobs) if (renewed && !renewed.includes(job.id)) inHand.get(job)?.abort();
+    },
+    async giveUpAll(): Promise<void> {
+      await completeHandled();
+      const controllers = [...inHand.values()];
+      await giveUp([...inHand.keys()], new Error("the worker stopped"));
+      for (const lost of controllers) lost.abort();
+    },
   };
-  const stop = async () => {
-    isStopped = true;
-    // Postgres may have given out jobs that this process has not received.
-    await claiming?.catch(() => {});
-    await completeHandled();
-    const controllers = [...inHand.values()];
-    await giveUp([...inHand.keys()], new Error("the worker stopped"));
-    for (const lost of controllers) lost.abort();
-    wake();
-  };
-  return { wake, drain, stop };
 }
 
 /**
