@@ -5,8 +5,7 @@ create table usage_export.rotation (
   -- Both are those of the newest run: the name in the configuration, if the rotation is for many projects, and the project's name.
   job_name        text,
   project         text,
-  -- The process that rotates now, and the end of its lease unless it is renewed. A process without the newest fence writes nothing.
-  lease_owner     text,
+  -- The end of the lease of the process that rotates now, unless it is renewed. A process without the newest fence writes nothing.
   lease_until     timestamptz,
   fence           bigint  not null default 0,
   -- Counted since the last success. At the limit no key is created any more.

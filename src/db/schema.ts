@@ -176,7 +176,6 @@ export type Tables = {
     name: string;
     job_name: string | null;
     project: string | null;
-    lease_owner: string | null;
     lease_until: Date | null;
     fence: Generated<string>;
     failed_attempts: Generated<number>;

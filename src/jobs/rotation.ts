@@ -103,10 +103,10 @@ async function rotateOne(context: RotationContext, job: RotationConfig, wants: W
   }
 }
 
-async function waitForLease({ log, actor, signal }: App, db: Database, job: RotationConfig): Promise<Lease> {
+async function waitForLease({ log, signal }: App, db: Database, job: RotationConfig): Promise<Lease> {
   const until = performance.now() + LEASE_WAIT_MS_MAX;
   for (let attempt = 1; ; attempt++) {
-    const lease = await takeLease(db, job, actor);
+    const lease = await takeLease(db, job);
     if (lease) return lease;
     if (attempt === 1) log.info({ rotation: job.name }, "waiting for another process that rotates this key");
     if (performance.now() > until) {

@@ -22,7 +22,7 @@ export async function begunRotations(tx: Tx, names: readonly string[]): Promise<
 }
 
 /** Undefined while another process holds the lease. */
-export async function takeLease(db: Database, { name, jobName, project }: Leased, owner: string) {
+export async function takeLease(db: Database, { name, jobName, project }: Leased) {
   return inTransaction(db, async (tx): Promise<Lease | undefined> => {
     await sql`insert into usage_export.rotation (name) values (${name}) on conflict do nothing`.execute(tx);
     // An end beyond LEASE_END was stored before the clock was set back: it is shortened, and its holder may still renew it.
@@ -32,7 +32,7 @@ export async function takeLease(db: Database, { name, jobName, project }: Leased
     `.execute(tx);
     const { rows } = await sql<Lease>`
       update usage_export.rotation
-      set lease_owner = ${owner}, lease_until = ${LEASE_END}, fence = fence + 1, job_name = ${jobName ?? null}, project = ${project?.name ?? null}
+      set lease_until = ${LEASE_END}, fence = fence + 1, job_name = ${jobName ?? null}, project = ${project?.name ?? null}
       where name = ${name} and (lease_until is null or lease_until < clock_timestamp())
       returning name as rotation, fence
     `.execute(tx);
@@ -42,14 +42,14 @@ export async function takeLease(db: Database, { name, jobName, project }: Leased
 
 /** Throws `stopped` if the lease was released, or expired and was taken by another process. */
 export async function renewLease(db: Database, lease: Lease): Promise<void> {
-  const renew = sql`update usage_export.rotation set lease_until = ${LEASE_END} where ${holds(lease)} and lease_owner is not null`;
+  const renew = sql`update usage_export.rotation set lease_until = ${LEASE_END} where ${holds(lease)} and lease_until is not null`;
   const { numAffectedRows } = await execute(db, renew);
   if (numAffectedRows === 0n) throw leaseLost(lease);
 }
 
 /** Does nothing if another process has the lease by now. */
 export async function releaseLease(db: Database, lease: Lease): Promise<void> {
-  await execute(db, sql`update usage_export.rotation set lease_until = null, lease_owner = null where ${holds(lease)}`);
+  await execute(db, sql`update usage_export.rotation set lease_until = null where ${holds(lease)}`);
 }
 
 /** Keeps other processes from taking the lease during the transaction. Throws `stopped` if one has taken it already. */

@@ -30,7 +30,7 @@ const SILENT = pino({ level: "silent" });
 /** A rotation that no other test uses, with its lease. */
 export async function newRotation(db: Database, fields: Partial<RotationConfig> = {}): Promise<Writer> {
   const job = { ...JOB, name: `rotation-${randomUUID()}`, ...fields };
-  const lease = await takeLease(db, job, "the test");
+  const lease = await takeLease(db, job);
   if (!lease) throw new Error(`the lease of ${job.name} is taken`);
   return writer(db, job, lease);
 }
