@@ -44,7 +44,10 @@ type Check = (what: string, find: () => Promise<CheckResult>) => Promise<CheckRe
 /** If the key does not work, nothing else is checked: the service would refuse every other call, too. */
 export async function checkProject(context: ServiceContext, project: Project): Promise<Finding[]> {
   const { app, config, service, keys } = context;
-  const filterChecks = { error: new FilterCheck(context, "error"), warn: new FilterCheck(context, "warn") };
+  const filterChecks = {
+    error: new FilterCheck(context, { checkFeatures: "error" }),
+    warn: new FilterCheck(context, { checkFeatures: "warn" }),
+  };
   const target = { ...context, filterChecks, project, today: dayOf(new Date()) };
   const jobs = config.exports.filter(({ projects }) => projects.some(({ id }) => id === project.id));
   const sources = SOURCES.filter((source) => jobs.some((job) => job.source === source));

@@ -40,7 +40,7 @@ import {
   type UsageRequest,
 } from "../usage/plan.ts";
 import { type Project, seriesKey } from "../usage/series.ts";
-import type { FilterDoubt } from "../usage/slice-decision.ts";
+import { type AnswerRules, emptyDaysProblem, type FilterDoubt } from "../usage/slice-decision.ts";
 import type { ExportContext, ServiceContext } from "./context.ts";
 import { FilterCheck } from "./filter-check.ts";
 
@@ -125,7 +125,7 @@ export async function executePlan(
 export async function exportProject(context: ExportContext, project: ProjectRun) {
   const { signal } = context.app;
   const { requests, stopStarting, onCounted } = project;
-  const check = new FilterCheck(context, project.job.checkFeatures);
+  const check = new FilterCheck(context, project.job);
   const shared = { ...project, check, fetchNo: await context.fetchNumbers() };
   const failures: ExportResult["failures"][number][] = [];
   const doubts: RequestReason[] = [];
@@ -260,13 +260,13 @@ function emptiedSlices(
   { oldest, hasRows }: StoredDays,
   period: Window | undefined,
   covered: readonly NormalisedSlice[],
-  { emptyGuard, undated }: ExportJob,
+  rules: AnswerRules,
 ): readonly NormalisedSlice[] {
-  if (rowCount(covered) === 0 && !period && hasRows && undated === "snapshot" && emptyGuard === "confirm") {
-    throw badAnswer(
-      'the answer has no rows and names no day, though earlier ones had rows of days: so it is unknown which days are empty; "emptyGuard": "off" takes it for a day without usage',
-    );
-  }
+  const problem = emptyDaysProblem(
+    { hasRows: rowCount(covered) > 0, hadRows: hasRows, namesDays: period !== undefined },
+    rules,
+  );
+  if (problem !== undefined) throw badAnswer(problem);
   const [first] = covered;
   const emptied = first && oldest ? daysOf({ start: oldest, end: addDays(first.day, -1) }) : [];
   return emptied.map((day) => sliceOf(day, []));

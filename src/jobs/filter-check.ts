@@ -49,7 +49,7 @@ export class FilterCheck {
   readonly #totals = memoizeAsync<DayTotals>();
   readonly #groups = memoizeAsync<boolean>();
 
-  constructor(deps: Deps, checkFeatures: ExportJob["checkFeatures"]) {
+  constructor(deps: Deps, { checkFeatures }: Pick<ExportJob, "checkFeatures">) {
     this.#deps = deps;
     this.#checkFeatures = checkFeatures;
   }

@@ -17,7 +17,7 @@ import type { AnswerRules } from "./slice-decision.ts";
 /** The service may answer a longer window in weeks instead of days, and its longest window is not published. */
 export const REQUEST_DAYS_MAX = 31;
 
-/** How the answer to a filter is judged if the service does not list one of the filter's names. */
+/** How jobs/filter-check.ts judges the answer to a filter if the service does not list one of the filter's names. */
 export const FEATURE_CHECKS = ["error", "warn", "off"] as const;
 
 export type ExportJob = AnswerRules & {

@@ -41,7 +41,7 @@ function read(
   undated: AnswerRules["undated"] = "snapshot",
 ) {
   const stored = async () => ({ oldest: undefined, hasRows: false, isNewestEmpty: false });
-  const how = { check: new FilterCheck(context, "error"), job: sampleJob({ undated }), runDay: RUN_DAY, stored };
+  const how = { check: new FilterCheck(context, sampleJob()), job: sampleJob({ undated }), runDay: RUN_DAY, stored };
   return readBreakdown(context, how, request);
 }
 
@@ -125,7 +125,11 @@ async function make(
   const run = { runId: randomUUID(), job: sampleJob(), runDay: RUN_DAY, log, fetchNo: await nextFetchNo(db) };
   await meanwhile(stored);
   const window = { start: DAY, end: DAY };
-  const outcome = await makeRequest(context, { ...run, check: new FilterCheck(context, "error") }, { series, window });
+  const outcome = await makeRequest(
+    context,
+    { ...run, check: new FilterCheck(context, sampleJob()) },
+    { series, window },
+  );
   return { outcome, coverage: await coverageOf(db, project), lines: lines.map((line) => JSON.parse(line)) };
 }
 
