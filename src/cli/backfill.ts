@@ -12,9 +12,16 @@ import { withSeenValues } from "../jobs/fan-outs.ts";
 import { withDatabase } from "../open-database.ts";
 import { counted, durationText } from "../show/format.ts";
 import { firstOf } from "../text.ts";
-import { type BackfillPlan, countStatuses, planBackfill } from "../usage/backfill.ts";
 import { dayOf } from "../usage/days.ts";
-import { describeRequest, sliceCount, totalSliceCount, type UsageRequest } from "../usage/plan.ts";
+import {
+  type BackfillPlan,
+  countStatuses,
+  describeRequest,
+  planBackfill,
+  sliceCount,
+  totalSliceCount,
+  type UsageRequest,
+} from "../usage/plan.ts";
 import { seriesText } from "../usage/series.ts";
 import type { SliceStatus } from "../usage/slice-decision.ts";
 import { exportJson, exportText, type JobResult, withProgress } from "./export.ts";

@@ -6,10 +6,10 @@ import { AppError, errorText } from "../errors.ts";
 import { CONFIG_FILE, programVersion } from "../package-files.ts";
 import type { Environment } from "../proxy.ts";
 import { escapeControlCharacters } from "../text.ts";
-import { BACKFILL_MODES } from "../usage/backfill.ts";
 import { isDay } from "../usage/days.ts";
 import { DIALECTS, USAGE_DIMENSIONS } from "../usage/dimensions.ts";
 import { METRICS } from "../usage/metrics.ts";
+import { BACKFILL_MODES } from "../usage/plan.ts";
 import { GROUPINGS, type Grouping, groupingBy } from "../usage/series.ts";
 
 /** Returns 0 if all is done; 1 if something failed, and what succeeded is stored; 2 if the command line or the configuration is wrong. */

@@ -12,7 +12,7 @@ import {
   type SeriesName,
   seriesKey,
 } from "./series.ts";
-import type { AnswerRules } from "./slice-decision.ts";
+import type { AnswerRules, SliceStatus } from "./slice-decision.ts";
 
 /** The service may answer a longer window in weeks instead of days, and its longest window is not published. */
 export const REQUEST_DAYS_MAX = 31;
@@ -196,7 +196,7 @@ export function planRun(
 }
 
 /** Compares code units: the first localeCompare of a process takes 8 ms, as it loads the rules of languages. */
-export function newestFirst(a: UsageRequest, b: UsageRequest): number {
+function newestFirst(a: UsageRequest, b: UsageRequest): number {
   const [endA, endB] = [a.window?.end ?? "", b.window?.end ?? ""];
   if (endA === endB) return 0;
   return endA < endB ? 1 : -1;
@@ -237,4 +237,62 @@ export function sliceCount(request: Pick<UsageRequest, "window">): number {
 
 export function totalSliceCount(requests: readonly UsageRequest[]): number {
   return requests.reduce((sum, request) => sum + sliceCount(request), 0);
+}
+
+// Backfills: days that a person picks, whatever the window.
+
+/**
+ * - `missing`: days that were never read, or were read only before they ended
+ * - `failed`: days whose newest reading failed
+ * - `all`: every day, whatever is stored
+ */
+export const BACKFILL_MODES = ["missing", "failed", "all"] as const;
+export type BackfillMode = (typeof BACKFILL_MODES)[number];
+
+/** By seriesKey and day. A slice without an entry was never read, and is missing. */
+export type KnownSlices = ReadonlyMap<string, Readonly<Record<Day, SliceStatus>>>;
+
+export type BackfillJob = { readonly job: ExportJob; readonly series: readonly Series[] };
+
+export type BackfillPlan = { readonly job: ExportJob; readonly plan: ExportPlan };
+
+/** The series of each job. A series of several jobs belongs to the first of them. */
+export function jobsWithSeries(jobs: readonly ExportJob[], selection: Selection): BackfillJob[] {
+  const taken = new Set<string>();
+  return jobs.map((job) => {
+    const series = seriesOf(job, selection).filter((one) => !taken.has(seriesKey(one)));
+    for (const one of series) taken.add(seriesKey(one));
+    return { job, series };
+  });
+}
+
+/** Requests are as long as allowed: a year of 16 series takes 192 requests, not 5,840. */
+export function planBackfill(
+  jobs: readonly BackfillJob[],
+  range: Window,
+  only: BackfillMode,
+  known: KnownSlices,
+  today: Day,
+): BackfillPlan[] {
+  const days = daysOf(range);
+  return jobs.flatMap(({ job, series }) => {
+    const requests = series.flatMap((one) => {
+      const statuses = known.get(seriesKey(one));
+      const wanted = days.filter((day) => only === "all" || only === (statuses?.[day] ?? "missing"));
+      return requestsOfDays(one, wanted);
+    });
+    // Reading failed days again does not extend the due days.
+    const due = only === "failed" ? undefined : dueDays(job, today, { days });
+    return requests.length > 0 ? [{ job, plan: { requests: requests.sort(newestFirst), runDay: today, due } }] : [];
+  });
+}
+
+export function countStatuses(jobs: readonly BackfillJob[], range: Window, known: KnownSlices) {
+  const days = daysOf(range);
+  const counts: Record<SliceStatus, number> = { complete: 0, suspect: 0, failed: 0, missing: 0 };
+  for (const series of jobs.flatMap((job) => job.series)) {
+    const statuses = known.get(seriesKey(series));
+    for (const day of days) counts[statuses?.[day] ?? "missing"]++;
+  }
+  return counts;
 }

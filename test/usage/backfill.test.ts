@@ -1,9 +1,14 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { BackfillMode, KnownSlices } from "../../src/usage/backfill.ts";
-import { countStatuses, jobsWithSeries, planBackfill } from "../../src/usage/backfill.ts";
 import { addDays, type Day, daysOf, type Window } from "../../src/usage/days.ts";
-import type { ExportJob } from "../../src/usage/plan.ts";
+import {
+  type BackfillMode,
+  countStatuses,
+  type ExportJob,
+  jobsWithSeries,
+  type KnownSlices,
+  planBackfill,
+} from "../../src/usage/plan.ts";
 import type { SliceStatus } from "../../src/usage/slice-decision.ts";
 import { PROJECT, sampleJob } from "./sample-request.ts";
 

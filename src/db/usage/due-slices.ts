@@ -2,10 +2,9 @@
 
 import { sql } from "kysely";
 import { batched } from "../../async.ts";
-import type { BackfillJob } from "../../usage/backfill.ts";
 import type { Day, Window } from "../../usage/days.ts";
 import { STORED_METRICS } from "../../usage/metrics.ts";
-import { type DueSlice, RETRIED_CODES } from "../../usage/plan.ts";
+import { type BackfillJob, type DueSlice, RETRIED_CODES } from "../../usage/plan.ts";
 import type { SliceStatus } from "../../usage/slice-decision.ts";
 import type { Database } from "../connection/database.ts";
 import type { Tx } from "../connection/transaction.ts";
