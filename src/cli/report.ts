@@ -3,12 +3,12 @@
 import type { App } from "../app.ts";
 import type { Database } from "../db/connection/database.ts";
 import { AppError } from "../errors.ts";
+import { readReportData } from "../facts/overview.ts";
 import { InvalidQuestion } from "../facts/question.ts";
 import { withDatabase } from "../open-database.ts";
 import { sentences } from "../show/sentences.ts";
 import { dayOf } from "../usage/days.ts";
 import { scriptPage } from "../web/assets.ts";
-import { readReportData } from "../worker/dashboard-reads.ts";
 import { checkOutputPath, writeFileAtomically } from "./output.ts";
 import { choosePeriod, type PeriodOptions } from "./selection.ts";
 

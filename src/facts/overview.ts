@@ -1,6 +1,15 @@
 // What the overview and the report file show: what usage costs, how much was used, of what and by whom, and a forecast of the current month.
 
-import { addDays, type Day, monthBefore, type Window } from "../usage/days.ts";
+import type { Database } from "../db/connection/database.ts";
+import {
+  type ReadOptions,
+  readAtOneMoment,
+  readByStatements,
+  USAGE_READ_SECONDS,
+} from "../db/connection/transaction.ts";
+import { budgetsIn } from "../db/prices-and-budgets.ts";
+import { addDays, comparedPeriod, type Day, dayOf, monthBefore, type Window } from "../usage/days.ts";
+import { type BudgetUse, budgetsOf } from "../usage/money.ts";
 import { amountColumn, type DaySums, figures, readAnswer, readDaySums, readTotalSplit } from "./amounts.ts";
 import type { Answer, Basis } from "./answer.ts";
 import { type AskedMetric, isCost, type Question } from "./question.ts";
@@ -12,6 +21,28 @@ const OVERVIEW_SPLITS = ["project", "line_item", "model", "accessor", "tags"] as
 const LISTED_MAX = 100;
 
 export type Overview = Awaited<ReturnType<typeof overview>>;
+export type ReportData = { readonly overview: Overview; readonly budgets: readonly BudgetUse[] };
+
+type AskedDays = { readonly period: Window; readonly project?: string | undefined };
+
+/** The usage of these days, compared with the days before. */
+export function comparedQuestion({ period: { start, end }, project }: AskedDays) {
+  const period = { start, end };
+  return { period, before: comparedPeriod(period), projects: project === undefined ? undefined : [project] };
+}
+
+/** Throws InvalidQuestion if there is no such project. */
+export async function readReportData(
+  db: Database,
+  asked: AskedDays,
+  now: Date,
+  { secondsMax = USAGE_READ_SECONDS, signal, cache }: ReadOptions = {},
+): Promise<ReportData> {
+  const read = (query: Query) => overview(query, comparedQuestion(asked), dayOf(now));
+  const shown = await readByStatements(db, read, { secondsMax, signal, cache });
+  const budgets = await readAtOneMoment(db, (tx) => budgetsIn(tx, asked.period), secondsMax);
+  return { overview: shown, budgets: budgetsOf(budgets, shown.total.question.project) };
+}
 
 /** The splits are of the cost, or of the main metric where cost has no such split. Throws InvalidQuestion if there is no such project. */
 export async function overview(query: Query, asked: Pick<Question, "period" | "before" | "projects">, today: Day) {

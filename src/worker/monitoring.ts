@@ -5,16 +5,19 @@ import { oneAtATime } from "../async.ts";
 import type { Config } from "../config/config.ts";
 import type { Database } from "../db/connection/database.ts";
 import { newestMigration } from "../db/connection/migrate.ts";
-import { openRowCache, readByStatements } from "../db/connection/transaction.ts";
+import { BRIEF_READ_SECONDS, openRowCache, type RowCache, readByStatements } from "../db/connection/transaction.ts";
 import { errorText } from "../errors.ts";
-import type { HealthState } from "../facts/health.ts";
+import { coverage } from "../facts/coverage.ts";
+import { type HealthState, health } from "../facts/health.ts";
+import { readRun, readRuns } from "../facts/jobs.ts";
+import { readKeys } from "../facts/keys.ts";
+import { readReportData } from "../facts/overview.ts";
 import { programVersion } from "../package-files.ts";
 import { type Metrics, openMetrics } from "../show/prometheus.ts";
 import type { Access } from "../web/access.ts";
 import { PAGES } from "../web/dashboard/frame.ts";
-import { openDashboard } from "../web/dashboard/pages.ts";
+import { type DashboardDeps, openDashboard, pageReads } from "../web/dashboard/pages.ts";
 import { openMonitor } from "../web/server.ts";
-import { dashboardReads } from "./dashboard-reads.ts";
 import type { Liveness } from "./liveness.ts";
 
 /** How often the first pages are made, so that their rows are cached before a visitor comes: after a run, reading them takes long. */
@@ -61,6 +64,30 @@ export async function openMonitoring(
     return monitor[Symbol.asyncDispose]();
   };
   return { metrics, url: monitor.url, [Symbol.asyncDispose]: close };
+}
+
+/** What is read about usage, cost and completeness is cached. */
+export function dashboardReads(
+  db: Database,
+  config: () => Config,
+  cache: RowCache,
+): Pick<DashboardDeps, "readHealth" | "read" | "readReport"> {
+  return {
+    readHealth: () => health(db, config(), { secondsMax: BRIEF_READ_SECONDS, cache }),
+    read: pageReads({
+      readByStatements: (read, signal) => readByStatements(db, read, { signal, cache }),
+      async readDataHealth(asked, signal) {
+        const [covered, runs, keys] = await Promise.all([
+          readByStatements(db, (query) => coverage(query, asked), { signal }),
+          readRuns(db),
+          readKeys(db, config()),
+        ]);
+        return { coverage: covered, runs, keys };
+      },
+      readRun: (id) => readRun(db, id),
+    }),
+    readReport: (view, signal) => readReportData(db, view, new Date(), { signal, cache }),
+  };
 }
 
 /** Half of the time that Prometheus waits for the answer to a scrape. */

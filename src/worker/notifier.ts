@@ -9,11 +9,11 @@ import { isConnectionError } from "../db/connection/errors.ts";
 import { claimNotification, type LastSent, markSent, readLastSent, releaseNotification } from "../db/notifications.ts";
 import { errorText } from "../errors.ts";
 import { health, isWell } from "../facts/health.ts";
+import { readReportData } from "../facts/overview.ts";
 import { latestOccurrence } from "../schedule/schedule.ts";
 import { type Notification, notificationsOf, sanitizeText, senderSuffix } from "../show/notification.ts";
 import { reportText } from "../show/sentences.ts";
 import { DAY_MS, dayOf, lastDays } from "../usage/days.ts";
-import { readReportData } from "./dashboard-reads.ts";
 import { callReceiver, type Receiver, type Receivers } from "./webhook.ts";
 
 export type NotifierContext = {

@@ -125,11 +125,8 @@ async function make(
   const run = { runId: randomUUID(), job: sampleJob(), runDay: RUN_DAY, log, fetchNo: await nextFetchNo(db) };
   await meanwhile(stored);
   const window = { start: DAY, end: DAY };
-  const outcome = await makeRequest(
-    context,
-    { ...run, check: new FilterCheck(context, sampleJob()) },
-    { series, window },
-  );
+  const check = new FilterCheck(context, run.job);
+  const outcome = await makeRequest(context, { ...run, check }, { series, window });
   return { outcome, coverage: await coverageOf(db, project), lines: lines.map((line) => JSON.parse(line)) };
 }
 

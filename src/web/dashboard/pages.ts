@@ -10,14 +10,14 @@ import { changes } from "../../facts/changes.ts";
 import { causeTitle } from "../../facts/conditions.ts";
 import type { HealthState } from "../../facts/health.ts";
 import type { RunDetails } from "../../facts/jobs.ts";
-import { costFirst, type Overview, overview } from "../../facts/overview.ts";
+import { comparedQuestion, costFirst, type Overview, overview, type ReportData } from "../../facts/overview.ts";
 import { InvalidQuestion } from "../../facts/question.ts";
 import type { Query } from "../../facts/scope.ts";
 import { counted, dayLabel, instantText, periodText } from "../../show/format.ts";
 import { type Html, html, nameHtml } from "../../show/html.ts";
 import { isNew, sentences } from "../../show/sentences.ts";
-import { comparedPeriod, dayCount, dayOf, type Window } from "../../usage/days.ts";
-import { type BudgetUse, budgetsOf } from "../../usage/money.ts";
+import { dayCount, dayOf } from "../../usage/days.ts";
+import { budgetsOf } from "../../usage/money.ts";
 import { scriptPage } from "../assets.ts";
 import { type MakePage, type Page, READ_MS_MAX, type Readiness } from "../page.ts";
 import { usageQuestion, type View, viewOf } from "../question.ts";
@@ -35,9 +35,6 @@ export type PageData = {
   readonly run: RunDetails | undefined;
 };
 
-/** The usage of these days, compared with the days before. */
-export type AskedDays = { readonly period: Window; readonly project?: string | undefined };
-
 type PageSources = {
   /** Everything that `read` queries is as of one moment. */
   readonly readByStatements: <T>(read: (query: Query) => Promise<T>, signal: AbortSignal) => Promise<T>;
@@ -54,11 +51,6 @@ export function pageReads({ readByStatements, readDataHealth, readRun }: PageSou
     health: (view, signal) => readDataHealth(comparedQuestion(view), signal),
     run: (view) => readRun(view.pageParameters.id ?? ""),
   };
-}
-
-export function comparedQuestion({ period: { start, end }, project }: AskedDays) {
-  const period = { start, end };
-  return { period, before: comparedPeriod(period), projects: project === undefined ? undefined : [project] };
 }
 
 const REASON_GROUPINGS = ["project", "line_item", "model", "accessor"] as const;
@@ -79,8 +71,6 @@ async function usageAnswer(query: Query, view: View): Promise<UsageAnswer> {
   const change = await changes(query, { ...rest, before, groupings: REASON_GROUPINGS, limit: REASONS_MAX });
   return { answer, change };
 }
-
-export type ReportData = { readonly overview: Overview; readonly budgets: readonly BudgetUse[] };
 
 export type DashboardDeps = {
   readonly log: Logger;
