@@ -5,9 +5,8 @@ import { addDays, type Day, type Window } from "../usage/days.ts";
 import { TOTAL_GROUPINGS } from "../usage/dimensions.ts";
 import { METRICS } from "../usage/metrics.ts";
 import { type Answer, answerOf, type Basis, DRAWN_MAX, type UsageRow } from "./answer.ts";
-import { isCost, type Question, type Split } from "./question.ts";
+import { isCost, literal, type Question, type Scope, type Split, sourceOf, within } from "./question.ts";
 import { type Query, readBasis, readUnpriced } from "./scope.ts";
-import { literal, type Scope, sourceOf, within } from "./sql.ts";
 
 /** `totalSplit` is "none", or if that is not exported, a grouping whose groups add up to the total. `basis` belongs to that grouping. */
 export async function readTotalSplit(query: Query, question: Question, since?: Day) {

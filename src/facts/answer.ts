@@ -5,8 +5,7 @@ import { difference, plainDecimal } from "../decimal.ts";
 import type { Day, Window } from "../usage/days.ts";
 import { addsUp } from "../usage/dimensions.ts";
 import { METRICS } from "../usage/metrics.ts";
-import { ASKED_METRICS, isCost, type Question, SORTS, SPLITS } from "./question.ts";
-import type { Scope } from "./sql.ts";
+import { ASKED_METRICS, isCost, type Question, type Scope, SORTS, SPLITS } from "./question.ts";
 
 /** How many groups have amounts by day: the largest, which the chart draws. */
 export const DRAWN_MAX = 8;

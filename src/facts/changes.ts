@@ -4,9 +4,8 @@ import { difference, sumOf } from "../decimal.ts";
 import { addsUp } from "../usage/dimensions.ts";
 import { readAnswer, readTotalSplit } from "./amounts.ts";
 import type { Amounts, Answer } from "./answer.ts";
-import type { Question, Split } from "./question.ts";
+import { projectConditions, type Question, type Split } from "./question.ts";
 import { findProjects, type Query, readCurrencies } from "./scope.ts";
-import { projectConditions } from "./sql.ts";
 
 export type ChangeQuestion = Pick<Question, "period" | "projects" | "metric" | "currency" | "limit"> & {
   readonly before: NonNullable<Question["before"]>;

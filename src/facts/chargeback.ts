@@ -2,9 +2,8 @@
 
 import { METRICS } from "../usage/metrics.ts";
 import { isWhole } from "./answer.ts";
-import { type AskedMetric, COSTS, isCost, type Question, splitsOf } from "./question.ts";
+import { type AskedMetric, COSTS, isCost, literal, type Question, sourceOf, splitsOf, within } from "./question.ts";
 import { type Query, readBasis, readCurrencies } from "./scope.ts";
-import { literal, sourceOf, within } from "./sql.ts";
 
 /** What charges can be split by. Tags can't: a request may have several, so their amounts do not add up. */
 export const CHARGED_BY = ["project", "accessor"] as const;

@@ -4,9 +4,8 @@ import type { Day, Window } from "../usage/days.ts";
 import type { Source } from "../usage/dimensions.ts";
 import type { SeriesName } from "../usage/series.ts";
 import type { SliceStatus } from "../usage/slice-decision.ts";
-import type { Question } from "./question.ts";
+import { literal, projectConditions, type Question, within } from "./question.ts";
 import { findProjects, type Query } from "./scope.ts";
-import { literal, projectConditions, within } from "./sql.ts";
 
 export type SliceCounts = Readonly<Record<SliceStatus, number>>;
 

@@ -12,9 +12,8 @@ import { addDays, comparedPeriod, type Day, dayOf, monthBefore, type Window } fr
 import { type BudgetUse, budgetsOf } from "../usage/money.ts";
 import { amountColumn, type DaySums, figures, readAnswer, readDaySums, readTotalSplit } from "./amounts.ts";
 import type { Answer, Basis } from "./answer.ts";
-import { type AskedMetric, isCost, type Question } from "./question.ts";
+import { type AskedMetric, coverageConditions, isCost, literal, type Question } from "./question.ts";
 import { type Query, readBasis, readCurrencies } from "./scope.ts";
-import { coverageConditions, literal } from "./sql.ts";
 
 const OVERVIEW_SPLITS = ["project", "line_item", "model", "accessor", "tags"] as const;
 /** Enough to find among them what rose the most. */

@@ -1,4 +1,5 @@
-// A question about usage or cost: what is added up, of which days and projects, and by what it is split. Pure.
+// A question about usage or cost: what is added up, of which days and projects, and by what it is split; and the view and the conditions for
+// its numbers. Only schema bi is read, so that a person can run a statement as usage_reader. Pure.
 
 import type { Window } from "../usage/days.ts";
 import { METRICS } from "../usage/metrics.ts";
@@ -49,4 +50,117 @@ export type Question = {
 /** What is asked for does not exist, such as an unknown project. The message begins with the parameter's name. */
 export class InvalidQuestion extends Error {
   override readonly name = "InvalidQuestion";
+}
+
+// SQL.
+
+/** The project, filter and currency of a question, as the database identifies them. */
+export type Scope = {
+  /** Undefined for all projects. */
+  readonly projectIds: readonly string[] | undefined;
+  /** Undefined for all usage. */
+  readonly filter: string | undefined;
+  /** The currency of a cost; undefined for usage, and if no price is configured. */
+  readonly currency?: string | undefined;
+};
+
+/** A literal that means the same in every session. Characters that are invisible or turn the text's direction are escaped. */
+export function literal(text: string): string {
+  const escaped = text.replaceAll("'", "''").replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\\]/gu, (char) => {
+    const code = char.codePointAt(0) ?? 0;
+    if (char === "\\") return "\\\\";
+    return code > 0xffff ? `\\U${code.toString(16).padStart(8, "0")}` : `\\u${code.toString(16).padStart(4, "0")}`;
+  });
+  return escaped.includes("\\") ? `E'${escaped}'` : `'${escaped}'`;
+}
+
+/** The view with the rows of a question, the column with their group, and all conditions except those of the days. */
+export function sourceOf(question: Question, scope: Scope) {
+  const column = columnOf(question, scope);
+  const { view, conditions } = isCost(question.metric) ? costSource(question, scope) : usageSource(question, scope);
+  const added = [...projectConditions(scope), ...groupConditions(question, column)];
+  return { view, column, conditions: [...conditions, ...added] };
+}
+
+/** All keys of a rotation are one group, as the key changes with every rotation. */
+function columnOf({ metric, grouping }: Question, { filter }: Scope): string {
+  if (grouping === "none" || !splitsOf(metric).includes(grouping)) return "null::text";
+  if (grouping === "project") return "project_id";
+  if (grouping === "accessor") return "lineage";
+  return filter === undefined || isCost(metric) ? grouping : "group_value";
+}
+
+export function projectConditions({ projectIds }: Pick<Scope, "projectIds">): readonly string[] {
+  return projectIds === undefined ? [] : [`project_id in (${projectIds.map(literal).join(", ") || "null"})`];
+}
+
+export function groupConditions({ group }: Question, column: string): readonly string[] {
+  if (group === undefined) return [];
+  return [group.value === null ? `${column} is null` : `${column} = ${literal(group.value)}`];
+}
+
+function usageSource({ grouping }: Question, { filter }: Scope) {
+  if (filter === undefined) return { view: `bi.usage_${VIEWS[grouping] ?? `by_${grouping}`}`, conditions: [] };
+  const view = grouping === "accessor" ? FILTERED_BY_KEY : "bi.usage_filtered";
+  return { view, conditions: [seriesGrouping(grouping), `filter = ${literal(filter)}`] };
+}
+
+/** The condition for the series that a split is read from. */
+function seriesGrouping(split: Split): string {
+  return `"grouping" = ${literal(split === "project" ? "none" : split)}`;
+}
+
+/** Amounts of different currencies are never added up. The rows of bi.cost_total are those of bi.cost_by_group with the grouping none. */
+function costSource({ metric, grouping }: Question, { filter, currency = "" }: Scope) {
+  const inCurrency = `currency = ${literal(currency)}`;
+  if (metric === "estimated_cost") return { view: "bi.cost_estimated", conditions: [inCurrency] };
+  const byGrouping = seriesGrouping(grouping);
+  if (filter === undefined) return { view: "bi.cost_by_group", conditions: [byGrouping, inCurrency] };
+  return { view: "bi.cost_filtered", conditions: [byGrouping, `filter = ${literal(filter)}`, inCurrency] };
+}
+
+/** The view for each split without a view of that name. Usage has no line items: a split by them is the total, with a null column. */
+const VIEWS: Readonly<Partial<Record<Split, string>>> = {
+  ...{ none: "total", project: "total", line_item: "total" },
+  accessor: "by_key",
+};
+
+/** Filtered usage with the column `lineage` of bi.usage_by_key. */
+const FILTERED_BY_KEY = `(
+    select u.*, coalesce(k.rotation, u.group_value) as lineage
+    from bi.usage_filtered u left join bi.api_keys k on k.project_id = u.project_id and k.api_key_id = u.group_value
+  ) usage`;
+
+export function within({ start, end }: Window): string {
+  return `usage_date between date ${literal(start)} and date ${literal(end)}`;
+}
+
+export function anyOf(windows: readonly Window[]): string {
+  return `(${windows.map(within).join(" or ")})`;
+}
+
+export function sourceLiteral({ metric }: Question): string {
+  return metric === "billed_cost" ? "'billing'" : "'usage'";
+}
+
+/** An estimate is made from the series by model, because usage is priced by model. */
+export function groupingCondition({ metric, grouping }: Question): string {
+  if (!splitsOf(metric).includes(grouping)) return "false";
+  return seriesGrouping(metric === "estimated_cost" ? "model" : grouping);
+}
+
+/** A cost is estimated from all usage and from filters with the conditions of a price. There is no estimate by filter. */
+export function filterCondition({ metric }: Question, { filter }: Scope): string {
+  if (metric === "estimated_cost" && filter !== undefined) return "false";
+  if (metric === "estimated_cost") return "(unfiltered or conditions in (select conditions from bi.price_book))";
+  return filter === undefined ? "unfiltered" : `(not unfiltered and filter = ${literal(filter)})`;
+}
+
+/** The conditions of bi.coverage for the series and days of a question. */
+export function coverageConditions(question: Question, scope: Scope, windows: readonly Window[]): string {
+  return [
+    `source = ${sourceLiteral(question)} and ${groupingCondition(question)} and ${filterCondition(question, scope)}`,
+    ...projectConditions(scope),
+    anyOf(windows),
+  ].join("\n  and ");
 }

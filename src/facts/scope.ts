@@ -5,20 +5,24 @@ import type { Query } from "../db/connection/transaction.ts";
 import { type Day, daysOf, type Window } from "../usage/days.ts";
 import { METRICS } from "../usage/metrics.ts";
 import { type Answer, type Basis, type DayWithState, lackingDays, type Unpriced } from "./answer.ts";
-import { InvalidQuestion, isCost, type Question, type Split, splitsOf } from "./question.ts";
 import {
   anyOf,
   coverageConditions,
   filterCondition,
   groupConditions,
   groupingCondition,
+  InvalidQuestion,
+  isCost,
   literal,
   projectConditions,
+  type Question,
   type Scope,
+  type Split,
   sourceLiteral,
   sourceOf,
+  splitsOf,
   within,
-} from "./sql.ts";
+} from "./question.ts";
 
 export type { Query };
 

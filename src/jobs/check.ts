@@ -44,10 +44,8 @@ type Check = (what: string, find: () => Promise<CheckResult>) => Promise<CheckRe
 /** If the key does not work, nothing else is checked: the service would refuse every other call, too. */
 export async function checkProject(context: ServiceContext, project: Project): Promise<Finding[]> {
   const { app, config, service, keys } = context;
-  const filterChecks = {
-    error: new FilterCheck(context, { checkFeatures: "error" }),
-    warn: new FilterCheck(context, { checkFeatures: "warn" }),
-  };
+  const filterCheck = (checkFeatures: "error" | "warn") => new FilterCheck(context, { checkFeatures });
+  const filterChecks = { error: filterCheck("error"), warn: filterCheck("warn") };
   const target = { ...context, filterChecks, project, today: dayOf(new Date()) };
   const jobs = config.exports.filter(({ projects }) => projects.some(({ id }) => id === project.id));
   const sources = SOURCES.filter((source) => jobs.some((job) => job.source === source));

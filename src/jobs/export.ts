@@ -262,11 +262,8 @@ function emptiedSlices(
   covered: readonly NormalisedSlice[],
   rules: AnswerRules,
 ): readonly NormalisedSlice[] {
-  const problem = emptyDaysProblem(
-    { hasRows: rowCount(covered) > 0, hadRows: hasRows, namesDays: period !== undefined },
-    rules,
-  );
-  if (problem !== undefined) throw badAnswer(problem);
+  const problem = rowCount(covered) === 0 && !period && hasRows && emptyDaysProblem(rules);
+  if (problem) throw badAnswer(problem);
   const [first] = covered;
   const emptied = first && oldest ? daysOf({ start: oldest, end: addDays(first.day, -1) }) : [];
   return emptied.map((day) => sliceOf(day, []));

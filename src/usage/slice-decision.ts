@@ -157,11 +157,8 @@ export function decideSnapshot(newest: StoredSnapshot | undefined, incoming: Sto
   return newest?.contentHash === incoming.contentHash ? "unchanged" : "replace";
 }
 
-/** Why it is unknown which days an answer without a window empties; undefined if it is known. `hadRows`: days of the series had rows before. */
-export function emptyDaysProblem(
-  { hasRows, namesDays, hadRows }: Readonly<Record<"hasRows" | "namesDays" | "hadRows", boolean>>,
-  { emptyGuard, undated }: AnswerRules,
-): string | undefined {
-  if (hasRows || namesDays || !hadRows || undated !== "snapshot" || emptyGuard !== "confirm") return undefined;
+/** Why an answer that has no rows, names no day and was asked without a window can't be stored in a series with rows of days. */
+export function emptyDaysProblem({ emptyGuard, undated }: AnswerRules): string | undefined {
+  if (undated !== "snapshot" || emptyGuard !== "confirm") return undefined;
   return 'the answer has no rows and names no day, though earlier ones had rows of days: so it is unknown which days are empty; "emptyGuard": "off" takes it for a day without usage';
 }
