@@ -1,10 +1,20 @@
-// What a URL asks for: the days and the project that a page shows, and the question of the page Usage & cost and of the read API. Every state
-// of a page is its URL, so bookmarks and the back button work. Pure.
+// What a URL asks for: a page, its days and project, and the question of the page Usage & cost and of the read API. Every state of a page is
+// its URL, so bookmarks and the back button work. Pure.
 
 import { z } from "zod";
 import { ASKED_METRICS, InvalidQuestion, type Question, SORTS, SPLITS } from "../facts/question.ts";
 import { GRAINS } from "../show/answer-chart.ts";
 import { addDays, comparedPeriod, DAYS_DEFAULT, DAYS_MAX, type Day, monthBefore, periodError } from "../usage/days.ts";
+
+/** The pages of the dashboard. `web/dashboard/pages.ts` says what each one reads. */
+export const PAGES = {
+  overview: { path: "/", title: "Overview" },
+  usage: { path: "/usage", title: "Usage & cost" },
+  health: { path: "/data-health", title: "Data health" },
+  run: { path: "/run", title: "Run" },
+} as const satisfies Readonly<Record<string, { path: string; title: string }>>;
+
+export type PageName = keyof typeof PAGES;
 
 /** The periods to choose by one click, by the value of the parameter `period`. */
 export const PERIOD_TITLES = {
@@ -165,4 +175,9 @@ export function viewQuery(view: View, changes: Partial<View> = {}): string {
   const all = { ...(period.name !== DEFAULT_PERIOD && days), project, ...pageParameters };
   for (const [name, value] of Object.entries(all)) if (value !== undefined) query.set(name, value);
   return query.size === 0 ? "" : `?${query}`;
+}
+
+/** The link keeps the days and the project of the view, and replaces the view's page parameters by `pageParameters`. */
+export function pageHref(page: PageName, view?: View, pageParameters: View["pageParameters"] = {}): string {
+  return `.${PAGES[page].path}${view ? viewQuery(view, { pageParameters }) : ""}`;
 }

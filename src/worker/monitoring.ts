@@ -15,8 +15,8 @@ import { readReportData } from "../facts/overview.ts";
 import { programVersion } from "../package-files.ts";
 import { type Metrics, openMetrics } from "../show/prometheus.ts";
 import type { Access } from "../web/access.ts";
-import { PAGES } from "../web/dashboard/frame.ts";
 import { type DashboardDeps, openDashboard, pageReads } from "../web/dashboard/pages.ts";
+import { PAGES } from "../web/question.ts";
 import { openMonitor } from "../web/server.ts";
 import type { Liveness } from "./liveness.ts";
 

@@ -15,7 +15,7 @@ export type Lease = { readonly rotation: string; readonly fence: string };
 
 type Leased = Pick<RotationConfig, "name" | "jobName"> & { readonly project?: { readonly name: string } };
 
-/** Of these names, those of rotations that any process has ever begun. */
+/** Returns the names of those rotations that any process has ever begun. */
 export async function begunRotations(tx: Tx, names: readonly string[]): Promise<ReadonlySet<string>> {
   const rows = await tx.selectFrom("usage_export.rotation").select("name").where("name", "in", names).execute();
   return new Set(rows.map(({ name }) => name));

@@ -10,7 +10,7 @@ import { STYLE } from "../../show/style.ts";
 import { dayCount, type Window } from "../../usage/days.ts";
 import { scriptPath } from "../assets.ts";
 import type { Page, Readiness } from "../page.ts";
-import { fixedView, PERIOD_TITLES, type View, viewQuery } from "../question.ts";
+import { fixedView, PAGES, type PageName, PERIOD_TITLES, pageHref, type View, viewQuery } from "../question.ts";
 
 /** A part of a page. The headings in its body begin at h3. */
 export type Section = {
@@ -95,20 +95,6 @@ ${body}
 }
 
 // The frame of a page of the dashboard.
-
-export const PAGES = {
-  overview: { path: "/", title: "Overview" },
-  usage: { path: "/usage", title: "Usage & cost" },
-  health: { path: "/data-health", title: "Data health" },
-  run: { path: "/run", title: "Run" },
-} as const satisfies Readonly<Record<string, { path: string; title: string }>>;
-
-export type PageName = keyof typeof PAGES;
-
-/** The link keeps the days and the project of the view, and replaces the view's page parameters by `pageParameters`. */
-export function pageHref(page: PageName, view?: View, pageParameters: View["pageParameters"] = {}): string {
-  return `.${PAGES[page].path}${view ? viewQuery(view, { pageParameters }) : ""}`;
-}
 
 export type PageContent = {
   /** Given if it is not the one that was asked for. */

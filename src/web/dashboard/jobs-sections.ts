@@ -20,8 +20,8 @@ import {
 } from "../../show/html.ts";
 import { present } from "../../text.ts";
 import type { RunCounts } from "../../usage/counts.ts";
-import type { View } from "../question.ts";
-import { pageHref, type Section } from "./frame.ts";
+import { pageHref, type View } from "../question.ts";
+import type { Section } from "./frame.ts";
 
 export function jobsSection({ jobs, workers }: HealthState, runs: readonly StoredRun[]): Section {
   const live = workers.filter(({ state }) => state === "live").length;

@@ -24,8 +24,8 @@ import { present } from "../../text.ts";
 import { dayCount } from "../../usage/days.ts";
 import { addsUp, groupingNoun } from "../../usage/dimensions.ts";
 import type { BudgetUse } from "../../usage/money.ts";
-import type { View } from "../question.ts";
-import { pageHref, type Section } from "./frame.ts";
+import { pageHref, type View } from "../question.ts";
+import type { Section } from "./frame.ts";
 import { groupParameters } from "./usage-sections.ts";
 
 /** The days and project that the links of the page keep; undefined in the report file, which has no links. */
