@@ -1,5 +1,5 @@
-// What a URL asks for: a page, its days and project, and the question of the page Usage & cost and of the read API. Every state of a page is
-// its URL, so bookmarks and the back button work. Pure.
+// What a URL asks for: a page, its days and project, and the question of the page Usage & cost and of the read API. Every state of a page
+// is its URL, so bookmarks and the back button work. Pure.
 
 import { z } from "zod";
 import { ASKED_METRICS, InvalidQuestion, type Question, SORTS, SPLITS } from "../facts/question.ts";
