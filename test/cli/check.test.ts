@@ -108,9 +108,8 @@ test("findings with the same cause are one line of text but several findings in 
       : undefined;
   const { status, stdout } = await context.run(["check"]);
   expect(stdout.match(/no such project/g)).toHaveLength(1);
-  expect(stdout).toMatch(
-    /^ {2}FAIL grouping none, grouping model, grouping tags, window, filter diarized: .*no such project/m,
-  );
+  const failed = /^ {2}FAIL grouping none, grouping model, grouping tags, window, filter diarized: .*no such project/m;
+  expect(stdout).toMatch(failed);
   expect(status).toBe(1);
   const { lines } = await findings(context);
   expect(lines.filter((line) => line.includes("no such project"))).toHaveLength(5);

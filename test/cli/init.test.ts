@@ -89,7 +89,7 @@ test("at a terminal a question is repeated after a wrong answer, not after an em
     ["address [", "not an address"],
     ["expected", url],
     ["API key [", ""],
-    ["id of the project [", "9"],
+    [`(${PROJECT_ID})\r\nThe id of the project [`, "9"],
     ['got "9"', ""],
     ["Groupings", "none, model"],
     ["again each night [", "3"],

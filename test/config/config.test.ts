@@ -181,9 +181,8 @@ test("all wrong fields are named at once in the order of the file, and wrong ref
   const placesOf = (value: unknown) => errorsFor(JSON.stringify(value)).map((line) => line.split(" ")[1]);
   const job = { name: "x", schedule: "0 2 * * *", projects: ["tow"], groupings: ["none", "none"] };
 
-  expect(placesOf({ ...MINIMAL, exports: [{ ...job, schedule: "never", filters: [] }], monitor: { prot: 1 } })).toEqual(
-    ["exports[0].schedule", "exports[0].filters", "monitor.prot"],
-  );
+  const places = placesOf({ ...MINIMAL, exports: [{ ...job, schedule: "never", filters: [] }], monitor: { prot: 1 } });
+  expect(places).toEqual(["exports[0].schedule", "exports[0].filters", "monitor.prot"]);
   expect(placesOf({ ...MINIMAL, exports: [job] })).toEqual(["exports[0].projects[0]", "exports[0].groupings[1]"]);
   // A field that needs another one beside it is named for that even if a value is wrong, too.
   expect(placesOf({ ...MINIMAL, monitor: { host: "0.0.0.0", publicUrl: "?" }, notify: { report: "never" } })).toEqual([

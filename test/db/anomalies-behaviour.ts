@@ -52,17 +52,17 @@ export function testAnomalies(db: Database): void {
       { project: project.name, filter: "all", day: back(4), verdict: "high", metric: "requests", isFinal: true },
     ]);
     expect(await judge()).toEqual([]);
-    const high = {
-      usage_date: back(4),
-      direction: "high",
-      metric: "requests",
-      amount: "5000",
-      expected: "1000.000000",
-    };
-    expect(await anomaliesOf(project)).toMatchObject([{ ...high, is_open: true }]);
+    const high = { direction: "high", metric: "requests", amount: "5000", expected: "1000.000000" };
+    expect(await anomaliesOf(project)).toMatchObject([{ ...high, usage_date: back(4), is_open: true }]);
     // Nobody waits for a later day of a project that is not exported any more.
     await sql`update usage_export.series set retired_at = now() where series_id = ${seriesId}`.execute(db);
     expect(await openIn(project)).toEqual([]);
+  });
+
+  test("a day's expected amount is by its weekday in the eight weeks before, without the day itself", async () => {
+    const { project } = await seriesWith({ 4: "5000", 11: "500", 18: "500", 25: "500", 60: "500" });
+    await judge();
+    expect(await anomaliesOf(project)).toMatchObject([{ expected: "740.740741" }]);
   });
 
   test("a day that is not final is never called low", async () => {

@@ -54,13 +54,11 @@ export function testHealth(db: Database): void {
       const { rotations } = await health(db, configOf({ rotation: name }));
       return rotations.find((one) => one.rotation === name)?.ageSeconds;
     };
-    await sql`update usage_export.api_key set requested_at = now() - interval '3 days' where rotation = ${name}`.execute(
-      db,
-    );
+    const requestEarlier = sql`update usage_export.api_key set requested_at = now() - interval '3 days' where rotation = ${name}`;
+    await requestEarlier.execute(db);
     expect(await age()).toBeCloseTo(3 * 86_400, -2);
-    await sql`update usage_export.api_key set rollback_at = now() - interval '1 day' where rotation = ${name}`.execute(
-      db,
-    );
+    const rollBack = sql`update usage_export.api_key set rollback_at = now() - interval '1 day' where rotation = ${name}`;
+    await rollBack.execute(db);
     expect(await age()).toBeCloseTo(86_400, -2);
   });
 
@@ -73,9 +71,8 @@ export function testHealth(db: Database): void {
     const { name } = rotation.job;
     await rotation.recordKey(newIntent(), "active");
     await recordEvent(db, { rotation: name, intentId: undefined, event: "fallback", actor: "me", reason: "refused" });
-    await sql`update usage_export.key_event set at = now() - ${eventAgo}::interval where rotation = ${name}`.execute(
-      db,
-    );
+    const ageEvents = sql`update usage_export.key_event set at = now() - ${eventAgo}::interval where rotation = ${name}`;
+    await ageEvents.execute(db);
     await sql`
       update usage_export.api_key set active_since = now() - ${activeAgo}::interval where rotation = ${name}
     `.execute(db);

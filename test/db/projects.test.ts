@@ -2,7 +2,14 @@
 
 import { sql } from "kysely";
 import { beforeEach, expect, test } from "vitest";
-import { hasVanished, projectsVersion, recordListFailure, storedLists, storeReading } from "../../src/db/projects.ts";
+import {
+  hasVanished,
+  projectsVersion,
+  recordListFailure,
+  storedLists,
+  storedProjects,
+  storeReading,
+} from "../../src/db/projects.ts";
 import { testDatabase } from "../support/database.ts";
 
 const { db } = await testDatabase();
@@ -70,6 +77,7 @@ test("the view says when a project was listed first and last", async () => {
     { ...none, id: "b", first: START, last: after(20) },
     { ...none, id: "c", first: after(20), last: after(20) },
   ]);
+  expect(await storedProjects(db)).toMatchObject([{ id: "a", vanishedAt: after(20) }, { id: "b" }, { id: "c" }]);
   await read(30, "abc");
   expect((await shown())[0]).toMatchObject({ ...none, id: "a", first: START, last: after(30) });
 });

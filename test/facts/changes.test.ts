@@ -180,9 +180,8 @@ test("an overview without a total takes all figures from the first grouping whos
       { metric: "requests", amount: "9" },
     ],
   });
-  expect(
-    all.splits.map(({ question: { grouping }, groups }) => [grouping, groups.map(({ amount }) => amount)]),
-  ).toEqual([
+  const amounts = all.splits.map(({ question, groups }) => [question.grouping, groups.map(({ amount }) => amount)]);
+  expect(amounts).toEqual([
     ["model", ["7", "2"]],
     ["tags", ["9"]],
   ]);

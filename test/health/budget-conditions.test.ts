@@ -10,7 +10,7 @@ import { store, total } from "../db/stored-usage.ts";
 import { testDatabase } from "../support/database.ts";
 import { type NotifierFixture, openNotifierFixture } from "./test-notifier.ts";
 
-const { db } = await testDatabase();
+const { db, read } = await testDatabase();
 const today = dayOf(await databaseNow(db));
 const MONTH = `${today.slice(0, 7)}-01`;
 
@@ -82,9 +82,7 @@ test("each caught-up day over its budget is notified once, even if it is read ag
   );
 
   const { seriesId } = fixture;
-  await sql`update usage_export.slice set fetched_at = now() - interval '4 days' where series_id = ${seriesId}`.execute(
-    db,
-  );
+  await read(sql`update usage_export.slice set fetched_at = now() - interval '4 days' where series_id = ${seriesId}`);
   await tickTwice(fixture);
   for (const day of [first, last]) await storeHours(fixture, "160", day);
   await tickTwice(fixture);

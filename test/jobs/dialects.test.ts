@@ -1,11 +1,12 @@
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import type { Database } from "../../src/db/connection/database.ts";
+import { storedDialect } from "../../src/db/project-facts.ts";
 import { Dialects } from "../../src/jobs/dialects.ts";
 import { compareTotals, dayTotals, type Effect } from "../../src/jobs/filter-check.ts";
 import type { Dialect } from "../../src/usage/dimensions.ts";
 import { normalise } from "../../src/usage/normalise.ts";
-import { billed } from "../db/stored-billing.ts";
+import { type BilledRow, billed } from "../db/stored-billing.ts";
 import { KEY_RING, serve } from "../service/open-test-service.ts";
 import { testDatabase } from "../support/database.ts";
 import { answerJson, type Script } from "../support/scripted-server.ts";
@@ -51,6 +52,15 @@ test("no probe is made for a configured dialect or for a request that is the sam
   const opened = await open("auto", () => "interface");
   await opened.dialects.forRequest(sampleRequest("endpoint"));
   expect([configured, opened].map(({ server }) => server.requests.length)).toEqual([0, 0]);
+});
+
+test("a dialect that the service begins to speak is stored for other processes", async () => {
+  let spoken: Dialect = "interface";
+  const { server, dialects } = await open("auto", () => spoken, database);
+  await dialects.forRequest(BY_MODEL);
+  spoken = "2026";
+  expect(await dialects.alternative(BY_MODEL, "interface")).toBe("2026");
+  expect(await storedDialect(database, server.origin)).toBe("2026");
 });
 
 test("a request that still reads the database uses a dialect that is found meanwhile", async () => {
@@ -100,13 +110,8 @@ test.each<[string, Effect, readonly number[], readonly number[], readonly number
 
 /** The totals of amounts of money on one day, one for each line item. */
 function billedTotals(dollars: readonly string[]) {
-  return dayTotals([
-    billed(
-      FIRST,
-      "line_item",
-      dollars.map((amount, i) => [amount, { line_item: `item ${i}` }]),
-    ),
-  ]);
+  const charges = dollars.map((amount, i): BilledRow => [amount, { line_item: `item ${i}` }]);
+  return dayTotals([billed(FIRST, "line_item", charges)]);
 }
 
 test.each<[string, Effect, readonly string[], readonly string[]]>([

@@ -45,6 +45,14 @@ function read(
   return readBreakdown(context, how, request);
 }
 
+test("if the service lists no tags, it does not say whether it knows a filter's tag", async () => {
+  const { service } = await serve(answeringJson(200, { models: [] }));
+  const { series } = sampleRequest("none");
+  const byTag = { ...series, filter: { ...ALL_USAGE, dimensions: { tags: "prod" } } };
+  const [unknown] = await new FilterCheck(contextOf(service), sampleJob()).unknownNames(byTag);
+  expect(unknown?.text).toContain("does not say whether");
+});
+
 test("the groups of an answer are read from the field by whose name the grouping was requested", async () => {
   const rows = [sampleRow("2026-03-17", { models: null }), sampleRow("2026-03-16", { models: "nova" })];
   const { server, service } = await serve(answeringJson(200, sampleAnswer(rows)), { dialect: "2026" });

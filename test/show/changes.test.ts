@@ -89,11 +89,9 @@ test("the three largest parts of a change are named, without those that did not 
 });
 
 test("API keys with one comment are told apart among the reasons", () => {
-  const parts = ["key-1", "key-2"].map((key) => part(key, "2", { label: "batch" }));
+  const parts = ["key-1", "key-2"].map((key, i) => part(key, `${2 * i}`, { label: "batch" }));
   const splits = [{ grouping: "accessor" as const, lacking: NOTHING_LACKING, parts }];
-  expect(reasonSentences({ answer: makeAnswer(), splits })).toEqual([
-    "By API key: batch (key-1) +2 hours, batch (key-2) +2 hours.",
-  ]);
+  expect(reasonSentences({ answer: makeAnswer(), splits })).toEqual(["By API key: batch (key-2) +2 hours."]);
 });
 
 test.each<[string, Partial<Answer["lacking"]>, said: string]>([

@@ -65,9 +65,8 @@ test.each([
   ["no value", null, null, "no value"],
 ])("the same group of %s twice with different numbers is refused", (_, tags, again, shown) => {
   const results = [sampleRow(DAY, { tags }), sampleRow(DAY, { tags: again }, { requests: 2 })];
-  expect(refusal(sampleRequest("tags"), sampleAnswer(results))).toBe(
-    `two rows with different numbers for tags ${shown} on 2026-03-17`,
-  );
+  const reason = refusal(sampleRequest("tags"), sampleAnswer(results));
+  expect(reason).toBe(`two rows with different numbers for tags ${shown} on 2026-03-17`);
 });
 
 test("the same group twice is refused if only an extra metric differs, or if one row lacks a metric", () => {
@@ -82,9 +81,8 @@ test("several rows for one day are refused if no grouping was requested", () => 
     sampleRow(DAY, { endpoint: "listen" }, { requests: 1 }),
     sampleRow(DAY, { endpoint: "speak" }, { requests: 2 }),
   ];
-  expect(refusal(sampleRequest("none"), sampleAnswer(results))).toBe(
-    "more than one row for 2026-03-17, though no grouping was asked for",
-  );
+  const reason = refusal(sampleRequest("none"), sampleAnswer(results));
+  expect(reason).toBe("more than one row for 2026-03-17, though no grouping was asked for");
 });
 
 test("a reason names the row and the field, and has only the beginning of a long value", () => {

@@ -76,9 +76,8 @@ test.each<[string, Selection, readonly string[]]>([
 ])("a selection of %s narrows the plan", (_, selection, expected) => {
   const job = sampleJob({ projects: [PROJECT, STAGING], filters: [ALL_USAGE, LISTEN] });
   const { requests } = planRun(job, TODAY, selection);
-  expect(requests.map(({ series }) => `${series.project.name} ${series.filter.name} ${series.grouping}`)).toEqual(
-    expected,
-  );
+  const found = requests.map(({ series }) => `${series.project.name} ${series.filter.name} ${series.grouping}`);
+  expect(found).toEqual(expected);
 });
 
 const inAnyOrder = <T>(a: T, b: T) => [

@@ -83,9 +83,8 @@ test.each<[string, SliceDecision, Amounts, Amounts, Partial<StoredSlice>]>([
   ["a fall does not confirm the doubt of an empty answer", "suspect", THOUSAND, { requests: 20 }, doubt()],
 ])("cliff guard: %s", (_, decision, before, after, part) => {
   const [was, is] = [sums(before), sums(after)];
-  expect(decideSlice({ ...stored, ...part, totals: was }, { ...incoming, totals: is }, GUARDED).decision).toBe(
-    decision,
-  );
+  const decided = decideSlice({ ...stored, ...part, totals: was }, { ...incoming, totals: is }, GUARDED).decision;
+  expect(decided).toBe(decision);
 });
 
 test("a guard that is off doubts no answer, but does not make a stale one fresh", () => {

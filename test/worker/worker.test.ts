@@ -31,7 +31,7 @@ import { testDatabase } from "../support/database.ts";
 import { startEmulator } from "../support/emulator.ts";
 import { silentApp } from "../support/silent-app.ts";
 
-const { db } = await testDatabase();
+const { db, read } = await testDatabase();
 
 /** A worker with these projects, an export and a rotation of all of them. */
 async function workerWith(name: string, ids: readonly string[]): Promise<WorkerContext> {
@@ -78,9 +78,7 @@ test("a project that no worker knows is started again after an hour, and one tha
   await tick(context);
   await endRuns(0);
   expect(await tick(context)).toBe(false);
-  await sql`update usage_export.run set started_at = started_at - interval '1 hour' where job like 'newer%'`.execute(
-    db,
-  );
+  await read(sql`update usage_export.run set started_at = started_at - interval '1 hour' where job like 'newer%'`);
   expect(await tick(context)).toBe(true);
   await endRuns(1);
   expect(await tick(context)).toBe(true);

@@ -110,9 +110,8 @@ test.for([
     await makeDoubtsAnHourOlder(db);
   }
   // Once that is confirmed, one more day without an amount is in no doubt.
-  await sql`delete from usage_export.slice where usage_date = (select max(usage_date) from usage_export.slice)`.execute(
-    db,
-  );
+  const deleteNewest = sql`delete from usage_export.slice where usage_date = (select max(usage_date) from usage_export.slice)`;
+  await deleteNewest.execute(db);
   expect(await context.run(["export"])).toMatchObject(later);
 });
 

@@ -212,7 +212,6 @@ test("an orphan is not given up because of a list that lacks the key in use", as
 
 /** Makes every orphan more than an hour older. */
 async function ageOrphans({ db }: RotationContext): Promise<void> {
-  await sql`update usage_export.api_key set requested_at = requested_at - interval '61 minutes' where state = 'orphan'`.execute(
-    db,
-  );
+  const age = sql`update usage_export.api_key set requested_at = requested_at - interval '61 minutes' where state = 'orphan'`;
+  await age.execute(db);
 }

@@ -42,13 +42,11 @@ test("after its grace period a key that nobody uses any more is due for removal"
   const { old, oldSecret, current } = await replaceKey(context, 8);
   usedAgo = { 9: old, 1: current };
   // The service tells its time to the second, so that eight days may not quite be over.
-  expect((await context.run(["rotate"])).stdout).toMatch(
-    new RegExp(`mark-due ${old}: it was replaced [78] days ago, and its grace is 7 days`),
-  );
+  const rotated = (await context.run(["rotate"])).stdout;
+  expect(rotated).toMatch(new RegExp(`mark-due ${old}: it was replaced [78] days ago, and its grace is 7 days`));
   expect(await noteOf(context)).toContain("the breakdown by accessor shows no usage since");
-  expect((await context.run(["keys"])).stdout).toMatch(
-    /draining \S+, 8 days old, last seen in use unknown, due for removal since/,
-  );
+  const listed = (await context.run(["keys"])).stdout;
+  expect(listed).toMatch(/draining \S+, 8 days old, last seen in use unknown, due for removal since/);
   expect(context.emulator.secretWorks(oldSecret)).toBe(true);
 });
 
@@ -73,9 +71,8 @@ test.for<readonly [string, FaultPlan]>([
   expect(deletesOf(context)).toEqual([]);
   expect(context.emulator.secretWorks(oldSecret)).toBe(true);
   expect((await context.events()).slice(-2)).toEqual(["due-for-removal", "kept"]);
-  expect((await context.run(["keys"])).stdout).toMatch(
-    /draining .*, due for removal since .*, it is due for removal; not deleted: /,
-  );
+  const listed = (await context.run(["keys"])).stdout;
+  expect(listed).toMatch(/draining .*, due for removal since .*, it is due for removal; not deleted: /);
 
   context.emulator.fault = undefined;
   expect(await context.run(["rotate"])).toMatchObject(OK);

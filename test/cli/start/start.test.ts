@@ -78,9 +78,8 @@ test("a paused job does not run, and its missed days are read once it is resumed
   const { jobs } = JSON.parse((await context.run(["status", "--json"])).stdout);
   expect(jobs).toMatchObject([{ paused: { by } }]);
   expect(jobs[0]).not.toHaveProperty("nextRun");
-  expect((await context.run(["jobs"])).stdout).toMatch(
-    /^export nightly \(.*\): paused since .*: the vendor moves house\n$/,
-  );
+  const listed = (await context.run(["jobs"])).stdout;
+  expect(listed).toMatch(/^export nightly \(.*\): paused since .*: the vendor moves house\n$/);
 
   await context.run(["jobs", "resume", "nightly"]);
   context.work();
@@ -160,9 +159,8 @@ test("on a terminal start shows its address, the next runs, and a line for each 
 
 test("the line of a rotation lists its actions", () => {
   const run = { kind: "rotation", job: "exporter", trigger: "schedule", status: "ok" } as const;
-  expect(runLine({ ...run, did: ["created", "activated"] }, new Date("2026-03-17T04:00:02Z"))).toBe(
-    "2026-03-17 04:00 UTC rotation exporter (schedule) ok, created, activated",
-  );
+  const line = runLine({ ...run, did: ["created", "activated"] }, new Date("2026-03-17T04:00:02Z"));
+  expect(line).toBe("2026-03-17 04:00 UTC rotation exporter (schedule) ok, created, activated");
 });
 
 test("a worker refuses an old schema, and names the command that fixes it", async ({ context }) => {

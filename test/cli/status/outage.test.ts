@@ -28,9 +28,10 @@ test("an unavailable service is shown once, beside the run that is retrying", as
     delete from usage_export.slice where usage_date = (select max(usage_date) from usage_export.slice)
   `.execute(db);
   emulator.fault = () => ({ kind: "answer", status: 503 });
-  const worker = context.work();
+  const worker = context.work({ LOG_LEVEL: "debug" });
   const line = JSON.parse(await worker.waitFor("requests failed, to be tried again"));
   expect(line).toMatchObject({ level: 40, code: "unavailable", attempt: 1, attempts: 8 });
+  expect(JSON.parse(await worker.waitFor("queue job failed"))).toMatchObject({ level: 20, attempt: 1 });
   const retrying = () => sql`select from usage_export_queue.job where state = 'retry'`.execute(db);
   await expect.poll(async () => (await retrying()).rows.length).toBe(1);
 

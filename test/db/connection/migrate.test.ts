@@ -101,9 +101,8 @@ async function blockedDatabase() {
   const empty = stack.use(await emptyDatabase());
   const db = stack.use(openPostgres(empty.directUrl));
   await migrateToLatest(db);
-  await sql`update usage_export.schema_version set views_hash = 'of other texts', program_version = '0.0.1'`.execute(
-    db,
-  );
+  const differ = sql`update usage_export.schema_version set views_hash = 'of other texts', program_version = '0.0.1'`;
+  await differ.execute(db);
   const reader = new pg.Client({ connectionString: empty.directUrl, application_name: "a tool" });
   await reader.connect();
   stack.defer(() => reader.end());

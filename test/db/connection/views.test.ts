@@ -22,9 +22,8 @@ const test = base.extend<{ db: Database }>({
 
 /** Makes the views look as if an older version of the program had created them from other texts. */
 async function makeOlder(db: Database): Promise<void> {
-  await sql`update usage_export.schema_version set views_hash = 'of other texts', program_version = '0.0.1'`.execute(
-    db,
-  );
+  const differ = sql`update usage_export.schema_version set views_hash = 'of other texts', program_version = '0.0.1'`;
+  await differ.execute(db);
 }
 
 const run = (db: Database, ...statements: readonly string[]) => sql.raw(statements.join(";")).execute(db);

@@ -165,17 +165,24 @@ test("the projects of a run are listed with the failed ones first, then those th
   const runId = randomUUID();
   const projects = ["done", "ahead", "refused"].map((projectId) => ({ projectId, planned: 1 }));
   await inTransaction(db, (tx) => insertRun(tx, { runId, ...MANUAL }, projects));
-  const ends = ["done", "refused"].map((projectId) => ({ runId, projectId, counts: NO_COUNTS }));
-  await endProjects(
-    db,
-    ends.map((end) => (end.projectId === "refused" ? { ...end, error: "no" } : end)),
-  );
+  const ended = { runId, counts: NO_COUNTS };
+  await endProjects(db, [
+    { ...ended, projectId: "done" },
+    { ...ended, projectId: "refused", error: "n\0o" },
+  ]);
   const shown = (await readRun(db, runId))?.projects.map(({ project, outcome }) => [project, outcome]);
   expect(shown).toEqual([
     ["refused", "failed"],
     ["ahead", "open"],
     ["done", "ok"],
   ]);
+});
+
+test("100 projects of a run are listed, and how many there are", async () => {
+  const runId = randomUUID();
+  const projects = Array.from({ length: 101 }, (_, i) => ({ projectId: `project ${i}`, planned: 1 }));
+  await inTransaction(db, (tx) => insertRun(tx, { runId, ...MANUAL }, projects));
+  expect(await readRun(db, runId)).toMatchObject({ found: 101, projects: { length: 100 } });
 });
 
 test("runs are kept for keepDays, the newest of each job, outcome and trigger for ever, and workers for a week", async () => {
@@ -220,8 +227,8 @@ test("the events of a retired key are kept for keepDays, and those of other keys
     `.execute(db);
   await retired("gone", 401);
   await retired("rested", 399);
-  await sql`update usage_export.key_event set at = at - interval '500 days' where rotation = ${rotation.job.name}`.execute(
-    db,
+  await read(
+    sql`update usage_export.key_event set at = at - interval '500 days' where rotation = ${rotation.job.name}`,
   );
 
   expect((await deleteOldRuns(db, 400)).keyEvents).toBeGreaterThan(2);

@@ -73,8 +73,8 @@ test("after the clock was set back by a day, a lease from before expires as soon
   const [dead, alive] = [newName(), newName()];
   await takenLease(dead);
   const lease = await takenLease(alive);
-  await sql`update usage_export.rotation set lease_until = lease_until + interval '1 day' where name in (${dead}, ${alive})`.execute(
-    db,
+  await read(
+    sql`update usage_export.rotation set lease_until = lease_until + interval '1 day' where name in (${dead}, ${alive})`,
   );
   for (const rotation of [dead, alive]) {
     expect(await take(rotation)).toBeUndefined();

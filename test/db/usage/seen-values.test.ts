@@ -3,25 +3,26 @@ import { storedValues } from "../../../src/db/usage/stored-series.ts";
 import { DIMENSIONS_OF, SOURCES } from "../../../src/usage/dimensions.ts";
 import { normalise } from "../../../src/usage/normalise.ts";
 import { testDatabase } from "../../support/database.ts";
-import { sampleRow } from "../../usage/sample-request.ts";
+import { ALL_USAGE, sampleRow } from "../../usage/sample-request.ts";
 import { configured, fail, newProject, newSeries, register, store, UNGUARDED, view } from "../stored-usage.ts";
 
 const { db } = await testDatabase();
 
 const DAY = "2026-03-17";
+const WINDOW = { start: DAY, end: DAY };
 
 test("a small project's values are seen beside those of projects with thousands of larger ones", async () => {
   const [large, small] = [newProject(), newProject()];
-  const [largeId, smallId] = await register(db, configured(large, "accessor"), configured(small, "accessor"));
+  const filter = { ...ALL_USAGE, name: "sync", dimensions: { method: "sync" } };
+  const filtered = configured(small, "accessor", { filter });
+  const all = [configured(large, "accessor"), configured(small, "accessor"), filtered] as const;
+  const [largeId, smallId, filteredId] = await register(db, ...all);
   const keys = Array.from({ length: 5_001 }, (_, i): [string, string] => [`key ${i}`, "1000"]);
   await store(db, largeId, { [DAY]: keys });
   await store(db, smallId, { [DAY]: { rarely: "1", often: "2" } });
-  const values = await storedValues(
-    db,
-    [large.id, small.id],
-    { dimension: "accessor", atMost: 50 },
-    { start: DAY, end: DAY },
-  );
+  // What a filter has is not counted once more.
+  await store(db, filteredId, { [DAY]: { rarely: "2" } });
+  const values = await storedValues(db, [large.id, small.id], { dimension: "accessor", atMost: 50 }, WINDOW);
   expect(values.find(({ projectId }) => projectId === large.id)).toMatchObject({ valuesOfProject: 5_001 });
   expect(values.length).toBeLessThan(1_000);
   const ofSmall = values.filter(({ projectId }) => projectId === small.id);
@@ -57,7 +58,6 @@ test("each member of a set is a value, with the first day that has it and the la
   ]);
 });
 
-const WINDOW = { start: DAY, end: DAY };
 const SHAPES = [null, undefined, [], "", [""], [null], ["", null]];
 const CASES = SOURCES.flatMap((source) => DIMENSIONS_OF[source].map((dimension) => [source, dimension] as const));
 
@@ -71,11 +71,8 @@ test.each(CASES)(
       const row = (value: unknown, amount: number) =>
         sampleRow(DAY, value === undefined ? {} : { [dimension]: value }, { requests: amount, dollars: amount });
       const results = [row(shape, 3), row("hosted", 5)];
-      const { slices } = await store(
-        db,
-        seriesId,
-        normalise({ series, window: WINDOW }, { ...WINDOW, results }, "2026-03-18").slices,
-      );
+      const answer = normalise({ series, window: WINDOW }, { ...WINDOW, results }, "2026-03-18");
+      const { slices } = await store(db, seriesId, answer.slices);
       decisions.push(...slices.map(({ decision }) => decision));
       const rows = (await view(db, name, project)).map((row) => [row[dimension], row.requests ?? row.amount]);
       expect(rows).toHaveLength(2);

@@ -24,7 +24,7 @@ import {
   store,
 } from "../stored-usage.ts";
 
-const { db } = await testDatabase();
+const { db, read } = await testDatabase();
 const back = await daysBack(db);
 
 /** Stores the last four days of a series. With a window of two days, the two oldest are outside of it. */
@@ -179,9 +179,7 @@ test("a refusal of billing is another cause than one of usage, and a refused key
 test("a cause lasts since the first failure after a good reading, not since the newest attempt", async () => {
   const { seriesId } = await newSeries(db, "none");
   await fail(db, seriesId, DAYS);
-  await sql`update usage_export.slice set failing_since = (usage_date + interval '25 hours') at time zone 'UTC'`.execute(
-    db,
-  );
+  await read(sql`update usage_export.slice set failing_since = (usage_date + interval '25 hours') at time zone 'UTC'`);
   await fail(db, seriesId, DAYS);
   expect(await causes()).toMatchObject([{ since: new Date("2026-03-16T01:00:00Z") }]);
   await store(db, seriesId, Object.fromEntries(DAYS.map((day) => [day, { requests: "1" }])));

@@ -140,9 +140,8 @@ export function testUndated(db: Database): void {
     const { project, seriesId } = await newSeries(db);
     const due = async () => (await view(db, "freshness", project)).map(({ due_through }) => due_through);
     await store(db, seriesId, { "2026-03-16": { listen: "1" } }, OWN);
-    await sql`update usage_export.series set next_due_at = now() - interval '1 hour' where series_id = ${seriesId}`.execute(
-      db,
-    );
+    const makeDue = sql`update usage_export.series set next_due_at = now() - interval '1 hour' where series_id = ${seriesId}`;
+    await makeDue.execute(db);
     const grown = await due();
     await storeSummary(seriesId, { listen: "9" });
     expect(await due()).toEqual(["2026-03-16"]);

@@ -28,8 +28,8 @@ const back = await daysBack(db);
 const DAYS = 12;
 const FIRST_LOAD = "-infinity";
 
-await sql`create table copied (project_id text, "grouping" text, filter text, usage_date date, row jsonb)`.execute(
-  warehouse,
+await readWarehouse(
+  sql`create table copied (project_id text, "grouping" text, filter text, usage_date date, row jsonb)`,
 );
 
 type Loaded = { readonly days: readonly string[]; readonly next: string };
@@ -166,9 +166,7 @@ test("a day comes again when it is no longer open, and when it is final", async 
   for (const day of days) await store(db, seriesId, { [day]: { listen: "1" } });
   const yesterday = { [today(1)]: { listen: "1" } };
   await store(db, seriesId, yesterday, { askedMs: performance.now() - DAY_MS });
-  await sql`update usage_export.slice set changed_at = now() - interval '4 days' where series_id = ${seriesId}`.execute(
-    db,
-  );
+  await read(sql`update usage_export.slice set changed_at = now() - interval '4 days' where series_id = ${seriesId}`);
   await store(db, seriesId, yesterday);
   const rows = await read(sql<{ usage_date: string }>`
     select usage_date from bi.changed_days(now() - interval '3 days') where project_id = ${project.id} order by usage_date

@@ -146,7 +146,8 @@ test("for any usage and any prices, every row of the view is the calculated one,
   );
 });
 
-test("a price of null ends the price before it", async () => {
+test("a price of null ends the price before it, and earlier stored prices have no effect", async () => {
+  await storePriceBook(db, { ...NOVA, price: "5", from: "2026-02-01" });
   await storePriceBook(db, NOVA, { ...NOVA, price: null, from: "2026-03-02" });
   await use([hours("03-01", "2"), hours("03-02", "3")]);
   const amounts = (await storedCosts(db)).map(({ day, amount }) => `${day} ${amount}`).sort();
