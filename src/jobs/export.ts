@@ -29,10 +29,10 @@ import type { Dialect, Source } from "../usage/dimensions.ts";
 import { groupingEvidence, type NormalisedSlice, normalise, rowCount, sliceOf } from "../usage/normalise.ts";
 import {
   type DaysToReread,
-  type DueSlice,
   describeRequest,
   type ExportJob,
   type ExportPlan,
+  isDueInRun,
   requestsAtOnce,
   seriesOf,
   sliceCount,
@@ -296,16 +296,17 @@ export async function readKeysAndBalances(context: ExportContext, project: Proje
   await Promise.all(readings);
 }
 
-/** By seriesKey, the due days of the job that need another reading and that `isWanted` accepts. */
+/** By seriesKey, the due days of the job that need another reading. With `runStartedAt`, those that a run of that time is to read. */
 export async function daysToReread(
   { ids, reader }: Pick<ExportContext, "ids" | "reader">,
   job: ExportJob,
-  isWanted: (slice: DueSlice) => boolean = () => true,
+  runStartedAt?: Date,
 ): Promise<DaysToReread> {
   if (!job.window) return new Map();
   const keys = new Map(seriesOf(job).map((series) => [seriesIdOf(ids, series), seriesKey(series)]));
   const due = await reader.dueSlices([...keys.keys()]);
-  return Map.groupBy(due.filter(isWanted), ({ seriesId }) => keys.get(seriesId) ?? "");
+  const wanted = runStartedAt ? due.filter((slice) => isDueInRun(slice, runStartedAt)) : due;
+  return Map.groupBy(wanted, ({ seriesId }) => keys.get(seriesId) ?? "");
 }
 
 /** Throws only if the database can't be reached. */

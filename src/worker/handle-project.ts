@@ -12,15 +12,7 @@ import { rotateKey, withRotationLease } from "../jobs/rotation.ts";
 import { counted, durationText, instantText, secondsTaken } from "../show/format.ts";
 import { addCounts, NO_COUNTS } from "../usage/counts.ts";
 import { type Day, dayOf } from "../usage/days.ts";
-import {
-  describeRequest,
-  type ExportJob,
-  isDueInRun,
-  planRun,
-  RETRIED_CODES,
-  seriesOf,
-  windowOf,
-} from "../usage/plan.ts";
+import { describeRequest, type ExportJob, planRun, RETRIED_CODES, seriesOf, windowOf } from "../usage/plan.ts";
 import type { Series } from "../usage/series.ts";
 import type { WorkerContext } from "./worker-context.ts";
 
@@ -133,7 +125,7 @@ async function remainingRequests({ ids, reader }: WorkerContext, job: ExportJob,
   const seriesIds = seriesOf(job).map((series) => seriesIdOf(ids, series));
   const window = windowOf(job, runDay);
   const read = scheduledFor ? await reader.settledSlices({ ...run, seriesIds, window }) : [];
-  const toReread = await daysToReread({ ids, reader }, job, (slice) => isDueInRun(slice, startedAt));
+  const toReread = await daysToReread({ ids, reader }, job, startedAt);
   const sliceKey = (seriesId: number, day: Day | undefined | null) => `${seriesId} ${day ?? ""}`;
   const settledKeys = new Set(read.map(({ seriesId, day }) => sliceKey(seriesId, day)));
   const isSettled = (series: Series, day: Day | undefined) => settledKeys.has(sliceKey(seriesIdOf(ids, series), day));
