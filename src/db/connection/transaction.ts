@@ -16,12 +16,20 @@ const DELAY_MS_FIRST = 100;
 /** It doubles with each attempt, so that a server that does not answer is noticed soon, and a slow one has enough time in the end. */
 const STATEMENT_SECONDS_FIRST = 25;
 
+const PLANNING = {
+  // JIT compilation takes seconds where the planner overestimates the rows of a statement, and never saves as much.
+  jit: "off",
+  // The planner does not know that the rows of a day are stored together: with the default of 4 it would read the whole table for a few days.
+  random_page_cost: "1.1",
+};
+
 /** Repeats the transaction as `withRetries` does. */
 export async function inTransaction<T>(db: Database, work: (tx: Tx, attempt: number) => Promise<T>): Promise<T> {
   return withRetries((attempt) => {
     const seconds = STATEMENT_SECONDS_FIRST * 2 ** (attempt - 1);
     return withStatementTimeout(seconds * 1000, () => db.transaction().execute((tx) => work(tx, attempt)), {
       search_path: "pg_catalog",
+      ...PLANNING,
       lock_timeout: "20s",
       statement_timeout: `${seconds}s`,
       idle_in_transaction_session_timeout: "60s",
@@ -61,12 +69,9 @@ export const BRIEF_READ_SECONDS = 5;
 export const USAGE_READ_SECONDS = 20;
 
 const READING = {
-  // JIT compilation takes seconds where the planner overestimates the rows of a statement, and never saves as much.
-  jit: "off",
+  ...PLANNING,
   // With the default of 4 MB the rows of a month are sorted on disk before they are added up.
   work_mem: "32MB",
-  // The planner does not know that the rows of a day are stored together: with the default of 4 it would read the whole table for a few days.
-  random_page_cost: "1.1",
 };
 
 /** Everything that `read` reads is as of one moment. Nothing is repeated after an error. `secondsMax` limits each statement. */
