@@ -2,7 +2,7 @@
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { readdir, readFile, symlink, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, symlink, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { text } from "node:stream/consumers";
 import { sql } from "kysely";
@@ -125,16 +125,16 @@ test.for([
 test("--changed-since writes the days that changed, and the moment for the next time", async ({ context }) => {
   const { seriesId } = await newSeries(db, "endpoint", { project: { id: "p1", name: "production" } });
   const dump = async (since: string) => {
-    const args = ["dump", "--view", "usage_by_endpoint", "--out", "usage.jsonl", "--changed-since", since];
+    const args = ["dump", "--view", "usage_by_endpoint", "--out", "copies/usage.jsonl", "--changed-since", since];
     const { stdout } = await context.run(args);
-    const [days, rows] = await Promise.all(
-      ["usage.days.jsonl", "usage.jsonl"].map(async (file) => {
-        const lines = jsonLines(await readFile(path.join(context.folder, file), "utf8"));
-        return lines.map(({ usage_date }) => usage_date);
-      }),
-    );
+    const datesIn = async (file: string) => {
+      const lines = jsonLines(await readFile(path.join(context.folder, "copies", file), "utf8"));
+      return lines.map(({ usage_date }) => usage_date);
+    };
+    const [days, rows] = [await datesIn("usage.days.jsonl"), await datesIn("usage.jsonl")];
     return { days, rows, next: /next time: --changed-since (\S+)\n/.exec(stdout)?.[1] ?? "" };
   };
+  await mkdir(path.join(context.folder, "copies"));
   await db.transaction().execute(async (tx) => {
     await sql`select pg_current_xact_id()`.execute(tx);
     await store(db, seriesId, [rowsOn("2026-03-17", [rowOf("listen", "1")])]);
