@@ -68,6 +68,10 @@ test("each choice changes the answer and the URL, and the back button leads back
   expect(await page.locator(".ranks tbody tr").count()).toBe(2);
   await choose("filter", "");
   expect(await page.locator(".ranks tbody tr").count()).toBe(20);
+  // On a phone the columns fit beside each other.
+  await page.setViewportSize({ width: 390, height: 900 });
+  const table = page.locator(".ranks .scroll");
+  expect(await table.evaluate(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)).toBe(0);
   await page.getByRole("link", { name: "by endpoint", exact: true }).click();
   expect(await shown()).toBe("Requests by endpoint");
 
