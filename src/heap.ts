@@ -11,12 +11,9 @@ const SURVIVORS_MAX = 64 * 1024;
 export function keepMemoryFlat(): void {
   setFlagsFromString("--semi-space-growth-factor=8");
   const survivors: object[] = [];
-  while (survivors.length < SURVIVORS_MAX && newObjectSpaceBytes() < NEW_OBJECTS_BYTES) {
+  const bytes = () => getHeapSpaceStatistics().find(({ space_name }) => space_name === "new_space")?.space_size ?? 0;
+  while (survivors.length < SURVIVORS_MAX && bytes() < NEW_OBJECTS_BYTES) {
     for (let i = 0; i < 1024; i++) survivors.push({ i });
   }
   for (const flag of ["--heap-growing-percent=100", "--semi-space-growth-factor=1"]) setFlagsFromString(flag);
-}
-
-function newObjectSpaceBytes(): number {
-  return getHeapSpaceStatistics().find(({ space_name }) => space_name === "new_space")?.space_size ?? 0;
 }

@@ -13,7 +13,7 @@ import { type HealthState, isWell, health as readHealth } from "../facts/health.
 import type { JobHealth, LastRun } from "../facts/jobs.ts";
 import { withKnownProjects } from "../jobs/discovery.ts";
 import { withDatabase } from "../open-database.ts";
-import { budgetTitle, budgetUseText, counted, instantText, windowText } from "../show/format.ts";
+import { budgetTitle, counted, instantText, spentText, windowText } from "../show/format.ts";
 import { firstOf, present } from "../text.ts";
 import { type SeriesName, seriesText } from "../usage/series.ts";
 import { jobTitle, renderPause } from "./jobs.ts";
@@ -79,7 +79,7 @@ function renderStatus(health: HealthState, gaps: Gaps, undated: readonly SeriesN
     ...gapLines(gaps),
     ...firstOf(undated.map(undatedText), UNDATED_SHOWN_MAX, (more) => `undated: ${more} more series`),
     // A budget whose period is over is shown only by its condition, if it has one.
-    ...budgets.filter(({ isOver }) => !isOver).map((one) => `budget ${budgetTitle(one)}: ${budgetUseText(one)}`),
+    ...budgets.filter(({ isOver }) => !isOver).map((one) => `budget ${budgetTitle(one)}: ${spentText(one)}`),
     ...rotations.flatMap(rotationLines),
   ]);
 }

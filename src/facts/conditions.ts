@@ -7,15 +7,7 @@ import type { StoredWorker } from "../db/jobs/jobs.ts";
 import type { StoredList } from "../db/projects.ts";
 import type { FailureCause } from "../db/usage/failures.ts";
 import { attemptsText, fallbackText, needsAttention } from "../keys/plan.ts";
-import {
-  budgetPeriod,
-  budgetTitle,
-  budgetUseText,
-  counted,
-  instantText,
-  metricName,
-  roundedText,
-} from "../show/format.ts";
+import { budgetPeriod, budgetTitle, counted, instantText, metricName, roundedText, spentText } from "../show/format.ts";
 import { firstNames, present, shellQuoted, truncate } from "../text.ts";
 import type { BudgetUse } from "../usage/money.ts";
 import { RETRIED_CODES } from "../usage/plan.ts";
@@ -284,12 +276,12 @@ function budgetCondition(use: BudgetUse): Found | undefined {
   const subject = `${wordInSubject(use.name)} ${budgetPeriod(use)}`;
   const threshold = use.reached.at(-1);
   if (threshold !== undefined) {
-    const text = `budget ${budgetTitle(use)} reached ${threshold}%: ${budgetUseText(use)}`;
+    const text = `budget ${budgetTitle(use)} reached ${threshold}%: ${spentText(use)}`;
     const severity = Number(threshold) >= 100 ? "critical" : "warning";
     return condition("budget", `${subject} ${threshold}`, text, { severity, isQuiet: use.isBeforeStored });
   }
   if (use.isOver || Number(use.forecastPercent ?? 0) <= 100) return undefined;
-  const text = `budget ${budgetTitle(use)} will probably be exceeded: ${budgetUseText(use)}`;
+  const text = `budget ${budgetTitle(use)} will probably be exceeded: ${spentText(use)}`;
   return condition("budget forecast", subject, text);
 }
 

@@ -5,13 +5,7 @@ import { keyName } from "../config/projects.ts";
 import { openAnomalies } from "../db/anomalies.ts";
 import { storedPauses } from "../db/calling-processes.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
-import {
-  cacheForOneRead,
-  type ReadOptions,
-  readAtOneMoment,
-  type Tx,
-  tryWithin,
-} from "../db/connection/transaction.ts";
+import { oneReadCache, type ReadOptions, readAtOneMoment, type Tx, tryWithin } from "../db/connection/transaction.ts";
 import { storedWorkers } from "../db/jobs/jobs.ts";
 import { watchedBudgets } from "../db/prices-and-budgets.ts";
 import { storedLists } from "../db/projects.ts";
@@ -29,7 +23,7 @@ export type HealthState = HealthFacts & { readonly conditions: readonly Conditio
 export async function health(
   db: Database,
   config: Config,
-  { secondsMax, cache = cacheForOneRead }: ReadOptions = {},
+  { secondsMax, cache = oneReadCache }: ReadOptions = {},
 ): Promise<HealthState> {
   const openQuery = cache();
   const read = async (tx: Tx) => healthFacts(db, tx, config, await completeness(await openQuery(tx)));

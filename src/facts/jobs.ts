@@ -3,7 +3,7 @@
 import { type RawBuilder, sql } from "kysely";
 import { type Config, type ConfiguredJob, jobsOf } from "../config/config.ts";
 import type { Database } from "../db/connection/database.ts";
-import { BRIEF_READ_SECONDS, readAtOneMoment, type Tx } from "../db/connection/transaction.ts";
+import { BRIEF_SECONDS, readAtOneMoment, type Tx } from "../db/connection/transaction.ts";
 import { type Pause, type StoredJob, storedJobs } from "../db/jobs/jobs.ts";
 import { outcomeColumns, runColumns, type StoredRun } from "../db/jobs/runs.ts";
 import { nextOccurrence, overdueSince, type Schedule, waitingSince } from "../schedule/schedule.ts";
@@ -169,7 +169,7 @@ const RUNS_READ_MAX = 100;
 /** The newest first; enough to show how long each job took lately. */
 export async function readRuns(db: Database): Promise<readonly StoredRun[]> {
   const query = sql<StoredRun>`select ${runColumns} from bi.runs order by started_at desc, job, run_id limit ${RUNS_READ_MAX}`;
-  return (await readAtOneMoment(db, (tx) => query.execute(tx), BRIEF_READ_SECONDS)).rows;
+  return (await readAtOneMoment(db, (tx) => query.execute(tx), BRIEF_SECONDS)).rows;
 }
 
 type ProjectOfRun = RunCounts &
@@ -181,7 +181,7 @@ type ProjectOfRun = RunCounts &
 export type RunDetails = NonNullable<Awaited<ReturnType<typeof readRun>>>;
 
 export function readRun(db: Database, runId: string) {
-  return readAtOneMoment(db, (tx) => runDetails(tx, runId), BRIEF_READ_SECONDS);
+  return readAtOneMoment(db, (tx) => runDetails(tx, runId), BRIEF_SECONDS);
 }
 
 const PROJECTS_MAX = 100;

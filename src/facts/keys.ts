@@ -3,7 +3,7 @@
 import { sql } from "kysely";
 import type { RotationConfig } from "../config/rotations.ts";
 import type { Database } from "../db/connection/database.ts";
-import { BRIEF_READ_SECONDS, readAtOneMoment } from "../db/connection/transaction.ts";
+import { BRIEF_SECONDS, readAtOneMoment } from "../db/connection/transaction.ts";
 import type { Day } from "../usage/days.ts";
 
 export type KeyStatus = {
@@ -166,7 +166,7 @@ type Configured = {
 /** Reads the rotations that have keys, and those that are configured and have none. */
 export async function readKeys(db: Database, config: Configured) {
   const read = async (tx: Database) => [await keyStatuses(tx, KEYS_PER_PAGE + 1), await newestEvents(tx)] as const;
-  const [keys, events] = await readAtOneMoment(db, read, BRIEF_READ_SECONDS);
+  const [keys, events] = await readAtOneMoment(db, read, BRIEF_SECONDS);
   const maxAges = new Map(config.rotations.map(({ name, maxAgeDays }) => [name, maxAgeDays]));
   const byName = Map.groupBy(keys.slice(0, KEYS_PER_PAGE), ({ ledgerName }) => ledgerName);
   const shown = [...byName].flatMap(([name, ofRotation]): RotationKeys[] => {

@@ -1,12 +1,7 @@
 // What the overview and the report file show: what usage costs, how much was used, of what and by whom, and a forecast of the current month.
 
 import type { Database } from "../db/connection/database.ts";
-import {
-  type ReadOptions,
-  readAtOneMoment,
-  readByStatements,
-  USAGE_READ_SECONDS,
-} from "../db/connection/transaction.ts";
+import { type ReadOptions, readAtOneMoment, readByStatements, USAGE_SECONDS } from "../db/connection/transaction.ts";
 import { budgetsIn } from "../db/prices-and-budgets.ts";
 import { addDays, comparedPeriod, type Day, dayOf, monthBefore, type Window } from "../usage/days.ts";
 import { type BudgetUse, budgetsOf } from "../usage/money.ts";
@@ -35,7 +30,7 @@ export async function readReportData(
   db: Database,
   asked: AskedDays,
   now: Date,
-  { secondsMax = USAGE_READ_SECONDS, signal, cache }: ReadOptions = {},
+  { secondsMax = USAGE_SECONDS, signal, cache }: ReadOptions = {},
 ): Promise<ReportData> {
   const read = (query: Query) => overview(query, comparedQuestion(asked), dayOf(now));
   const shown = await readByStatements(db, read, { secondsMax, signal, cache });

@@ -54,8 +54,7 @@ function readList({ projects, limit }: z.output<typeof ProjectsAnswer>) {
   return { listed: [...listed.values()], leftOut, isFullPage };
 }
 
-// GET /v1/projects/{id}/usage/fields or …/billing/fields. The answer lists only what was used in its period, so the service may know names
-// that it does not list.
+// GET /v1/projects/{id}/usage/fields or …/billing/fields: only what was used in the period. The service may know other names, too.
 
 /** The readable entries; undefined if the answer has no such list. */
 function listOf<T>(entry: z.ZodType<T>) {

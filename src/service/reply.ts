@@ -47,8 +47,7 @@ const SEARCHED_TEXT_LENGTH_MAX = 2_000;
 
 /** One line without control or direction characters, without secrets, cut after `lengthMax` characters. */
 export function sanitizeLine(text: string, redact: Redact, lengthMax = LINE_LENGTH_MAX): string {
-  // Redaction is slow on a long text, so the text is shortened first. It is cut to its final length only after redaction, because half a key
-  // might not be recognised.
+  // Redaction is slow on a long text, so it is shortened first. The final cut comes after, as half a key might not be recognised.
   return truncate(redact(toPrintableLine(text.slice(0, SEARCHED_TEXT_LENGTH_MAX))), lengthMax + 1);
 }
 

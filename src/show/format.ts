@@ -227,7 +227,7 @@ export function budgetPeriod({ period, start }: Pick<BudgetUse, "period" | "star
 }
 
 /** "$834.50 of $1,000 (83%), heading for $1,120 (112%); 2 days may still change" */
-export function budgetUseText(use: BudgetUse): string {
+export function spentText(use: BudgetUse): string {
   const { daysMissing, daysNotFinal, hasUnpriced, isNeverSeen, scope, scopeValue } = use;
   return present([
     budgetShareText(use),

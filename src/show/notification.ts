@@ -23,7 +23,6 @@ const ENDED: Readonly<Record<string, string>> = {
   failed: "failed readings:",
   missing: "missing usage",
   suspect: "usage in doubt",
-  unread: "budgets and anomalies that could not be read",
 };
 
 /** A condition is sent when it begins and when it ends, and not when it grows. `lastSent` has the phase that each subject was last sent with. */
@@ -32,7 +31,7 @@ export function notificationsOf(
   lastSent: ReadonlyMap<string, Phase>,
   scrub: (text: string) => string,
 ): readonly Notification[] {
-  const current = Map.groupBy(conditions, subjectOf);
+  const current = Map.groupBy(conditions, ({ name, subject }) => `${name} ${subject}`.trim());
   const begun = [...current].flatMap(([subject, same]): readonly NamedNotification[] => {
     const [first] = same;
     if (!first || lastSent.get(subject) === "wrong" || same.every(({ isQuiet }) => isQuiet)) return [];
@@ -54,11 +53,6 @@ export function notificationsOf(
       return others.length < SINGLE_MAX ? [first, ...others] : digestOf(first, others);
     })
     .map(({ name: _, ...one }) => ({ ...one, text: sanitizeText(one.text, scrub) }));
-}
-
-/** "export nightly", "budget november 2026-11 80", "config" */
-function subjectOf({ name, subject }: Condition): string {
-  return subject === "" ? name : `${name} ${subject}`;
 }
 
 /** If more conditions of one name change at once, as after an outage, one notification covers them all. */

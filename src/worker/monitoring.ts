@@ -5,7 +5,7 @@ import { oneAtATime } from "../async.ts";
 import type { Config } from "../config/config.ts";
 import type { Database } from "../db/connection/database.ts";
 import { newestMigration } from "../db/connection/migrate.ts";
-import { BRIEF_READ_SECONDS, openRowCache, type RowCache, readByStatements } from "../db/connection/transaction.ts";
+import { BRIEF_SECONDS, openRowCache, type RowCache, readByStatements } from "../db/connection/transaction.ts";
 import { errorText } from "../errors.ts";
 import { coverage } from "../facts/coverage.ts";
 import { type HealthState, health } from "../facts/health.ts";
@@ -73,7 +73,7 @@ export function dashboardReads(
   cache: RowCache,
 ): Pick<DashboardDeps, "readHealth" | "read" | "readReport"> {
   return {
-    readHealth: () => health(db, config(), { secondsMax: BRIEF_READ_SECONDS, cache }),
+    readHealth: () => health(db, config(), { secondsMax: BRIEF_SECONDS, cache }),
     read: pageReads({
       readByStatements: (read, signal) => readByStatements(db, read, { signal, cache }),
       async readDataHealth(asked, signal) {

@@ -1,5 +1,4 @@
-// Sends notifications to the webhook when conditions begin and end, posts the weekly report there, and pings the dead man's switch while all
-// is well.
+// Sends notifications when conditions begin and end, posts the weekly report, and pings the dead man's switch while all is well.
 
 import os from "node:os";
 import type { App } from "../app.ts";

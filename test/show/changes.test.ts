@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import type { Answer } from "../../src/facts/answer.ts";
 import type { ChangePart, ChangeSplit } from "../../src/facts/changes.ts";
-import { budgetTitle, budgetUseText } from "../../src/show/format.ts";
+import { budgetTitle, spentText } from "../../src/show/format.ts";
 import {
   changeSentences,
   lackingSentences,
@@ -182,7 +182,7 @@ test.each([
   ["with usage without a price", { hasUnpriced: true }, /without a price/],
 ])("a budget %s says how much of it is used", (_, use, text) => {
   const whole = { daysMissing: 0, daysNotFinal: 0, hasUnpriced: false };
-  expect(budgetUseText(makeBudgetUse({ ...whole, ...use }))).toMatch(text);
+  expect(spentText(makeBudgetUse({ ...whole, ...use }))).toMatch(text);
 });
 
 test("a budget is named with its month or day, and the source of its cost", () => {

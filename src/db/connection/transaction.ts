@@ -64,9 +64,9 @@ export async function commitDurably(tx: Tx): Promise<void> {
 /** For a command: it reads once, so it waits longer. */
 const READ_SECONDS_MAX = 60;
 /** For a scrape and the state of jobs: the caller asks again soon, and there are few connections. */
-export const BRIEF_READ_SECONDS = 5;
+export const BRIEF_SECONDS = 5;
 /** For usage and cost: adding up five million rows takes 3 s of processor time, and three times as long while the nightly exports run. */
-export const USAGE_READ_SECONDS = 20;
+export const USAGE_SECONDS = 20;
 
 const READING = {
   ...PLANNING,
@@ -98,7 +98,7 @@ export type ReadOptions = {
 export async function readByStatements<T>(
   db: Database,
   read: (query: Query) => Promise<T>,
-  { secondsMax = USAGE_READ_SECONDS, signal, cache = cacheForOneRead }: ReadOptions = {},
+  { secondsMax = USAGE_SECONDS, signal, cache = oneReadCache }: ReadOptions = {},
 ): Promise<T> {
   const openQuery = cache();
   const readOnce = async (tx: Tx) => {
@@ -111,7 +111,7 @@ export async function readByStatements<T>(
   return readAtOneMoment(db, readOnce, secondsMax);
 }
 
-export const cacheForOneRead: RowCache = () => async (tx) => statementCache()(tx);
+export const oneReadCache: RowCache = () => async (tx) => statementCache()(tx);
 
 /** Bounds the memory: each statement counts as STATEMENT_ROWS rows besides its own. */
 const KNOWN_ROWS_MAX = 100_000;

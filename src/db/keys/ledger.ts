@@ -1,5 +1,4 @@
-// Reads and writes the ledger of API keys. Each change is one transaction with its event: who changed which key, when and why. A secret is
-// stored only sealed.
+// Reads and writes the ledger of API keys. Each change is one transaction with its event: who changed which key, when and why.
 
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";

@@ -168,8 +168,7 @@ async function readAndWrite(
   const windowless = answers.filter((one) => one.serviceChoosesDays).sort((a, b) => a.seriesId - b.seriesId);
   const lockedSeries = [...windowless, ...undated];
   const newestSnapshots = await lockSnapshots(tx, lockedSeries);
-  // The second of two transactions that change a slice must have the later time. An insert or a lock may have waited for the first one, so
-  // the time is read after it.
+  // The time is read after an insert or a lock, which may have waited: the second of two changes of a slice must have the later time.
   const seenAt = readAt && missing.length + lockedSeries.length === 0 ? readAt : await databaseNow(tx);
   const compared = changing.filter(({ stored, rowCount, answer }) =>
     comparesTotals(stored.rows, rowCount, answer.rules),

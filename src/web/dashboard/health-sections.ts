@@ -1,5 +1,4 @@
-// The page Data health: why numbers are missing, which ones, and whether jobs and API keys do what they should. A section without content is
-// left out. Pure.
+// The page Data health: why numbers are missing, which ones, and whether jobs and API keys do what they should. Pure.
 
 import { causeTitle } from "../../facts/conditions.ts";
 import { type Coverage, DAY_QUALITIES, type DayQuality, type ProjectCoverage } from "../../facts/coverage.ts";

@@ -7,7 +7,6 @@ import { answerChart, chartTitle, groupTable } from "../../show/answer-chart.ts"
 import {
   amountHtml,
   budgetShareText,
-  budgetUseText,
   capitalized,
   changeText,
   counted,
@@ -17,6 +16,7 @@ import {
   metricName,
   monthName,
   quantityText,
+  spentText,
 } from "../../show/format.ts";
 import { choiceList, type Html, html, nameHtml } from "../../show/html.ts";
 import { isNew, lackingSentences, namesText, usedFigures, whyNotCompared } from "../../show/sentences.ts";
@@ -114,7 +114,7 @@ function budgetItem(use: BudgetUse, scale: number): Html {
   const { name, percent, forecastPercent, isNeverSeen } = use;
   const width = (share: string | null) => `${(Number(share) * scale).toFixed(1)}%`;
   const kind = Number(percent) > 100 ? "over" : Number(forecastPercent) > 100 ? "near" : "within";
-  return html`<li title="${budgetUseText(use)}"><span>${nameHtml(name)} <small>${use.period === "month" ? monthName(use.start) : dayLabel(use.start)}${use.costSource === null ? "" : `, ${use.costSource}`}</small></span>
+  return html`<li title="${spentText(use)}"><span>${nameHtml(name)} <small>${use.period === "month" ? monthName(use.start) : dayLabel(use.start)}${use.costSource === null ? "" : `, ${use.costSource}`}</small></span>
 <span>${budgetShareText(use)}${isNeverSeen && html` <b class="flag">never used</b>`}</span>
 <svg class="budget ${kind}" aria-hidden="true"><rect class="expected" width="${width(forecastPercent)}" height="100%"/><rect class="used" width="${width(percent)}" height="100%"/><rect class="limit" x="${width("100")}" width="2" height="100%"/></svg></li>\n`;
 }
