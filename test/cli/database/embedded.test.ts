@@ -1,9 +1,9 @@
 // Without DATABASE_URL the program uses an embedded database in ./data, which only one process can use at a time.
 
 import { existsSync } from "node:fs";
-import { cp, writeFile } from "node:fs/promises";
+import { cp, rename, writeFile } from "node:fs/promises";
 import path from "node:path";
-import { afterAll, expect } from "vitest";
+import { afterAll, expect, onTestFinished } from "vitest";
 import { openEmbedded } from "../../../src/db/connection/database.ts";
 import type { Emulator } from "../../support/emulator.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
@@ -102,7 +102,10 @@ testInCi("after exports that were stopped and killed, the next export stores wha
 test("a command that can't make the folder of the database names DATABASE_URL", async ({ context }) => {
   await setUp(context);
   await writeFile(path.join(context.folder, "data"), "");
-  expect(await context.run(["status"], EMBEDDED)).toMatchObject({
+  // The database is in the current folder, wherever the configuration is.
+  const config = path.join(temporaryFolder(onTestFinished), "jobs.config.json");
+  await rename(path.join(context.folder, "jobs.config.json"), config);
+  expect(await context.run(["status", "--config", config], EMBEDDED)).toMatchObject({
     status: 1,
     stderr: expect.stringMatching(/^usage-export: .* database can't be kept in \S*\/data: .*set DATABASE_URL .*\n$/m),
   });
