@@ -36,7 +36,6 @@ export async function inParallel<In>(
 type Batching<In> = {
   /** The highest total weight of a batch, unless a single item is heavier. */
   readonly weightMax: number;
-  /** 1 if left out. */
   readonly weightOf?: (item: In) => number;
   /** A batch that is not full awaits this, and takes the items that come meanwhile. */
   readonly beforeBatch?: () => Promise<unknown>;

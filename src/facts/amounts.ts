@@ -6,7 +6,7 @@ import { TOTAL_GROUPINGS } from "../usage/dimensions.ts";
 import { METRICS } from "../usage/metrics.ts";
 import { type Answer, answerOf, type Basis, DRAWN_MAX, type UsageRow } from "./answer.ts";
 import { isCost, literal, type Question, type Scope, type Split, sourceOf, within } from "./question.ts";
-import { type Query, readBasis, readUnpriced } from "./scope.ts";
+import { type Query, readBasis, readCurrencies, readUnpriced } from "./scope.ts";
 
 /** `totalSplit` is "none", or if that is not exported, a grouping whose groups add up to the total. `basis` belongs to that grouping. */
 export async function readTotalSplit(query: Query, question: Question, since?: Day) {
@@ -16,6 +16,31 @@ export async function readTotalSplit(query: Query, question: Question, since?: D
   const totalSplit = basis.scope.projectCount > 0 ? "none" : summed;
   if (totalSplit === "none") return { totalSplit, available, basis };
   return { totalSplit, available, basis: await readBasis(query, { ...question, grouping: totalSplit }, since) };
+}
+
+/** Asks for what is billed, if that is read of all projects; else for the estimate; else for what is billed of some projects. */
+export async function knownCost(query: Query, asked: Omit<Question, "grouping">, projectCount: number, since?: Day) {
+  const totalQuestion = { ...asked, grouping: "none" } as const;
+  const { totalSplit, basis } = await readTotalSplit(query, { ...totalQuestion, metric: "billed_cost" }, since);
+  const billedCount = basis.scope.projectCount;
+  const billed = { question: { ...asked, metric: "billed_cost", grouping: totalSplit }, basis } as const;
+  if (billedCount > 0 && billedCount >= projectCount) return billed;
+  const question = { ...totalQuestion, metric: "estimated_cost" } as const;
+  const isPriced = (await readCurrencies(query, question)).length > 0;
+  const estimated = isPriced && { question, basis: await readBasis(query, question, since) };
+  if (estimated && estimated.basis.scope.projectCount > 0) return estimated;
+  return billedCount > 0 ? billed : undefined;
+}
+
+/** The question about the cost, if one is known; otherwise the question itself. What is billed is not known by model. */
+export async function costFirst(query: Query, asked: Question): Promise<Question> {
+  const { basis } = await readTotalSplit(query, { ...asked, grouping: "none" });
+  const cost = await knownCost(query, asked, basis.scope.projectCount);
+  if (!cost) return asked;
+  const { projectCount, available } = cost.basis.scope;
+  const billedSplit = projectCount > 1 ? "project" : "line_item";
+  const split = cost.question.metric === "estimated_cost" ? "model" : billedSplit;
+  return { ...asked, ...cost.question, grouping: available.groupings.includes(split) ? split : "none" };
 }
 
 /** `countsUnpriced`: false spares the query for models without a price. `sums`: the sums of the total, if they are already known. */

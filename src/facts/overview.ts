@@ -5,10 +5,10 @@ import { type ReadOptions, readAtOneMoment, readByStatements, USAGE_SECONDS } fr
 import { budgetsIn } from "../db/prices-and-budgets.ts";
 import { addDays, comparedPeriod, type Day, dayOf, monthBefore, type Window } from "../usage/days.ts";
 import { type BudgetUse, budgetsOf } from "../usage/money.ts";
-import { amountColumn, type DaySums, figures, readAnswer, readDaySums, readTotalSplit } from "./amounts.ts";
+import { amountColumn, type DaySums, figures, knownCost, readAnswer, readDaySums, readTotalSplit } from "./amounts.ts";
 import type { Answer, Basis } from "./answer.ts";
 import { type AskedMetric, coverageConditions, isCost, literal, type Question } from "./question.ts";
-import { type Query, readBasis, readCurrencies } from "./scope.ts";
+import { type Query, readBasis } from "./scope.ts";
 
 const OVERVIEW_SPLITS = ["project", "line_item", "model", "accessor", "tags"] as const;
 /** Enough to find among them what rose the most. */
@@ -52,7 +52,7 @@ export async function overview(query: Query, asked: Pick<Question, "period" | "b
   const sent = figures(usage, question);
   const metric = mainMetric(sent);
   const total = await readAnswer(query, { ...question, metric, grouping: totalSplit }, basis, { sums: usage });
-  const asCost = await costQuestion(query, question, total.projectCount, since);
+  const asCost = await knownCost(query, question, total.projectCount, since);
   const costByDay = asCost && (await readDaySums(query, asCost.question, asCost.basis.scope, days));
   const cost = asCost && (await readAnswer(query, asCost.question, asCost.basis, { sums: costByDay }));
   const splits: Answer[] = [];
@@ -87,31 +87,6 @@ function mainMetric(sent: ReturnType<typeof figures>): AskedMetric {
 
 /** An estimate of a whole month, as rounded decimal text. */
 export type Forecast = { readonly forecast: string; readonly low: string; readonly high: string };
-
-/** Asks for what is billed, if that is read of all projects; else for the estimate; else for what is billed of some projects. */
-async function costQuestion(query: Query, asked: Omit<Question, "grouping">, projectCount: number, since?: Day) {
-  const totalQuestion = { ...asked, grouping: "none" } as const;
-  const { totalSplit, basis } = await readTotalSplit(query, { ...totalQuestion, metric: "billed_cost" }, since);
-  const billedCount = basis.scope.projectCount;
-  const billed = { question: { ...asked, metric: "billed_cost", grouping: totalSplit }, basis } as const;
-  if (billedCount > 0 && billedCount >= projectCount) return billed;
-  const question = { ...totalQuestion, metric: "estimated_cost" } as const;
-  const isPriced = (await readCurrencies(query, question)).length > 0;
-  const estimated = isPriced && { question, basis: await readBasis(query, question, since) };
-  if (estimated && estimated.basis.scope.projectCount > 0) return estimated;
-  return billedCount > 0 ? billed : undefined;
-}
-
-/** The question about the cost, if one is known; otherwise the question itself. What is billed is not known by model. */
-export async function costFirst(query: Query, asked: Question): Promise<Question> {
-  const { basis } = await readTotalSplit(query, { ...asked, grouping: "none" });
-  const cost = await costQuestion(query, asked, basis.scope.projectCount);
-  if (!cost) return asked;
-  const { projectCount, available } = cost.basis.scope;
-  const billedSplit = projectCount > 1 ? "project" : "line_item";
-  const split = cost.question.metric === "estimated_cost" ? "model" : billedSplit;
-  return { ...asked, ...cost.question, grouping: available.groupings.includes(split) ? split : "none" };
-}
 
 /** The current month until yesterday; on the first of a month, that day. Undefined if the period ends in an earlier month. */
 function monthOf(period: Window, today: Day) {

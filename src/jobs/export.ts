@@ -1,5 +1,5 @@
-// Makes the requests of a run, project by project: reads each answer, checks whether its numbers can be believed, and stores it, or records
-// why there is none. A command makes all requests of a run, a worker those of the projects that it has claimed.
+// Makes the requests of a run, project by project, for commands and workers. An answer goes through service/breakdown.ts, usage/normalise.ts,
+// filter-check.ts, and db/usage/writer.ts with usage/slice-decision.ts, to the table slice_row. Or it is recorded why there is none.
 
 import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";

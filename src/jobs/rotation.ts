@@ -1,5 +1,5 @@
-// Rotates a key under a lease: takes the next step of the plan until none is left. Each step leaves the ledger in a state from which the plan
-// can continue, so a crash between two steps needs no special code.
+// Rotates a key under a lease: takes the next step of keys/plan.ts until none is left. rotation-steps.ts acts, db/keys/ledger.ts records. Each
+// step leaves the ledger in a state from which the plan can continue, so a crash between two steps needs no special code.
 
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";

@@ -1,4 +1,4 @@
-// Reads a 2xx answer: it must be JSON, in UTF-8, not compressed, and no number loses a digit. Then checks it against a schema. Pure.
+// Reads a 2xx answer: it must be JSON, in UTF-8, not compressed, and no number loses a digit. parseAnswer checks lists against a schema. Pure.
 
 import { z } from "zod";
 import { ExactNumber } from "../decimal.ts";

@@ -145,6 +145,7 @@ function fallOf({ totals = [] }: StoredSlice, incoming: IncomingSlice) {
 /** How an answer without any date is stored: as usage of an unknown span, of the day on which it is read, or of the day before. */
 export const UNDATED = ["snapshot", "day", "day-before"] as const;
 
+/** The writer gets the job of the answer as these. */
 export type AnswerRules = Guards & { readonly undated: (typeof UNDATED)[number] };
 
 export type SnapshotDecision = Exclude<SliceDecision, "suspect">;

@@ -19,6 +19,7 @@ export type MonitorDeps = {
   readonly access: () => Access | undefined;
   readonly readiness: () => Readiness;
   readonly metrics: () => Promise<Page>;
+  /** By path: web/dashboard/pages.ts has them. */
   readonly pages: Readonly<Record<string, MakePage>>;
   /** The read API, at /api/v1/, which the first request to it loads. */
   readonly api: () => Promise<{ readonly fetch: (request: Request) => Response | Promise<Response> }>;

@@ -4,13 +4,13 @@
 import type { Logger } from "pino";
 import { memoizeAsync, oneAtATime } from "../../async.ts";
 import { errorText } from "../../errors.ts";
-import { readAnswer } from "../../facts/amounts.ts";
+import { costFirst, readAnswer } from "../../facts/amounts.ts";
 import { comparedWindow } from "../../facts/answer.ts";
 import { changes } from "../../facts/changes.ts";
 import { causeTitle } from "../../facts/conditions.ts";
 import type { HealthState } from "../../facts/health.ts";
 import type { RunDetails } from "../../facts/jobs.ts";
-import { comparedQuestion, costFirst, type Overview, overview, type ReportData } from "../../facts/overview.ts";
+import { comparedQuestion, type Overview, overview, type ReportData } from "../../facts/overview.ts";
 import { InvalidQuestion } from "../../facts/question.ts";
 import type { Query } from "../../facts/scope.ts";
 import { counted, dayLabel, instantText, periodText } from "../../show/format.ts";
@@ -54,7 +54,6 @@ export function pageReads({ readByStatements, readDataHealth, readRun }: PageSou
 }
 
 const REASON_GROUPINGS = ["project", "line_item", "model", "accessor"] as const;
-/** How many groups are named among the reasons of a change. */
 const REASONS_MAX = 5;
 
 /** Without any of these parameters the page begins with the cost. */
