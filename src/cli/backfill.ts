@@ -79,7 +79,7 @@ async function readPlanned(
       }
     });
   } catch (error) {
-    // The stop is reported, even if writing the result fails.
+    // The stop is thrown, even if writing the result fails.
     if (app.signal.aborted) await writeResult().catch(() => {});
     throw error;
   }

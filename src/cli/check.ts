@@ -62,12 +62,12 @@ function warning(what: string, text: string): Finding {
 
 async function checkWindows(db: Database): Promise<Finding[]> {
   return (await shortWindows(queryOn(db))).map(({ windowDays, days }) => {
-    const text = `may be too short: ${days} of the last 70 days still changed when they were read for the last time, and later changes are not seen; consider a longer one`;
+    const text = `may be too short: ${days} of the last 70 days still changed when they were read for the last time, and later changes are not seen; lengthen it`;
     return warning(`window of ${counted(windowDays, "day")}`, text);
   });
 }
 
-/** A run should take no longer than the shortest time between two of its next starts. These must span a weekend, on which jobs may rest. */
+/** A run should take no longer than the shortest time between two of its next starts. Of a daily job they span a weekend, on which it may rest. */
 const STARTS_COMPARED = 15;
 
 function checkRunLengths({ exports, service: { requestsPerSecond } }: Config): Finding[] {

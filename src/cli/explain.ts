@@ -26,7 +26,7 @@ export type ExplainOptions = PeriodOptions & {
   readonly json?: boolean;
 };
 
-/** Exit status 0 also if days are missing: the answer says so, and the exit status of `status` does. */
+/** Exit status 0 also if days are missing: the answer says so, as does the exit status of `status`. */
 export async function runExplain(app: App, options: ExplainOptions): Promise<number> {
   const period = explainedPeriod(options, dayOf(new Date()));
   const found = await withDatabase(app, (db) => {

@@ -101,7 +101,7 @@ export function exportJson({ job, result }: JobResult) {
 }
 
 const REASONS_SHOWN_MAX = 5;
-/** The parts of a reason that differ from request to request. */
+/** The parts of a reason that not all requests share. */
 const REQUEST_DETAILS = /^not called again after a refusal: | \(request id [^)]*\)/g;
 
 export function exportText({ job, result }: JobResult): string {

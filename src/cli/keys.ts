@@ -50,7 +50,7 @@ function keyText(key: KeyStatus): string {
 /** Seals every key with the current master key. It may be interrupted: each key opens with the previous master key or the current one. */
 export async function runRewrap(app: App): Promise<number> {
   const rewrapped = await withDatabase(app, async (db) => {
-    // Rewrapping records key events, so their sequence must not be behind.
+    // In a restored database, new key events could get numbers that are in use.
     await raiseSequences(db, app.log);
     const masterKeys = await openMasterKeys(app, db);
     const toRewrap = await sealedWithOtherMasterKey(db, masterKeys.current.id);

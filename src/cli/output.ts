@@ -49,7 +49,7 @@ export async function writeFileAtomically(file: string, pieces: Pieces, signal: 
   }
 }
 
-/** A slow reader slows the source down. Ends without an error if a write fails: main.ts reports a full disk, and a reader may go away. */
+/** A slow reader slows the source down. Ends without an error if a write fails: a reader may go away, and main.ts reports a full disk. */
 export async function writeStandardOutput(pieces: AsyncIterable<string | Uint8Array>, signal: AbortSignal) {
   // Each write is raced against the abort, because a write never ends if the reader reads nothing.
   const stopped = once(signal, "abort");

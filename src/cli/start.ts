@@ -39,7 +39,7 @@ export async function runStart(app: App, { embedded = false }: { readonly embedd
   return 0;
 }
 
-/** The monitor answers while the worker waits for its database, too. Each configuration has its own call of `runWorker`. */
+/** The monitor answers while the worker waits for its database, too. `runWorker` ends when the configuration changes. */
 async function work(app: App, first: Loaded, db: Database, liveness: Liveness): Promise<void> {
   const worker = await newWorker();
   // Opened below, when the database answers.
@@ -63,7 +63,7 @@ async function work(app: App, first: Loaded, db: Database, liveness: Liveness): 
     onRefusalChange: (refusal) => void heartbeatWorker(db, worker, refusal).catch(() => {}),
   });
   reloader = opened;
-  // The actor has the process id, so that somebody can look the process up while it lives.
+  // The actor names the process, so that it can be looked up while it lives.
   const workerApp = { ...app, actor: `${app.actor} worker, pid ${process.pid}` };
   const deps = {
     worker,

@@ -106,7 +106,7 @@ function checkFilters(report: Report, exports: readonly Export[]): void {
   const filters = exports.flatMap((job) => job.filters);
   const fannedOut = new Set(filters.flatMap((one) => ("each" in one ? one.each : [])));
   const projectsByGrouping = new Map([...fannedOut].map((by) => [by, projectsGroupedBy(exports, by)]));
-  // The first filter of a name, and of conditions, that has no problem.
+  // The first filter without a problem, by name and by conditions.
   const byName = new Map<string, { readonly conditions: string; readonly at: Path }>();
   const byConditions = new Map<string, { readonly name: string; readonly at: Path }>();
   const nameProblem = (name: string, conditions: string): string | undefined => {

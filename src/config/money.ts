@@ -25,7 +25,7 @@ const Per = z
   .transform(String);
 
 const Tier = object({
-  above: Decimal.describe("The quantity of the month after which the tier begins."),
+  above: Decimal.describe("The month's quantity above which the tier begins."),
   price: Decimal.describe("The price of what is above it."),
 });
 
@@ -43,7 +43,7 @@ export const PriceOfFile = object({
   per: Per.prefault(1).describe('How much the price is for: a power of ten, or "hour", "minute" or "second".'),
   from: Day.describe("The first day the price is valid for, in UTC."),
   until: Day.exactOptional().describe("The last day. Left out: until the next price of the same usage."),
-  tiers: z.array(Tier).prefault([]).describe("Other prices for what a calendar month has above a quantity."),
+  tiers: z.array(Tier).prefault([]).describe("Prices for what exceeds a quantity in a calendar month."),
 });
 
 export type Price = Readonly<z.output<typeof PriceOfFile>>;

@@ -112,7 +112,7 @@ export type KeyReference = z.output<typeof KeySource>;
 export type StaticKeyReference = z.output<typeof StaticKey>;
 export type CommandReference = z.output<typeof Command>;
 
-/** The name of a key, and of the list of its projects, in logs and in the database. Keys from the same place have one name. */
+/** The name of a key and of its list of projects, in logs and in the database. Keys from the same place have one name. */
 export function keyName(key: KeyReference): string {
   if ("env" in key) return `env ${key.env}`;
   if ("file" in key) return `file ${key.file}`;

@@ -102,9 +102,9 @@ const Export = object({
   emptyGuard: z
     .enum(GUARD_MODES)
     .default("confirm")
-    .describe('An answer without usage: "confirm" keeps the numbers until a later run gets none, too; "off" does not.'),
+    .describe('An answer without usage: "confirm" keeps the numbers until a later run confirms it; "off" does not.'),
   cliffGuard: z.enum(GUARD_MODES).default("confirm").describe("The same for an answer with over 90 % less."),
-  undated: z.enum(UNDATED).default("snapshot").describe('An answer without a date: a "snapshot", or usage of a "day".'),
+  undated: z.enum(UNDATED).default("snapshot").describe('Undated: a "snapshot", or usage of "day" or "day-before".'),
 });
 
 const ACCESS_FORMS =

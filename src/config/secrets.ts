@@ -68,7 +68,7 @@ function secretAddressProblem(text: string): string | undefined {
 
 const nameOf = (kind: SecretKind) => (kind === "key" ? "the API key" : `the ${kind}`);
 
-/** The path or the rights are wrong. Any other error, such as a broken share, may pass: the next call reads the key again. */
+/** The path or the rights are wrong. Any other error, as of a network drive, may be over when the next call reads the key. */
 const WRONG_PATH_CODE = /^(ENOENT|ENOTDIR|EISDIR|ENAMETOOLONG|ELOOP|EACCES|EPERM)$/;
 
 async function readSecretFile(kind: SecretKind, path: string): Promise<string> {

@@ -1,4 +1,4 @@
-// Judges whether the usage of a day is unusual: the newest day when it was read, and every day when it has become final.
+// Judges whether the usage of a day is unusual: the newest day once it is read, and every day once it is final.
 
 import { sql } from "kysely";
 import type { Day } from "../usage/days.ts";
@@ -18,9 +18,9 @@ const SETTLING_TOLERANCE = 1.25;
 
 /**
  * The days to judge: those that have become final, and the newest of the others. Three are left out:
- * - days before the oldest recent verdict; if there is none, as at first, all but the newest final day and the newest day
+ * - days before the oldest recent verdict; without one, as at first, all but the newest day and the newest final day
  * - filters made by `each`, because hundreds of keys would make false alarms every day
- * - final days that were last read in the first half of their window, for example before an outage: their late usage was
+ * - final days that were last read before half of their window was over, for example before an outage: their late usage was
  *   never read, so they would look like a drop. An export that runs at least once in half a window has none.
  */
 async function pendingDays(db: Database): Promise<readonly unknown[]> {
@@ -113,7 +113,7 @@ export async function judgePendingDays(db: Database, { sensitivity }: AnomalySet
   return rows;
 }
 
-/** Verdicts without an alert are kept this long after their day's window: longer than the 14 days of an alert, which a normal day ends. */
+/** How long after its window a day without an alert keeps its verdict: longer than an alert (14 days), which the verdict may end. */
 const KEPT_DAYS = 60;
 
 async function removeOldVerdicts(tx: Tx): Promise<void> {

@@ -1,4 +1,4 @@
-// The processes that call the service now, with the slots that each may use, and the pauses that the service asked for. Each statement is a
+// The processes that call the service, the slots (calls at once) of each, and the pauses that the service asked for. Each statement is a
 // transaction of its own, so that a process that is suspended between two statements blocks no other.
 
 import { sql } from "kysely";

@@ -34,7 +34,7 @@ export async function listViews(tx: Tx): Promise<readonly DumpedView[]> {
   });
 }
 
-/** Whether each row belongs to a stored day: bi.changed_days tells which of these days have changed. */
+/** Whether each row belongs to a stored day, so that bi.changed_days can choose rows. */
 export function hasStoredDays({ name }: DumpedView): boolean {
   return /^(usage|cost)_(total|filtered|by_\w+)$/.test(name);
 }

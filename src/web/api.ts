@@ -29,7 +29,7 @@ const CsvParameters = z.strictObject({
 const ChargebackParameters = QuestionParameters.pick({ from: true, to: true, project: true }).extend({
   period: QuestionParameters.shape.period
     .default("last-month")
-    .describe("Left out, last-month, unless from and to are given"),
+    .describe("If left out: last-month, or from and to if given"),
   by: z.enum(CHARGED_BY).default("project").describe("What each row is about: a project, or an API key"),
 });
 

@@ -51,7 +51,7 @@ export async function retryUntilReached<T>(app: App, liveness: Liveness, open: (
 /** Throws if a worker could not start with this configuration. Writes nothing. */
 export async function requireStartable(app: App, config: Config, db: Database): Promise<void> {
   await requireCurrentSchema(db);
-  // A rotation needs a master key even if no project is known for it yet.
+  // Reads the master key, too, even if no rotation has a project yet.
   await requireSecrets(app, config);
   await openKeyRing(app, config, db);
 }

@@ -169,7 +169,7 @@ test.each([
   expect(messageFor(isIn2026 ? text.replace('"feature_set": "a"', '"model": "a"') : text)).toBe("");
 });
 
-test("a project has its own key of a rotation of many projects", () => {
+test("each project of a rotation of many has its own key", () => {
   const key = { rotation: "fleet", first: { file: "/run/first/{id}" } };
   expect(parseText(sampleWith("projects[1].key", key)).projects[1]?.key).toEqual({
     ...{ rotation: "fleet/project_b" },
@@ -184,7 +184,7 @@ test("all wrong fields are named at once in the order of the file, and wrong ref
   const places = placesOf({ ...MINIMAL, exports: [{ ...job, schedule: "never", filters: [] }], monitor: { prot: 1 } });
   expect(places).toEqual(["exports[0].schedule", "exports[0].filters", "monitor.prot"]);
   expect(placesOf({ ...MINIMAL, exports: [job] })).toEqual(["exports[0].projects[0]", "exports[0].groupings[1]"]);
-  // A field that needs another one beside it is named for that even if a value is wrong, too.
+  // A missing companion of a field is an error even beside a wrong value.
   expect(placesOf({ ...MINIMAL, monitor: { host: "0.0.0.0", publicUrl: "?" }, notify: { report: "never" } })).toEqual([
     ...["monitor.host", "monitor.publicUrl", "notify.report", "notify.report"],
   ]);

@@ -100,7 +100,7 @@ test("a key file that fails with EIO makes the secret unavailable, and does not 
   await expect(readSecret("key", broken, {})).rejects.toMatchObject({ code: "unavailable", message });
 });
 
-test("a secret in a folder where earlier work does not end is unavailable, not missing", async () => {
+test("a secret in a folder that does not answer is unavailable, not missing", async () => {
   const file = path.join(folder, "share", "token");
   const { promise: answer, resolve } = Promise.withResolvers<void>();
   await expect(withFileLimit(file, 1, () => answer)).rejects.toThrow("does not answer");

@@ -65,22 +65,22 @@ test("a new project gets its first key while another project of the rotation is 
   expect((await priorities.execute(db)).rows).toEqual([{ priority: 1 }, { priority: 0 }]);
 });
 
-test("a project that no worker knows is started again after an hour, and one that failed at once", async () => {
+test("a project that no worker knows is started again after an hour, a failed one at once", async () => {
   const context = await workerWith("newer", ["a"]);
-  const endRuns = async (planned: number) => {
+  const endRuns = async (isKnown: boolean) => {
     const runs = sql<{ runId: string }>`select run_id as "runId" from usage_export.run where job like 'newer%'`;
-    const end = { projectId: "a", counts: { ...NO_COUNTS, planned }, error: "it has failed" };
+    const end = { projectId: "a", counts: { ...NO_COUNTS, planned: isKnown ? 1 : 0 }, error: "it has failed" };
     await endProjects(
       db,
       (await runs.execute(db)).rows.map(({ runId }) => ({ runId, ...end })),
     );
   };
   await tick(context);
-  await endRuns(0);
+  await endRuns(false);
   expect(await tick(context)).toBe(false);
   await read(sql`update usage_export.run set started_at = started_at - interval '1 hour' where job like 'newer%'`);
   expect(await tick(context)).toBe(true);
-  await endRuns(1);
+  await endRuns(true);
   expect(await tick(context)).toBe(true);
   for (const job of ["newer", "newer-keys"]) expect(await projectsOfRuns(job)).toEqual(["a", "a", "a"]);
 });
@@ -95,7 +95,7 @@ test("a scheduled run waits for the end of a run that was late", async () => {
     (await sql`select trigger, slices_planned from bi.runs where job = 'nightly'`.execute(db)).rows;
   expect(await tick(context)).toBe(true);
   expect(await runs()).toEqual([{ trigger: "catchup", slices_planned: 6 }]);
-  // As if that run were of the day before, and its time came again.
+  // As if it were of the day before, and due again.
   await sql`update usage_export.run set scheduled_for = scheduled_for - interval '1 day'`.execute(db);
   await sql`update usage_export.job set scheduled_through = scheduled_through - interval '1 day'`.execute(db);
   expect(await tick(context)).toBe(false);
@@ -127,7 +127,7 @@ test("ticks do not wait long for a list that hangs, and take it up when it comes
   await expect.poll(() => reads).toBe(1);
 
   expect([await watch(), changes]).toEqual([false, 1]);
-  // It could not be taken up.
+  // As if taking it up had failed.
   expect([await watch(), changes]).toEqual([true, 2]);
   // After the database's clock was set back, the list is from the future: it is read again.
   const asked = emulator.requests.length;
@@ -137,7 +137,7 @@ test("ticks do not wait long for a list that hangs, and take it up when it comes
   expect(emulator.requests).toHaveLength(asked + 1);
 });
 
-test("a worker that has read another list of projects has its configuration taken up before it plans", async () => {
+test("a worker that has read a changed list of projects takes it up before it plans", async () => {
   const stop = new AbortController();
   const env = { OTHER_KEY: KEY, DATABASE_URL: "postgres://127.0.0.1/usage" };
   await using emulator = await startEmulator({

@@ -146,7 +146,7 @@ export async function newestMigration(): Promise<string> {
   return migrationName((await migrationFiles()).at(-1) ?? "");
 }
 
-/** Throws an error with the next step if the schema is not the one of this program. Every command begins with this single statement. */
+/** Throws an error with the next step if the schema is not the one of this program. Most commands begin with this one statement. */
 export async function requireCurrentSchema(db: Database): Promise<void> {
   const stored = await storedSchema(db).catch(async (cause: unknown) => {
     throw findCause(cause, NOT_THERE) ? schemaError(NOT_UP_TO_DATE) : await explainMissingRight(db, cause);

@@ -82,7 +82,7 @@ function clientWithTimeouts(client: PostgresPoolClient, statementMs: () => numbe
   });
 }
 
-/** isConnectionError knows a lost connection by this code. */
+/** isConnectionError recognises this code. */
 function statementTimeout(): Error {
   return Object.assign(new Error("the database has not answered in time"), { code: "ETIMEDOUT" });
 }

@@ -12,7 +12,7 @@ const VIEWS_FOLDER = path.join(MIGRATIONS_FOLDER, "views");
 /** A view or a function. The name includes the schema. */
 export type ViewText = { readonly name: string; readonly text: string };
 
-/** Sixty small files are read faster synchronously than with a promise for each. */
+/** Small files are read faster synchronously than with a promise for each. */
 export function readViews(): readonly ViewText[] {
   return fs
     .readdirSync(VIEWS_FOLDER)

@@ -15,7 +15,7 @@ export type NewRun = {
   readonly kind: JobId["kind"];
   readonly job: string;
   readonly trigger: RunTrigger;
-  /** The scheduled time; undefined if missing days or a person caused the run. */
+  /** The scheduled time; undefined if no schedule caused the run. */
   readonly scheduledFor?: Date | undefined;
 };
 
@@ -126,7 +126,7 @@ type RunRef = Pick<NewRun, "runId" | "kind" | "job" | "trigger">;
 
 export type OpenProject = RunRef & {
   readonly projectId: string;
-  /** Null if only missing days caused the run. */
+  /** Null if no schedule caused the run. */
   readonly scheduledFor: Date | null;
   readonly startedAt: Date;
   /** Answers with a higher number were asked for since the run began. */
@@ -250,7 +250,7 @@ export async function runningRuns(tx: Tx, { kind, name }: JobId) {
 
 /**
  * The projects that are not started again now: those of a run in progress, and those that no worker of the last hour had in its configuration.
- * The row of such a project has an error and no planned slice, like that of a failed rotation. So callers ask only for rotations never begun.
+ * A row of the latter has an error and no planned slice, as has a failed rotation: so callers ask only for rotations never begun.
  */
 export async function projectsHeldBack(tx: Tx, { kind, name }: JobId): Promise<ReadonlySet<string>> {
   const { rows } = await sql<{ readonly projectId: string }>`

@@ -14,7 +14,7 @@ import { changedNow, type DecidedSlice, numbersArray } from "./stored-slices.ts"
  * with other conditions makes a new series, and supersedes (hides from the views) those that had its name: a name means one filter.
  */
 export async function registerSeries(db: Database, configured: readonly ConfiguredSeries[]): Promise<SeriesIds> {
-  // The days on which a value was seen matter only when its series is added, which changes this text anyway.
+  // Without `seen.days` of a fan-out's value: they matter only for a new series, which is a new line.
   const lines = configured.map(({ series, windowDays = null }) =>
     JSON.stringify([seriesKey(series), series.project.name, series.filter.name, windowDays]),
   );
@@ -152,7 +152,7 @@ export async function extendDue(tx: Tx, seriesIds: readonly number[], due: DueDa
     update usage_export.series
     set due_through = greatest(due_through, ${through}::date), due_from = ${dueFrom}, next_due_at = ${nextDue}
     where series_id = any(${numbersArray(seriesIds)}::integer[]) and (due_from is not null or ${from} is not null)
-      -- Without a window to read, only dated answers make days due.
+      -- Without a window, an undated series gets no due days.
       and (${oldestWindow !== undefined}::boolean or undated_since is null)
       and (due_through is null or due_through < ${through}::date or due_from is distinct from ${dueFrom}
         or next_due_at is distinct from ${nextDue})

@@ -103,7 +103,7 @@ test("a run whose workers kept dying is ended, and another one reads its days", 
   context.work();
   const failed = async () => (await sql`select from usage_export_queue.job where state = 'failed'`.execute(db)).rows;
   await expect.poll(failed).toHaveLength(1);
-  // A starting worker ticks at once. Without one, the next tick would come within a minute.
+  // A starting worker ticks at once. Without one, the next tick would come within 10 s.
   context.work();
   expect(await waitForRuns(db, 2)).toMatchObject([{ status: "failed" }, { trigger: "catchup", status: "ok" }]);
   expect(await coverage(db)).toEqual({ complete: 2 * REQUESTS });

@@ -100,7 +100,7 @@ test("workers make one key for each project that is due at one moment, in one ru
   expect(rows).toEqual([{ job: "fleet", projects: FIRST_KEYS.length }]);
 });
 
-test("rotate handles all projects or those that are named, by id even if renamed", async ({ context }) => {
+test("rotate handles all or the named projects, and a renamed one keeps its key", async ({ context }) => {
   await configureNorth(context, 3);
   const one = await context.run(["rotate", "--job", "fleet", "--project", "north-1"]);
   expect(one.stdout).toMatch(/^fleet, project north-1\n {2}create: /);
@@ -221,11 +221,11 @@ test("the failures of a discovered project that is gone are no alert any more", 
   names.delete("b");
   expect(await run("rotate")).toMatchObject({ status: 0 });
   const after = await run("status");
-  expect(after.stdout).not.toContain("failed attempts");
+  expect(after.stdout).not.toContain("failed attempt");
   expect(after.stdout).toMatch(/^all is well/);
 });
 
-test("rotate reads the list only for rotations that it may add projects to", async ({ context }) => {
+test("rotate reads the list of projects only for rotations with patterns", async ({ context }) => {
   const { emulator } = context;
   const { run } = await configureAccount(context, "0 4 * * *");
   names.set("c", "lab");

@@ -22,7 +22,7 @@ const read = async (page: Response) => (await page.text()).replaceAll(/<[^>]*>/g
 test("an unavailable service is shown once, beside the run that is retrying", async ({ context }) => {
   const emulator = await context.setUp({ exports: [{ groupings: GROUPINGS }] });
   await workOnce(context, db);
-  // A run of missing days alone, as one on schedule reads its window whether or not its days are due.
+  // Makes a catch-up run: a scheduled one reads its window, due or not.
   await sql`
     update usage_export.slice set status = 'failed', attempted_at = now() - interval '1 hour', failing_since = now() - interval '1 hour';
     delete from usage_export.slice where usage_date = (select max(usage_date) from usage_export.slice)
@@ -75,7 +75,7 @@ test("a failed run is on the dashboard, and notified once, until it has recovere
   const emulator = await context.setUp({ notify, exports: [{ groupings: ["none", "endpoint"] }] });
   emulator.fault = ({ path }) =>
     path.includes("endpoint") ? { kind: "answer", status: 400, body: "<b>no</b> such grouping" } : undefined;
-  // A new worker has its first tick at once, while the next tick of a running one may be a minute away.
+  // A new worker notifies at its first tick, a running one perhaps only after a minute.
   const startAnother = () =>
     context.work({
       NOTICES_URL: `${receiver.origin}/services/${context.newSecret()}`,
