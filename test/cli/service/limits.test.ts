@@ -80,9 +80,15 @@ test("paused keys and hanging calls do not hold back other projects", async ({ c
   const slow = Promise.withResolvers<void>();
   const calls = new Map(PROJECTS.map((id) => [id, 0]));
   const total = (id: string) => calls.get(id) ?? 0;
+  const hanging = new Set<ServerResponse>();
+  let hangingMax = 0;
   await using tally = await openTally(async (id, response) => {
     calls.set(id, total(id) + 1);
-    if (id === "slow" && total(id) > 1) return slow.promise;
+    if (id === "slow" && total(id) > 1) {
+      response.once("close", () => hanging.delete(response));
+      hangingMax = Math.max(hangingMax, hanging.add(response).size);
+      return slow.promise;
+    }
     if (!PAUSED.includes(id) || total(id) > 1) return undefined;
     answer(response, 429, "", { "retry-after": "20" });
     return false;
@@ -103,8 +109,8 @@ test("paused keys and hanging calls do not hold back other projects", async ({ c
   await expect.poll(() => Math.min(total("quick"), total("swift"))).toBe(FILTERS);
   // Nobody waited for the end of a pause.
   expect(Math.max(...PAUSED.map(total))).toBeLessThan(FILTERS);
-  // Only the first call of the slow project has been answered, and one of the four slots is left to the others.
-  expect(total("slow")).toBeLessThanOrEqual(4);
+  // One of the four slots is left to the others.
+  expect(hangingMax).toBe(3);
   slow.resolve();
   expect(await waitForRuns(db, 1)).toMatchObject([{ status: "ok" }]);
   // The call that was answered with 429 is repeated, and no other.

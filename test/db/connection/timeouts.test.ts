@@ -18,15 +18,11 @@ const { url, directUrl } = await testDatabase();
 await runStatement(directUrl, "create table public.note (text text)");
 
 /** Opens the database through a front that injects faults. */
-async function open(
-  decideFault: DecideFault,
-  statementMs = () => WAIT_MS_MAX,
-  giveUp?: AbortSignal,
-): Promise<Database> {
+async function open(decideFault: DecideFault, limitMs = () => WAIT_MS_MAX, giveUp?: AbortSignal): Promise<Database> {
   const front = await startPostgresFront(url, { decideFault });
   const pool = new pg.Pool({ connectionString: front.url, max: 1 });
   pool.on("connect", (client) => client.on("error", () => {}));
-  const limited = poolWithTimeouts(pool, statementMs, giveUp);
+  const limited = poolWithTimeouts(pool, limitMs, giveUp);
   const db: Database = new Kysely<Tables>({ dialect: new PostgresDialect({ pool: limited }) });
   onTestFinished(async () => {
     await db.destroy();
