@@ -35,7 +35,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | "all">> = {
   // Runs in the browser: nothing of Node.
   "web/client": ["show/answer-chart.ts", "show/format.ts"],
   "web/dashboard": ["facts", "show", "usage", "web"],
-  show: ["facts", "keys/plan.ts", "usage"],
+  show: ["facts", "keys/rotation-plan.ts", "usage"],
   // The tests compare the product with the emulator, so the emulator shares its lists and no arithmetic: a bug there would not show.
   emulator: ["usage/dimensions.ts", "usage/metrics.ts"],
 };

@@ -21,7 +21,7 @@ import {
   sliceCount,
   totalSliceCount,
   type UsageRequest,
-} from "../usage/plan.ts";
+} from "../usage/export-plan.ts";
 import { seriesText } from "../usage/series.ts";
 import type { SliceStatus } from "../usage/slice-decision.ts";
 import { exportJson, exportText, type JobResult, withProgress } from "./export.ts";

@@ -8,15 +8,15 @@ import { queryOn } from "../db/connection/transaction.ts";
 import { readerProblem } from "../db/connection/view-creation.ts";
 import { AppError, errorText } from "../errors.ts";
 import { shortWindows } from "../facts/coverage.ts";
-import { checkProject, type Finding, type SubjectFindings } from "../jobs/check.ts";
 import { openServiceContext } from "../jobs/context.ts";
 import { type ReadList, readLists, withKnownProjects } from "../jobs/discovery.ts";
+import { checkProject, type Finding, type SubjectFindings } from "../jobs/project-check.ts";
 import { databaseUrlOf, withDatabase } from "../open-database.ts";
 import { nextOccurrences } from "../schedule/schedule.ts";
 import { counted, durationText } from "../show/format.ts";
 import { firstNames } from "../text.ts";
 import { dayOf } from "../usage/days.ts";
-import { planRun } from "../usage/plan.ts";
+import { planRun } from "../usage/export-plan.ts";
 import { requireSecrets } from "../worker/monitor-secrets.ts";
 import { writeAnswer } from "./output.ts";
 

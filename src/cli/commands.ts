@@ -8,8 +8,8 @@ import type { Environment } from "../proxy.ts";
 import { escapeControlCharacters } from "../text.ts";
 import { isDay } from "../usage/days.ts";
 import { DIALECTS, USAGE_DIMENSIONS } from "../usage/dimensions.ts";
+import { BACKFILL_MODES } from "../usage/export-plan.ts";
 import { METRICS } from "../usage/metrics.ts";
-import { BACKFILL_MODES } from "../usage/plan.ts";
 import { GROUPINGS, type Grouping, groupingBy } from "../usage/series.ts";
 
 /** Returns 0 if all is done; 1 if something failed, and what succeeded is stored; 2 if the command line or the configuration is wrong. */

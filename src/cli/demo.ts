@@ -19,7 +19,7 @@ import { rotateByHand } from "../jobs/rotation.ts";
 import { COMMAND, CONFIG_FILE, PACKAGE_FOLDER } from "../package-files.ts";
 import { Secret } from "../secret.ts";
 import { DAY_MS, DAYS_DEFAULT, type Day, dayOf, daysOf, lastDays } from "../usage/days.ts";
-import type { ExportJob } from "../usage/plan.ts";
+import type { ExportJob } from "../usage/export-plan.ts";
 import { openMonitoring } from "../worker/monitoring.ts";
 import { exportWithProgress } from "./export.ts";
 import { writeFileAtomically } from "./output.ts";

@@ -14,7 +14,7 @@ import { durationText } from "../show/format.ts";
 import { firstOf, truncate } from "../text.ts";
 import { pickCounts, type RunCounts, type RunTrigger } from "../usage/counts.ts";
 import { type Day, dayOf, type Window } from "../usage/days.ts";
-import { describeRequest, type ExportJob, planRun, type Selection, totalSliceCount } from "../usage/plan.ts";
+import { describeRequest, type ExportJob, planRun, type Selection, totalSliceCount } from "../usage/export-plan.ts";
 import { seriesText } from "../usage/series.ts";
 import { writeAnswer } from "./output.ts";
 import { chooseJobs, type SelectionOptions } from "./selection.ts";

@@ -6,7 +6,7 @@ import { replaceSealed } from "../db/keys/ledger.ts";
 import { openMasterKeys, sealedWithOtherMasterKey } from "../db/keys/sealed-keys.ts";
 import { raiseSequences } from "../db/usage/fetch-numbers.ts";
 import { type KeyStatus, keyStatuses, type RotationRow, rotationRows } from "../facts/keys.ts";
-import { attemptsText, fallbackText, needsAttention } from "../keys/plan.ts";
+import { attemptsText, fallbackText, needsAttention } from "../keys/rotation-plan.ts";
 import { openSealedKey, sealKey } from "../keys/seal.ts";
 import { withDatabase } from "../open-database.ts";
 import { counted } from "../show/format.ts";

@@ -13,7 +13,7 @@ import { AppError } from "../errors.ts";
 import { openServiceContext } from "../jobs/context.ts";
 import { discoverProjects, withKnownProjects } from "../jobs/discovery.ts";
 import { type RotationResult, rotateByHand, stepText, type Wants } from "../jobs/rotation.ts";
-import { cleanupSteps, planRotation } from "../keys/plan.ts";
+import { cleanupSteps, planRotation } from "../keys/rotation-plan.ts";
 import { readMasterKeys } from "../keys/seal.ts";
 import { withDatabase } from "../open-database.ts";
 import { present } from "../text.ts";

@@ -4,7 +4,7 @@ import type { Config } from "../config/config.ts";
 import { quoteAll, requireKnown } from "../config/messages.ts";
 import { AppError } from "../errors.ts";
 import { addDays, DAYS_DEFAULT, type Day, periodError, type Window } from "../usage/days.ts";
-import { type BackfillMode, type ExportJob, jobsWithSeries, type Selection, seriesOf } from "../usage/plan.ts";
+import { type BackfillMode, type ExportJob, jobsWithSeries, type Selection, seriesOf } from "../usage/export-plan.ts";
 import { everyValueName, type Grouping } from "../usage/series.ts";
 
 export type SelectionOptions = {

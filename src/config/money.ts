@@ -3,9 +3,9 @@
 import { z } from "zod";
 import { addDays } from "../usage/days.ts";
 import type { Dimension } from "../usage/dimensions.ts";
+import type { ExportJob } from "../usage/export-plan.ts";
 import { METRICS } from "../usage/metrics.ts";
 import { BUDGET_PERIODS, type BudgetScope } from "../usage/money.ts";
-import type { ExportJob } from "../usage/plan.ts";
 import { filterKey, type Project } from "../usage/series.ts";
 import { Currency, Day, Decimal, Name, object, text } from "./fields.ts";
 import type { Report } from "./json.ts";

@@ -3,8 +3,8 @@
 import { z } from "zod";
 import { AUTH_SCHEMES } from "../service/client-types.ts";
 import { DIALECTS, DIMENSIONS, type Dimension, dimension, EACH_DIMENSIONS, SOURCES } from "../usage/dimensions.ts";
+import { FEATURE_CHECKS } from "../usage/export-plan.ts";
 import { SENSITIVITIES } from "../usage/metrics.ts";
-import { FEATURE_CHECKS } from "../usage/plan.ts";
 import { GUARD_MODES, UNDATED } from "../usage/slice-decision.ts";
 import {
   BaseUrl,

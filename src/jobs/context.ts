@@ -11,7 +11,7 @@ import { openWriter, type Writer } from "../db/usage/writer.ts";
 import { keepMemoryFlat } from "../heap.ts";
 import { openServiceFor } from "../open-service.ts";
 import type { Service, ServiceDeps } from "../service/client-types.ts";
-import { configuredSeries } from "../usage/plan.ts";
+import { configuredSeries } from "../usage/export-plan.ts";
 import { Dialects } from "./dialects.ts";
 import { makeFirstDaysDue } from "./discovery.ts";
 import { withSeenValues } from "./fan-outs.ts";
@@ -24,11 +24,11 @@ export type ServiceContext<Db extends Database | undefined = Database | undefine
   /** Undefined only in `check`, while the database can't be reached. */
   readonly db: Db;
   readonly service: Service;
-  readonly keys: KeyRing;
+  readonly keyRing: KeyRing;
   readonly dialects: Dialects;
 };
 
-export type RotationContext = Pick<ServiceContext<Database>, "app" | "db" | "service" | "keys">;
+export type RotationContext = Pick<ServiceContext<Database>, "app" | "db" | "service" | "keyRing">;
 
 /** Shared by all runs of a process, so that concurrent requests are fetched and stored in common batches. */
 export type ExportContext = ServiceContext<Database> & {
@@ -47,10 +47,10 @@ export async function openServiceContext<Db extends Database | undefined>(
   db: Db,
   options: ServiceOptions = {},
 ): Promise<ServiceContext<Db> & AsyncDisposable> {
-  const keys = await openKeyRing(app, config, db);
+  const keyRing = await openKeyRing(app, config, db);
   const service = await openServiceFor(app, config, db, options);
-  const dialects = new Dialects({ app, db, service, keys });
-  return { app, config, db, service, keys, dialects, [Symbol.asyncDispose]: service[Symbol.asyncDispose] };
+  const dialects = new Dialects({ app, db, service, keyRing });
+  return { app, config, db, service, keyRing, dialects, [Symbol.asyncDispose]: service[Symbol.asyncDispose] };
 }
 
 /** Registers the series of the configuration and stores its prices and budgets. */

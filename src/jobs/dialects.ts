@@ -11,8 +11,8 @@ import { DEFAULT_DIALECT, dependsOnDialect, fetchBreakdown } from "../service/br
 import type { Service } from "../service/client-types.ts";
 import { dayOf, lastDays, type Window } from "../usage/days.ts";
 import type { Dialect } from "../usage/dimensions.ts";
+import { REQUEST_DAYS_MAX, type UsageRequest } from "../usage/export-plan.ts";
 import { groupingEvidence } from "../usage/normalise.ts";
-import { REQUEST_DAYS_MAX, type UsageRequest } from "../usage/plan.ts";
 import { ALL_USAGE, type Project, type Series } from "../usage/series.ts";
 import type { KeyRing } from "./key-ring.ts";
 
@@ -27,7 +27,7 @@ type DialectDeps = {
   /** Keeps what was found for other processes; undefined without a database. */
   readonly db: Database | undefined;
   readonly service: Service;
-  readonly keys: Pick<KeyRing, "use">;
+  readonly keyRing: Pick<KeyRing, "use">;
 };
 
 export class Dialects {
@@ -78,11 +78,11 @@ export class Dialects {
 
   /** Probes also if the dialect is known. A row that names a model proves it; undefined if no answer has one, as without usage. */
   async probe(project: Project, window: Window | undefined): Promise<Dialect | undefined> {
-    const { app, db, service, keys } = this.#deps;
+    const { app, db, service, keyRing } = this.#deps;
     const series: Series = { project, source: "usage", grouping: "model", filter: ALL_USAGE };
     for (const dialect of PROBED_DIALECTS) {
       const call = (key: Secret) => fetchBreakdown(service, { series, window }, key, app.signal, { dialect });
-      const answer = await keys.use(project, call).catch((error: unknown) => {
+      const answer = await keyRing.use(project, call).catch((error: unknown) => {
         // A service may refuse a name that it does not know.
         if (!hasStatus(error, 400, 422)) throw error;
       });

@@ -23,7 +23,7 @@ import { hasStatus } from "../service/answer.ts";
 import type { Service } from "../service/client-types.ts";
 import { fetchProjects, type ProjectList } from "../service/projects.ts";
 import { dayOf, lastDays } from "../usage/days.ts";
-import { configuredSeries } from "../usage/plan.ts";
+import { configuredSeries } from "../usage/export-plan.ts";
 import { openStaticKeys } from "./key-ring.ts";
 
 /** The configuration with the projects that the service has listed so far. Calls no service. */

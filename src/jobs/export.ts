@@ -26,7 +26,6 @@ import { badAnswer } from "../usage/answer-checks.ts";
 import { addCounts, NO_COUNTS, pickCounts, type RunCounts, type RunTrigger } from "../usage/counts.ts";
 import { addDays, type Day, dayOf, daysOf, type Window } from "../usage/days.ts";
 import type { Dialect, Source } from "../usage/dimensions.ts";
-import { groupingEvidence, type NormalisedSlice, normalise, rowCount, sliceOf } from "../usage/normalise.ts";
 import {
   type DaysToReread,
   describeRequest,
@@ -38,7 +37,8 @@ import {
   sliceCount,
   totalSliceCount,
   type UsageRequest,
-} from "../usage/plan.ts";
+} from "../usage/export-plan.ts";
+import { groupingEvidence, type NormalisedSlice, normalise, rowCount, sliceOf } from "../usage/normalise.ts";
 import { type Project, seriesKey } from "../usage/series.ts";
 import { type AnswerRules, emptyDaysProblem, type FilterDoubt } from "../usage/slice-decision.ts";
 import type { ExportContext, ServiceContext } from "./context.ts";
@@ -218,7 +218,7 @@ type CheckedAnswer = ReturnType<typeof normalise> & { readonly doubt: FilterDoub
 
 /** Makes the call in the service's dialect, reads the answer, and checks whether its numbers can be believed. Throws `bad_answer`. */
 export async function readBreakdown(
-  { app, service, keys, dialects }: Pick<ServiceContext, "app" | "service" | "keys" | "dialects">,
+  { app, service, keyRing, dialects }: Pick<ServiceContext, "app" | "service" | "keyRing" | "dialects">,
   { check, job: { undated }, runDay, stored, onPermit }: ReadOptions,
   request: UsageRequest,
 ): Promise<CheckedAnswer> {
@@ -226,7 +226,7 @@ export async function readBreakdown(
   const read = async (dialect: Dialect, mayTryOther: boolean): Promise<CheckedAnswer> => {
     const sent = await check.withModelId(request, dialect);
     const options = { dialect, beforeAttempt: onPermit };
-    const answer = await keys.use(series.project, (key) => fetchBreakdown(service, sent, key, app.signal, options));
+    const answer = await keyRing.use(series.project, (key) => fetchBreakdown(service, sent, key, app.signal, options));
     const otherDialect = async () => (mayTryOther ? dialects.alternative(request, dialect) : undefined);
     // Rows without any model show that the service did not understand the grouping.
     const isUnderstood = series.grouping !== "model" || groupingEvidence("model", answer) !== "no value";
@@ -276,12 +276,12 @@ type Fetch<T> = (service: Service, projectId: string, key: Secret, signal: Abort
 
 /** Stores what keys are called, as a deleted one is no longer listed; for billing also balances. Never throws, as the run itself has succeeded. */
 export async function readKeysAndBalances(context: ExportContext, project: Project, source: Source): Promise<void> {
-  const { app, db, service, keys } = context;
+  const { app, db, service, keyRing } = context;
   const log = app.log.child({ project: project.name });
   const signal = AbortSignal.any([app.signal, AbortSignal.timeout(READING_MS_MAX)]);
   const read = async <T>(what: string, fetch: Fetch<T>, store: (answer: T) => Promise<void>) => {
     try {
-      await store(await keys.use(project, (key) => fetch(service, project.id, key, signal)));
+      await store(await keyRing.use(project, (key) => fetch(service, project.id, key, signal)));
     } catch (error) {
       // Balances are numbers that a person asked for. The rest only adds names.
       const level = what !== "balances" ? "debug" : hasStatus(error, 401, 403, 404) ? "info" : "warn";

@@ -6,7 +6,7 @@ import { type Database, databaseNow } from "../db/connection/database.ts";
 import { type StoredValue, storedValues } from "../db/usage/stored-series.ts";
 import { toPrintableLine } from "../text.ts";
 import { dayOf, type Window } from "../usage/days.ts";
-import { type ExportJob, type LeftOut, windowOf } from "../usage/plan.ts";
+import { type ExportJob, type LeftOut, windowOf } from "../usage/export-plan.ts";
 import { type Filter, filterKey, seenFilter } from "../usage/series.ts";
 
 const VALUE_LENGTH_MAX = 256;

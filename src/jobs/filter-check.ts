@@ -18,13 +18,13 @@ import {
   differsIn2026,
   dimension,
 } from "../usage/dimensions.ts";
+import type { ExportJob, UsageRequest } from "../usage/export-plan.ts";
 import { groupingEvidence, type NormalisedSlice, normalise } from "../usage/normalise.ts";
-import type { ExportJob, UsageRequest } from "../usage/plan.ts";
 import { ALL_USAGE, dimensionsOf, type Filter, filterKey, NO_CONDITIONS, type Series } from "../usage/series.ts";
 import type { FilterDoubt } from "../usage/slice-decision.ts";
 import type { ServiceContext } from "./context.ts";
 
-type Deps = Pick<ServiceContext, "app" | "service" | "keys" | "dialects">;
+type Deps = Pick<ServiceContext, "app" | "service" | "keyRing" | "dialects">;
 
 /** `name` is the feature, or the value of the dimension; `text` is the condition in words, such as `tag "prod"`. */
 type FilterCondition = { readonly kind: "feature" | Dimension; readonly name: string; readonly text: string };
@@ -84,8 +84,8 @@ export class FilterCheck {
   }
 
   #fieldsOf({ project, source }: Series): Promise<ListedFields | undefined> {
-    const { app, service, keys } = this.#deps;
-    const ask = () => keys.use(project, (key) => fieldsReader(source)(service, project.id, key, app.signal));
+    const { app, service, keyRing } = this.#deps;
+    const ask = () => keyRing.use(project, (key) => fieldsReader(source)(service, project.id, key, app.signal));
     return this.#fields(JSON.stringify([source, project.id]), ask);
   }
 
@@ -203,10 +203,10 @@ export class FilterCheck {
   }
 
   async #fetch(request: UsageRequest): Promise<unknown> {
-    const { app, service, keys, dialects } = this.#deps;
+    const { app, service, keyRing, dialects } = this.#deps;
     const dialect = await dialects.forRequest(request);
     const sent = await this.withModelId(request, dialect);
-    return keys.use(sent.series.project, (key) => fetchBreakdown(service, sent, key, app.signal, { dialect }));
+    return keyRing.use(sent.series.project, (key) => fetchBreakdown(service, sent, key, app.signal, { dialect }));
   }
 }
 

@@ -8,7 +8,7 @@ import type { RotationConfig } from "../config/rotations.ts";
 import { databaseNow } from "../db/connection/database.ts";
 import type { OpenedKey } from "../db/keys/ledger.ts";
 import { AppError, errorText } from "../errors.ts";
-import type { LedgerKey } from "../keys/plan.ts";
+import type { LedgerKey } from "../keys/rotation-plan.ts";
 import { holdsScope } from "../keys/scopes.ts";
 import type { Secret } from "../secret.ts";
 import { hasStatus } from "../service/answer.ts";
@@ -19,8 +19,8 @@ import { fetchToken, listKeys } from "../service/keys.ts";
 import { fetchProjects } from "../service/projects.ts";
 import { addDays, type Day, dayOf, daysOf } from "../usage/days.ts";
 import type { Source } from "../usage/dimensions.ts";
+import { requestsOfDays } from "../usage/export-plan.ts";
 import { type NormalisedSlice, normalise } from "../usage/normalise.ts";
-import { requestsOfDays } from "../usage/plan.ts";
 import { ALL_USAGE } from "../usage/series.ts";
 import type { RotationContext } from "./context.ts";
 
@@ -107,12 +107,12 @@ export async function readClocks({ db, service }: Pick<RotationContext, "db" | "
 
 /** Reads every day of the grace period and today. The first day may include usage from before the key was replaced. */
 export async function lastUse(context: RotationContext, job: RotationConfig, key: LedgerKey): Promise<LastUse> {
-  const { app, service, keys } = context;
+  const { app, service, keyRing } = context;
   const { signal } = app;
   const { project } = job;
   const series = { project, source: "usage", grouping: "accessor", filter: ALL_USAGE } as const;
   try {
-    const listed = await keys.useCreatorKey(job, (secret) => listKeys(service, project.id, secret, signal));
+    const listed = await keyRing.useCreatorKey(job, (secret) => listKeys(service, project.id, secret, signal));
     const clocks = await readClocks(context);
     const [earliest, today] = [dayOf(min(clocks)), dayOf(max(clocks))];
     // With a wrong clock, other days than the grace period would be read. Around midnight, right clocks may be a day apart.
@@ -123,7 +123,7 @@ export async function lastUse(context: RotationContext, job: RotationConfig, key
     const start = addDays(earliest, -Math.max(job.graceDays, 1));
     const used: KeyUsage[] = [];
     for (const request of requestsOfDays(series, daysOf({ start, end: today }))) {
-      const answer = await keys.use(project, (secret) => fetchBreakdown(service, request, secret, signal));
+      const answer = await keyRing.use(project, (secret) => fetchBreakdown(service, request, secret, signal));
       used.push(...keyUsageIn(normalise(request, answer, today).slices));
     }
     return lastUseVerdict(key, used, new Set(listed?.map(({ apiKeyId }) => apiKeyId)), start, today);

@@ -12,7 +12,7 @@ import {
   type LedgerKey,
   type RotationStep,
   sinkId,
-} from "../keys/plan.ts";
+} from "../keys/rotation-plan.ts";
 import { holdsScope, makesSelfHosted } from "../keys/scopes.ts";
 import { isDamaged } from "../keys/seal.ts";
 import { deliverKey, staleFiles, testSink } from "../keys/sinks.ts";
@@ -81,10 +81,10 @@ export async function takeStep(rotation: RotationRun, step: RotationStep): Promi
 
 /** The intent is recorded before the POST, which is sent once. Its id is in the key's comment, so a lost key can be found. */
 async function createNewKey({ context, job, ledger }: RotationRun, reason: string): Promise<void> {
-  const { app, service, keys } = context;
+  const { app, service, keyRing } = context;
   for (const sink of job.deliver) await testSink(sink);
   // A harmless call finds the key to create with. It may be repeated with another key, while a create may not.
-  const creatorKey = await keys.useCreatorKey(job, async (key) => {
+  const creatorKey = await keyRing.useCreatorKey(job, async (key) => {
     await fetchToken(service, key, app.signal);
     return key;
   });
@@ -169,7 +169,7 @@ async function markDueForRemoval(rotation: RotationRun, key: LedgerKey, reason: 
 /** Checks the key's use once more: the service would delete any key, also one in use. */
 async function deleteUnused(rotation: RotationRun, key: LedgerKey, reason: string): Promise<boolean> {
   const { context, job, ledger } = rotation;
-  const { service, app, keys } = context;
+  const { service, app, keyRing } = context;
   const { apiKeyId, intentId } = key;
   if (apiKeyId === null) return false;
   const { seen, text } = await lastUse(context, job, key);
@@ -186,12 +186,12 @@ async function deleteUnused(rotation: RotationRun, key: LedgerKey, reason: strin
     return reportKept(rotation, key, why);
   }
   const readToken = (secret: Secret) => fetchToken(service, secret, app.signal);
-  const tokens = [await keys.useCreatorKey(job, readToken), await keys.use(job.project, readToken)];
+  const tokens = [await keyRing.useCreatorKey(job, readToken), await keyRing.use(job.project, readToken)];
   if (tokens.some((token) => token?.apiKeyId === apiKeyId))
     return reportKept(rotation, key, "key not deleted: it is the one this rotation calls with");
   await ledger.confirmLease();
   const remove = (secret: Secret) => deleteKey(service, job.project.id, apiKeyId, secret, app.signal);
-  const isDeleted = await keys.useCreatorKey(job, remove);
+  const isDeleted = await keyRing.useCreatorKey(job, remove);
   const result = isDeleted ? "deleted at the service" : "the service no longer had it";
   await ledger.write({ kind: "retired", intentId }, `${reason}; ${text}; ${result}`);
   return true;
@@ -224,8 +224,8 @@ async function retireUnlisted(rotation: RotationRun, { apiKeyId, intentId }: Led
 }
 
 /** A list without the active key does not show all keys, and proves nothing about a key that it lacks. */
-async function listedKeys({ context: { service, app, keys }, job, ledger }: RotationRun) {
-  const listed = (await keys.useCreatorKey(job, (key) => listKeys(service, job.project.id, key, app.signal))) ?? [];
+async function listedKeys({ context: { service, app, keyRing }, job, ledger }: RotationRun) {
+  const listed = (await keyRing.useCreatorKey(job, (key) => listKeys(service, job.project.id, key, app.signal))) ?? [];
   const active = activeKey((await ledger.read()).ledger)?.apiKeyId;
   return { listed, isComplete: listed.some(({ apiKeyId }) => apiKeyId === active) };
 }

@@ -1,4 +1,4 @@
-// Rotates a key under a lease: takes the next step of keys/plan.ts until none is left. rotation-steps.ts acts, db/keys/ledger.ts records. Each
+// Rotates a key under a lease: takes the next step of keys/rotation-plan.ts until none is left. rotation-steps.ts acts, db/keys/ledger.ts records. Each
 // step leaves the ledger in a state from which the plan can continue, so a crash between two steps needs no special code.
 
 import { randomUUID } from "node:crypto";
@@ -12,7 +12,13 @@ import { LEASE_SECONDS, type Lease, releaseLease, renewLease, takeLease } from "
 import { openKeyLedger } from "../db/keys/ledger.ts";
 import { openMasterKeys } from "../db/keys/sealed-keys.ts";
 import { AppError, errorText } from "../errors.ts";
-import { type CleanupStep, cleanupSteps, planRotation, type RotationRequest, type RotationStep } from "../keys/plan.ts";
+import {
+  type CleanupStep,
+  cleanupSteps,
+  planRotation,
+  type RotationRequest,
+  type RotationStep,
+} from "../keys/rotation-plan.ts";
 import { NO_COUNTS } from "../usage/counts.ts";
 import type { RotationContext } from "./context.ts";
 import { readClocks } from "./key-checks.ts";

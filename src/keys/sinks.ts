@@ -8,7 +8,7 @@ import type { Sink } from "../config/rotations.ts";
 import { AppError, systemCode } from "../errors.ts";
 import { readRegularFile, replaceFile, withFileLimit } from "../files.ts";
 import type { Secret } from "../secret.ts";
-import { sinkId } from "./plan.ts";
+import { sinkId } from "./rotation-plan.ts";
 
 const DELIVERY_MS_MAX = 20_000;
 const FILE_MODE = 0o600;

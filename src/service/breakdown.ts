@@ -3,7 +3,7 @@
 import { AppError } from "../errors.ts";
 import type { Secret } from "../secret.ts";
 import { DIMENSIONS, type Dialect, differsIn2026, filterIn, groupingIn, type Source } from "../usage/dimensions.ts";
-import type { UsageRequest } from "../usage/plan.ts";
+import type { UsageRequest } from "../usage/export-plan.ts";
 import { dimensionsOf, type Series } from "../usage/series.ts";
 import { hasStatus } from "./answer.ts";
 import type { Service, ServiceCall } from "./client-types.ts";

@@ -18,8 +18,8 @@ import {
 } from "./answer-checks.ts";
 import type { Day, Window } from "./days.ts";
 import { DIMENSIONS_OF, type Dialect, type Dimension, groupingIn, type Source } from "./dimensions.ts";
+import type { UsageRequest } from "./export-plan.ts";
 import { METRICS_OF, type StoredMetric } from "./metrics.ts";
-import type { UsageRequest } from "./plan.ts";
 import { dimensionsOf } from "./series.ts";
 
 /** Makes a slice for each day of the window, else of the answer, else for `runDay`. `period` is what the answer covers. Throws `bad_answer`. */

@@ -12,7 +12,7 @@ import { rotateKey, withRotationLease } from "../jobs/rotation.ts";
 import { counted, durationText, instantText, secondsTaken } from "../show/format.ts";
 import { addCounts, NO_COUNTS } from "../usage/counts.ts";
 import { type Day, dayOf } from "../usage/days.ts";
-import { describeRequest, type ExportJob, planRun, RETRIED_CODES, seriesOf, windowOf } from "../usage/plan.ts";
+import { describeRequest, type ExportJob, planRun, RETRIED_CODES, seriesOf, windowOf } from "../usage/export-plan.ts";
 import type { Series } from "../usage/series.ts";
 import type { WorkerContext } from "./worker-context.ts";
 

@@ -33,7 +33,7 @@ import {
   seriesOf,
   sliceCount,
   windowOf,
-} from "../usage/plan.ts";
+} from "../usage/export-plan.ts";
 import { reportRunEnd } from "./handle-project.ts";
 import type { WorkerContext } from "./worker-context.ts";
 

@@ -5,7 +5,7 @@ import type { Database } from "../../src/db/connection/database.ts";
 import { endProjects, finishRun, startRun } from "../../src/db/jobs/runs.ts";
 import { storeListedKeys } from "../../src/db/project-facts.ts";
 import { NO_COUNTS } from "../../src/usage/counts.ts";
-import type { ConfiguredSeries } from "../../src/usage/plan.ts";
+import type { ConfiguredSeries } from "../../src/usage/export-plan.ts";
 import type { Filter, Grouping, Project } from "../../src/usage/series.ts";
 import { newIntent, usedKeys } from "../db/keys/written-ledger.ts";
 import { billed } from "../db/stored-billing.ts";

@@ -1,7 +1,7 @@
 // Configurations of thousands of projects or filters: checking them takes time in proportion, and no message lists them all.
 
 import { expect, test } from "vitest";
-import type { ExportJob } from "../../src/usage/plan.ts";
+import type { ExportJob } from "../../src/usage/export-plan.ts";
 import { messageFor, parseText } from "./sample-config.ts";
 
 function configOf(count: number, nameInExport = (name: string) => name): string {

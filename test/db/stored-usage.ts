@@ -10,9 +10,9 @@ import { extendDue, registerSeries, seriesIdOf } from "../../src/db/usage/stored
 import { type AnswerToStore, mergeAnswers, type StoredAnswer } from "../../src/db/usage/writer.ts";
 import { addDays, type Day, dayOf } from "../../src/usage/days.ts";
 import type { Source } from "../../src/usage/dimensions.ts";
+import type { ConfiguredSeries } from "../../src/usage/export-plan.ts";
 import { METRICS } from "../../src/usage/metrics.ts";
 import { type AnswerRow, groupOf, type NormalisedSlice, sliceOf, UNGROUPED } from "../../src/usage/normalise.ts";
-import type { ConfiguredSeries } from "../../src/usage/plan.ts";
 import { dimensionsOf, type Filter, type Grouping, type Project, type Series } from "../../src/usage/series.ts";
 import type { AnswerRules } from "../../src/usage/slice-decision.ts";
 import { ALL_USAGE } from "../usage/sample-request.ts";

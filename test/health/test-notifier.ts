@@ -7,7 +7,7 @@ import type { Database } from "../../src/db/connection/database.ts";
 import { finishRun, startRun } from "../../src/db/jobs/runs.ts";
 import { registerSeries } from "../../src/db/usage/stored-series.ts";
 import { Scrubber, Secret } from "../../src/secret.ts";
-import { configuredSeries } from "../../src/usage/plan.ts";
+import { configuredSeries } from "../../src/usage/export-plan.ts";
 import { openNotifier } from "../../src/worker/notifier.ts";
 import type { Receivers } from "../../src/worker/webhook.ts";
 import { farSchedule } from "../cli/small-config.ts";

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import type { KeyLedger } from "../../src/db/keys/ledger.ts";
 import { AppError } from "../../src/errors.ts";
 import { type RotationRun, takeStep } from "../../src/jobs/rotation-steps.ts";
-import type { RotationStep } from "../../src/keys/plan.ts";
+import type { RotationStep } from "../../src/keys/rotation-plan.ts";
 import { Scrubber, Secret } from "../../src/secret.ts";
 import type { Service } from "../../src/service/client-types.ts";
 import { COMMAND, JOB, pending } from "../keys/sample-ledger.ts";
@@ -32,7 +32,7 @@ function openRotation(create: () => unknown = () => CREATED, ledgerPart: Partial
   const context = {
     app,
     service: { call },
-    keys: { useCreatorKey: (_: unknown, use: (key: Secret) => unknown) => use(KEY) },
+    keyRing: { useCreatorKey: (_: unknown, use: (key: Secret) => unknown) => use(KEY) },
   };
   const ledger: KeyLedger = {
     read: never,

@@ -29,7 +29,7 @@ async function open(dialect: Dialect | "auto", spoken: () => Dialect | undefined
   };
   const { server, service } = await serve(script, { dialect });
   const app = silentApp();
-  return { server, dialects: new Dialects({ app, db, service, keys: KEY_RING }) };
+  return { server, dialects: new Dialects({ app, db, service, keyRing: KEY_RING }) };
 }
 
 test("the probe requests recent days first, because an old window may have no usage", async () => {

@@ -3,12 +3,12 @@
 import { expect, test } from "vitest";
 import type { Config } from "../../src/config/config.ts";
 import { AppError } from "../../src/errors.ts";
-import { checkProject } from "../../src/jobs/check.ts";
 import { Dialects } from "../../src/jobs/dialects.ts";
 import { lastUseVerdict, mayRead, retryWhileUnknown } from "../../src/jobs/key-checks.ts";
+import { checkProject } from "../../src/jobs/project-check.ts";
 import { Secret } from "../../src/secret.ts";
 import type { Day } from "../../src/usage/days.ts";
-import type { ExportJob } from "../../src/usage/plan.ts";
+import type { ExportJob } from "../../src/usage/export-plan.ts";
 import { KEY_RING, serve } from "../service/open-test-service.ts";
 import { answeringJson, answerJson, type Script } from "../support/scripted-server.ts";
 import { silentApp } from "../support/silent-app.ts";
@@ -22,7 +22,7 @@ async function findings(exports: readonly ExportJob[], script: Script) {
   const { service } = await serve(script);
   const app = silentApp();
   const config = { exports, rotations: [] } as unknown as Config;
-  const context = { app, config, db: undefined, service, keys: KEY_RING };
+  const context = { app, config, db: undefined, service, keyRing: KEY_RING };
   return await checkProject({ ...context, dialects: new Dialects(context) }, PROJECT);
 }
 

@@ -12,7 +12,7 @@ import { makeRequest, readBreakdown } from "../../src/jobs/export.ts";
 import { FilterCheck } from "../../src/jobs/filter-check.ts";
 import { Scrubber, Secret } from "../../src/secret.ts";
 import type { Service } from "../../src/service/client-types.ts";
-import type { UsageRequest } from "../../src/usage/plan.ts";
+import type { UsageRequest } from "../../src/usage/export-plan.ts";
 import { ALL_USAGE, seriesKey } from "../../src/usage/series.ts";
 import type { AnswerRules } from "../../src/usage/slice-decision.ts";
 import { coverageOf, newSeries, nextFetchNo, store } from "../db/stored-usage.ts";
@@ -31,7 +31,7 @@ const DAY_ANSWER = sampleAnswer([sampleRow(DAY, { endpoint: "listen" })], { star
 
 function contextOf(service: Service) {
   const app = silentApp();
-  return { app, db, service, keys: KEY_RING, dialects: new Dialects({ app, db, service, keys: KEY_RING }) };
+  return { app, db, service, keyRing: KEY_RING, dialects: new Dialects({ app, db, service, keyRing: KEY_RING }) };
 }
 
 /** Nothing is stored of the series. */
@@ -143,8 +143,8 @@ test("a failure is stored on its day without the secrets that the program knows"
   scrubber.add(new Secret(SECRET));
   await using service = openTestService("http://127.0.0.1:1");
   const app = silentApp({ scrubber });
-  const keys = { ...KEY_RING, use: () => Promise.reject(new AppError("config", `no key at ${SECRET}`)) };
-  const { outcome, coverage, lines } = await make(service, { app, keys });
+  const keyRing = { ...KEY_RING, use: () => Promise.reject(new AppError("config", `no key at ${SECRET}`)) };
+  const { outcome, coverage, lines } = await make(service, { app, keyRing });
   expect(outcome).toMatchObject({ code: "config" });
   expect(coverage).toMatchObject([{ usage_date: DAY, status: "failed", error: "no key at [secret]" }]);
   expect(lines).toMatchObject([{ msg: "usage request failed", code: "config", start: DAY }]);
@@ -152,9 +152,9 @@ test("a failure is stored on its day without the secrets that the program knows"
 
 test("a request that fails before its call does not fail a day that was read since the run began", async () => {
   await using service = openTestService("http://127.0.0.1:1");
-  const keys = { ...KEY_RING, use: () => Promise.reject(new AppError("config", "no key")) };
+  const keyRing = { ...KEY_RING, use: () => Promise.reject(new AppError("config", "no key")) };
   const meanwhile = ({ seriesId }: { readonly seriesId: number }) => store(db, seriesId, { [DAY]: { listen: "1" } });
-  const { outcome, coverage } = await make(service, { keys, meanwhile });
+  const { outcome, coverage } = await make(service, { keyRing, meanwhile });
   expect(outcome).toMatchObject({ code: "config" });
   expect(coverage).toMatchObject([{ status: "complete", error: null }]);
 });

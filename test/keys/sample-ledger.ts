@@ -1,7 +1,7 @@
 // A rotation job and a ledger for tests. A test gives only the fields that matter to it.
 
 import type { RotationConfig, Sink } from "../../src/config/rotations.ts";
-import type { Ledger, LedgerKey } from "../../src/keys/plan.ts";
+import type { LedgerKey, RotationState } from "../../src/keys/rotation-plan.ts";
 
 export const NOW = new Date("2026-05-01T12:00:00Z");
 
@@ -51,6 +51,6 @@ export function orphan(fields: Partial<LedgerKey> = {}): LedgerKey {
   return key({ ...lost, ...fields, state: "orphan" });
 }
 
-export function ledger(keys: readonly LedgerKey[], fields: Partial<Ledger> = {}): Ledger {
+export function ledger(keys: readonly LedgerKey[], fields: Partial<RotationState> = {}): RotationState {
   return { failedAttempts: 0, lastError: null, rollbackTo: null, ...fields, keys };
 }

@@ -4,7 +4,7 @@ import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import type { Sink } from "../../src/config/rotations.ts";
 import { replaceFile, withFileLimit } from "../../src/files.ts";
-import { sinkId } from "../../src/keys/plan.ts";
+import { sinkId } from "../../src/keys/rotation-plan.ts";
 import { deliverKey, staleFiles, testSink } from "../../src/keys/sinks.ts";
 import { Secret } from "../../src/secret.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { ExactNumber } from "../../src/decimal.ts";
 import { breakdownQuery, fetchBreakdown } from "../../src/service/breakdown.ts";
 import { deleteKey, fetchToken, listKeys } from "../../src/service/keys.ts";
-import type { UsageRequest } from "../../src/usage/plan.ts";
+import type { UsageRequest } from "../../src/usage/export-plan.ts";
 import type { Filter, Grouping } from "../../src/usage/series.ts";
 import { answering, answeringJson, answerJson, type Script } from "../support/scripted-server.ts";
 import { sampleRequest, WINDOW } from "../usage/sample-request.ts";

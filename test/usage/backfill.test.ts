@@ -8,7 +8,7 @@ import {
   jobsWithSeries,
   type KnownSlices,
   planBackfill,
-} from "../../src/usage/plan.ts";
+} from "../../src/usage/export-plan.ts";
 import type { SliceStatus } from "../../src/usage/slice-decision.ts";
 import { PROJECT, sampleJob } from "./sample-request.ts";
 

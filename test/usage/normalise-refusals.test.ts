@@ -2,8 +2,8 @@
 
 import { expect, test } from "vitest";
 import { AppError } from "../../src/errors.ts";
+import type { UsageRequest } from "../../src/usage/export-plan.ts";
 import { normalise, rowCount } from "../../src/usage/normalise.ts";
-import type { UsageRequest } from "../../src/usage/plan.ts";
 import { RUN_DAY, sampleAnswer, sampleRequest, sampleRow, windowless } from "./sample-request.ts";
 
 const DAY = "2026-03-17";

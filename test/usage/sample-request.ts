@@ -2,7 +2,7 @@
 
 import type { Window } from "../../src/usage/days.ts";
 import type { Source } from "../../src/usage/dimensions.ts";
-import type { ExportJob, UsageRequest } from "../../src/usage/plan.ts";
+import type { ExportJob, UsageRequest } from "../../src/usage/export-plan.ts";
 import type { Filter, Grouping } from "../../src/usage/series.ts";
 
 export const ALL_USAGE: Filter = { name: "all", features: {}, dimensions: {} };

@@ -17,7 +17,7 @@ import { openWriter } from "../../src/db/usage/writer.ts";
 import { openExportContext } from "../../src/jobs/context.ts";
 import { withKnownProjects } from "../../src/jobs/discovery.ts";
 import { NO_COUNTS } from "../../src/usage/counts.ts";
-import { configuredSeries } from "../../src/usage/plan.ts";
+import { configuredSeries } from "../../src/usage/export-plan.ts";
 import { handleProject } from "../../src/worker/handle-project.ts";
 import { openLiveness } from "../../src/worker/liveness.ts";
 import { watchProjects } from "../../src/worker/project-watch.ts";

@@ -7,7 +7,7 @@ import { openExportContext } from "../../src/jobs/context.ts";
 import { executePlan } from "../../src/jobs/export.ts";
 import { withDatabase } from "../../src/open-database.ts";
 import { dayOf } from "../../src/usage/days.ts";
-import { planRun } from "../../src/usage/plan.ts";
+import { planRun } from "../../src/usage/export-plan.ts";
 import type { Grouping } from "../../src/usage/series.ts";
 import { openConfigFolder } from "./config-folder.ts";
 import { prepareDatabase } from "./prepared-database.ts";

@@ -6,7 +6,7 @@ import { migrateToLatest } from "../../src/db/connection/migrate.ts";
 import { inTransaction } from "../../src/db/connection/transaction.ts";
 import { lockJob } from "../../src/db/jobs/jobs.ts";
 import { registerSeries, type SeriesIds } from "../../src/db/usage/stored-series.ts";
-import { configuredSeries } from "../../src/usage/plan.ts";
+import { configuredSeries } from "../../src/usage/export-plan.ts";
 
 export type Prepared = AsyncDisposable & {
   readonly db: Database;

@@ -6,7 +6,7 @@ import { sql, type UpdateObject } from "kysely";
 import type { Logger } from "pino";
 import type { RotationConfig } from "../../config/rotations.ts";
 import { AppError, errorText } from "../../errors.ts";
-import type { Ledger, LedgerKey } from "../../keys/plan.ts";
+import type { LedgerKey, RotationState } from "../../keys/rotation-plan.ts";
 import { type MasterKeys, openSealedKey, sealKey } from "../../keys/seal.ts";
 import type { Scrubber, Secret } from "../../secret.ts";
 import { storableText } from "../../text.ts";
@@ -26,7 +26,7 @@ export type NewKey = {
 };
 
 /**
- * keys/plan.ts says which step writes which change.
+ * keys/rotation-plan.ts says which step writes which change.
  * - `not-created`: the service certainly made no key for the intent
  * - `orphan`: the service made a key for the intent, or may have, and its secret is lost
  * - `in-use`: the key was due for removal, but it is still in use
@@ -96,7 +96,7 @@ export async function readLedger(db: Database, { name, project }: Pick<RotationC
     throw new AppError("config", text);
   }
   const { now, failedAttempts, ...rotation } = state;
-  const ledger: Ledger = { ...rotation, failedAttempts: failedAttempts ?? 0, keys };
+  const ledger: RotationState = { ...rotation, failedAttempts: failedAttempts ?? 0, keys };
   return { ledger, now };
 }
 

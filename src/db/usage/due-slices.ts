@@ -3,8 +3,8 @@
 import { sql } from "kysely";
 import { batched } from "../../async.ts";
 import type { Day, Window } from "../../usage/days.ts";
+import { type BackfillJob, type DueSlice, RETRIED_CODES } from "../../usage/export-plan.ts";
 import { STORED_METRICS } from "../../usage/metrics.ts";
-import { type BackfillJob, type DueSlice, RETRIED_CODES } from "../../usage/plan.ts";
 import type { SliceStatus } from "../../usage/slice-decision.ts";
 import type { Database } from "../connection/database.ts";
 import type { Tx } from "../connection/transaction.ts";

@@ -2,7 +2,7 @@
 
 import { sql } from "kysely";
 import { addDays, type Day, dayOf, type Window } from "../../usage/days.ts";
-import type { ConfiguredSeries, DueDays } from "../../usage/plan.ts";
+import type { ConfiguredSeries, DueDays } from "../../usage/export-plan.ts";
 import { type FanOut, filterKey, type Series, seriesKey } from "../../usage/series.ts";
 import type { Database } from "../connection/database.ts";
 import { storeConfigured, type Tx } from "../connection/transaction.ts";

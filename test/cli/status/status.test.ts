@@ -11,7 +11,7 @@ import { storePause } from "../../../src/db/calling-processes.ts";
 import { heartbeatWorker, pauseJob } from "../../../src/db/jobs/jobs.ts";
 import { registerSeries, seriesIdOf } from "../../../src/db/usage/stored-series.ts";
 import { addDays, dayOf } from "../../../src/emulator/days.ts";
-import { configuredSeries } from "../../../src/usage/plan.ts";
+import { configuredSeries } from "../../../src/usage/export-plan.ts";
 import { newIntent, newRotation } from "../../db/keys/written-ledger.ts";
 import { setDue } from "../../db/stored-usage.ts";
 import type { Fault } from "../../support/emulator.ts";

@@ -10,7 +10,7 @@ import {
   sealedWithOtherMasterKey,
   usableKeys,
 } from "../../../src/db/keys/sealed-keys.ts";
-import type { LedgerKey } from "../../../src/keys/plan.ts";
+import type { LedgerKey } from "../../../src/keys/rotation-plan.ts";
 import { copyDatabase, testDatabase } from "../../support/database.ts";
 import { runStatement } from "../../support/postgres-admin.ts";
 import { type KeyState, newIntent, newKey, newRotation, type Writer } from "./written-ledger.ts";

@@ -6,7 +6,7 @@ import { inTransaction, queryOn, readAtOneMoment } from "../../../src/db/connect
 import { dueSlices, settledSlices, sliceStatuses } from "../../../src/db/usage/due-slices.ts";
 import { failureCauses } from "../../../src/db/usage/failures.ts";
 import { newestGaps } from "../../../src/facts/coverage.ts";
-import { isDueForRetry } from "../../../src/usage/plan.ts";
+import { isDueForRetry } from "../../../src/usage/export-plan.ts";
 import { seriesKey } from "../../../src/usage/series.ts";
 import type { FilterDoubt } from "../../../src/usage/slice-decision.ts";
 import { testDatabase } from "../../support/database.ts";

@@ -8,7 +8,7 @@ import { inTransaction, readAtOneMoment } from "../../../src/db/connection/trans
 import { budgetsIn, storeBudgets, storePrices } from "../../../src/db/prices-and-budgets.ts";
 import { registerSeries, seriesIdOf } from "../../../src/db/usage/stored-series.ts";
 import { addDays, type Day, dayOf } from "../../../src/usage/days.ts";
-import { configuredSeries } from "../../../src/usage/plan.ts";
+import { configuredSeries } from "../../../src/usage/export-plan.ts";
 import type { Grouping } from "../../../src/usage/series.ts";
 import { testDatabase } from "../../support/database.ts";
 import { storeFormerKeys } from "../keys/written-ledger.ts";

@@ -3,12 +3,12 @@ import type { RotationConfig } from "../../src/config/rotations.ts";
 import {
   cleanupSteps,
   FAILED_ATTEMPTS_MAX,
-  type Ledger,
   type LedgerKey,
   nextStep,
   planRotation,
   type RotationRequest,
-} from "../../src/keys/plan.ts";
+  type RotationState,
+} from "../../src/keys/rotation-plan.ts";
 import { COMMAND, daysAgo, draining, FILE, IN_FILE, JOB, key, ledger, NOW, orphan, pending } from "./sample-ledger.ts";
 
 test("a rollback without a previous key is blocked, with the reason", () => {
@@ -48,7 +48,10 @@ test("a create and a cleanup say their reason", () => {
   ]);
 });
 
-type Given = Partial<Ledger> & { readonly job?: Partial<RotationConfig>; readonly wants?: RotationRequest["wants"] };
+type Given = Partial<RotationState> & {
+  readonly job?: Partial<RotationConfig>;
+  readonly wants?: RotationRequest["wants"];
+};
 type Case = readonly [name: string, next: string | undefined, keys: readonly LedgerKey[], given?: Given];
 
 /** Expects the next step and its key, as in "deliver ue-1". */
@@ -153,7 +156,7 @@ const REMOVABLE = { dueForRemovalAt: daysAgo(1) };
 const REPLACED = [draining({ drainingSince: daysAgo(9) }), key()];
 const FOUND = [orphan({ apiKeyId: "k" })];
 
-type CleanupGiven = Partial<RotationConfig> & Pick<Partial<Ledger>, "rollbackTo">;
+type CleanupGiven = Partial<RotationConfig> & Pick<Partial<RotationState>, "rollbackTo">;
 type CleanupCase = readonly [name: string, step: string | undefined, keys: readonly LedgerKey[], given?: CleanupGiven];
 
 function stepsOf(keys: readonly LedgerKey[], { rollbackTo = null, ...job }: CleanupGiven = {}): string[] {

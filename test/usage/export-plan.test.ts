@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { addDays, type Day, dayCount, daysOf, type Window } from "../../src/usage/days.ts";
-import type { DueDays, DueSlice, ExportJob, Selection } from "../../src/usage/plan.ts";
+import type { DueDays, DueSlice, ExportJob, Selection } from "../../src/usage/export-plan.ts";
 import {
   configuredSeries,
   describeRequest,
@@ -13,7 +13,7 @@ import {
   requestsAtOnce,
   seriesOf,
   totalSliceCount,
-} from "../../src/usage/plan.ts";
+} from "../../src/usage/export-plan.ts";
 import { type Filter, seenFilter, seriesKey } from "../../src/usage/series.ts";
 import { ALL_USAGE, PROJECT, sampleJob, sampleRequest, windowless } from "./sample-request.ts";
 

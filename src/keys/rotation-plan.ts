@@ -29,7 +29,7 @@ export type LedgerKey = {
   readonly note: string | null;
 };
 
-export type Ledger = {
+export type RotationState = {
   /** Since the last success. */
   readonly failedAttempts: number;
   readonly lastError: string | null;
@@ -39,7 +39,7 @@ export type Ledger = {
   readonly keys: readonly LedgerKey[];
 };
 
-export function activeKey({ keys }: Ledger): LedgerKey | undefined {
+export function activeKey({ keys }: RotationState): LedgerKey | undefined {
   return keys.find(({ state }) => state === "active");
 }
 
@@ -81,7 +81,7 @@ export type Inspection = {
 /** Returns the next step, why there is nothing to do (`idle`), or why the next step may not be taken (`blocked`). */
 export function planRotation(
   job: RotationConfig,
-  ledger: Ledger,
+  ledger: RotationState,
   now: Date,
   request?: RotationRequest,
   inspection?: Inspection,
@@ -103,7 +103,10 @@ export function needsAttention(failedAttempts: number): boolean {
   return failedAttempts >= FAILED_ATTEMPTS_MAX;
 }
 
-export function attemptsText({ failedAttempts, lastError }: Pick<Ledger, "failedAttempts" | "lastError">): string {
+export function attemptsText({
+  failedAttempts,
+  lastError,
+}: Pick<RotationState, "failedAttempts" | "lastError">): string {
   const attention = needsAttention(failedAttempts) ? "needs attention: nothing is created until rotate --now; " : "";
   return `${attention}${failedAttempts} failed ${failedAttempts === 1 ? "attempt" : "attempts"}, the last: ${lastError}`;
 }
@@ -114,7 +117,7 @@ export function fallbackText(used: { readonly fallback: string | null; readonly 
 
 export function nextStep(
   job: RotationConfig,
-  ledger: Ledger,
+  ledger: RotationState,
   now: Date,
   request?: RotationRequest,
   { refusal, stale }: Inspection = {},
@@ -144,7 +147,12 @@ function rollbackStep(job: RotationConfig, target: LedgerKey, pending: LedgerKey
   return deliverOrPromote(job, target, reason);
 }
 
-function pendingStep(job: RotationConfig, ledger: Ledger, key: LedgerKey, request?: RotationRequest): RotationStep {
+function pendingStep(
+  job: RotationConfig,
+  ledger: RotationState,
+  key: LedgerKey,
+  request?: RotationRequest,
+): RotationStep {
   if (key.step === "intent") return markOrphanStep(key);
   if (key.step !== "stored") return deliverOrPromote(job, key, "the key works");
   const isTooOld = request?.wants === "fresh" && key.requestedAt < request.at;
@@ -164,13 +172,13 @@ function markOrphanStep(key: LedgerKey): RotationStep {
   return { kind: "mark-orphan", key, reason: "the create may have been sent, and its answer is not known" };
 }
 
-function isRollbackDue(ledger: Ledger, request?: RotationRequest): boolean {
+function isRollbackDue(ledger: RotationState, request?: RotationRequest): boolean {
   const rollbackAt = activeKey(ledger)?.rollbackAt;
   return request?.wants === "previous" && (!rollbackAt || rollbackAt < request.at);
 }
 
 /** The previous key is always older than the active one: a second rollback goes one key further back, never forward again. */
-function previousKey(ledger: Ledger): LedgerKey | undefined {
+function previousKey(ledger: RotationState): LedgerKey | undefined {
   const active = activeKey(ledger);
   const isOlder = ({ requestedAt }: LedgerKey) => active !== undefined && requestedAt < active.requestedAt;
   return ledger.keys.findLast((key) => key.state === "draining" && key.activeSince !== null && isOlder(key));
@@ -219,7 +227,7 @@ export type CleanupStep = { readonly reason: string; readonly key: LedgerKey } &
 );
 
 /** No step is for an active or a pending key. `now` is the earliest of the clocks that are read: one that is ahead must end no grace. */
-export function cleanupSteps(job: RotationConfig, ledger: Ledger, now: Date): CleanupStep[] {
+export function cleanupSteps(job: RotationConfig, ledger: RotationState, now: Date): CleanupStep[] {
   const hasActive = activeKey(ledger) !== undefined;
   return ledger.keys.flatMap((key): CleanupStep[] => {
     if (key.state === "orphan") return [orphanStep(job, key, now)];

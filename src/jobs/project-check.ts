@@ -9,8 +9,8 @@ import { fetchToken } from "../service/keys.ts";
 import { toPrintableLine } from "../text.ts";
 import { type Day, dayOf, lastDays } from "../usage/days.ts";
 import { SOURCES, type Source } from "../usage/dimensions.ts";
+import { type ExportJob, REQUEST_DAYS_MAX, seriesOf, type UsageRequest } from "../usage/export-plan.ts";
 import { rowCount } from "../usage/normalise.ts";
-import { type ExportJob, REQUEST_DAYS_MAX, seriesOf, type UsageRequest } from "../usage/plan.ts";
 import { ALL_USAGE, filterKey, NO_CONDITIONS, type Project, type Series } from "../usage/series.ts";
 import type { ServiceContext } from "./context.ts";
 import { readBreakdown } from "./export.ts";
@@ -43,7 +43,7 @@ type Check = (what: string, find: () => Promise<CheckResult>) => Promise<CheckRe
 
 /** If the key does not work, nothing else is checked: the service would refuse every other call, too. */
 export async function checkProject(context: ServiceContext, project: Project): Promise<Finding[]> {
-  const { app, config, service, keys } = context;
+  const { app, config, service, keyRing } = context;
   const filterCheck = (checkFeatures: "error" | "warn") => new FilterCheck(context, { checkFeatures });
   const filterChecks = { error: filterCheck("error"), warn: filterCheck("warn") };
   const target = { ...context, filterChecks, project, today: dayOf(new Date()) };
@@ -59,7 +59,7 @@ export async function checkProject(context: ServiceContext, project: Project): P
     return result;
   };
   const key = await check("key", async () => {
-    const token = await keys.use(project, (secret) => fetchToken(service, secret, app.signal));
+    const token = await keyRing.use(project, (secret) => fetchToken(service, secret, app.signal));
     return keyResult(project, token?.scopes, sources);
   });
   if (key.state === "fail") return findings;
@@ -113,9 +113,9 @@ function keyResult(project: Project, scopes: readonly string[] | undefined, sour
   return fail(`the key of "${project.name}" has the scopes ${list}; ${needed}`);
 }
 
-async function checkSinksAndCreatorKey({ app, service, keys }: Target, job: RotationConfig): Promise<CheckResult> {
+async function checkSinksAndCreatorKey({ app, service, keyRing }: Target, job: RotationConfig): Promise<CheckResult> {
   for (const sink of job.deliver) await testSink(sink);
-  const token = await keys.useCreatorKey(job, (key) => fetchToken(service, key, app.signal));
+  const token = await keyRing.useCreatorKey(job, (key) => fetchToken(service, key, app.signal));
   const which = job.createWith ? "the key of createWith" : "the key";
   if (!token) return warn(`the service does not say whether ${which} may create keys`);
   if (holdsScope(token.scopes, "keys:write")) return ok(`${which} may create keys, and every sink can be written`);
