@@ -8,7 +8,7 @@ import { type Answer, answerOf, type Basis, DRAWN_MAX, type UsageRow } from "./a
 import { isCost, literal, type Question, type Scope, type Split, sourceOf, within } from "./question.ts";
 import { type Query, readBasis, readCurrencies, readUnpriced } from "./scope.ts";
 
-/** `totalSplit` is "none", or if that is not exported, a grouping whose groups add up to the total. `basis` belongs to that grouping. */
+/** `totalSplit` is "none" or, if that is not exported, a grouping whose groups add up to the total. `basis` belongs to that grouping. */
 export async function readTotalSplit(query: Query, question: Question, since?: Day) {
   const basis = await readBasis(query, question, since);
   const available = basis.scope.available.groupings;
@@ -18,7 +18,7 @@ export async function readTotalSplit(query: Query, question: Question, since?: D
   return { totalSplit, available, basis: await readBasis(query, { ...question, grouping: totalSplit }, since) };
 }
 
-/** Asks for what is billed, if that is read of all projects; else for the estimate; else for what is billed of some projects. */
+/** The question about the billed cost if all projects have it, else about the estimate, else about the billed cost of some projects. */
 export async function knownCost(query: Query, asked: Omit<Question, "grouping">, projectCount: number, since?: Day) {
   const totalQuestion = { ...asked, grouping: "none" } as const;
   const { totalSplit, basis } = await readTotalSplit(query, { ...totalQuestion, metric: "billed_cost" }, since);
@@ -43,7 +43,7 @@ export async function costFirst(query: Query, asked: Question): Promise<Question
   return { ...asked, ...cost.question, grouping: available.groupings.includes(split) ? split : "none" };
 }
 
-/** `countsUnpriced`: false spares the query for models without a price. `sums`: the sums of the total, if they are already known. */
+/** With `countsUnpriced` false, models without a price are not looked for. `sums`: the sums of the total, if they are already known. */
 export async function readAnswer(
   query: Query,
   question: Question,
@@ -53,12 +53,7 @@ export async function readAnswer(
   const basis = knownBasis ?? (await readBasis(query, question));
   const { scope } = basis;
   const mayBeUnpriced = countsUnpriced && question.metric === "estimated_cost" && scope.projectCount > 0;
-  const rows =
-    isCost(question.metric) && scope.projectCount === 0
-      ? []
-      : sums && question.grouping === "none"
-        ? totalRows(question, sums)
-        : await query<UsageRow>(usageSql(question, scope, basis.isCompared));
+  const rows = await readRows(query, question, basis, sums);
   return answerOf({
     ...basis,
     question,
@@ -67,6 +62,12 @@ export async function readAnswer(
     labels: await readLabels(query, question, rows),
     unpriced: mayBeUnpriced ? await readUnpriced(query, question, scope) : { unpricedModels: 0, unpricedMetrics: [] },
   });
+}
+
+async function readRows(query: Query, question: Question, { scope, isCompared }: Basis, sums?: DaySums) {
+  if (isCost(question.metric) && scope.projectCount === 0) return [];
+  if (sums && question.grouping === "none") return totalRows(question, sums);
+  return query<UsageRow>(usageSql(question, scope, isCompared));
 }
 
 /** Selects a UsageRow for each listed group, the others together, the total, each day, and each day of the largest groups. */
@@ -85,7 +86,7 @@ ${dayAmountSql(question, scope, grouping !== "accessor")}
   select *, row_number() over (order by ${order.join(", ")}) as rank, count(*) over () as groups
   from (select "group", ${sums} from day_amount group by "group" having bool_or(amount <> 0)) group_amount
 ), by_day as (
-  -- Not a join, because NULL is a group, too.
+  -- array_position instead of a join, because NULL is a group, too.
   select usage_date, array_position(
       (select array_agg("group" order by rank) from ranked where rank <= ${Math.min(DRAWN_MAX, limit)}), "group"
     )::bigint as rank, sum(amount) as amount
@@ -108,7 +109,7 @@ function dayAmountSql(question: Question, scope: Scope, isSummed = true): string
   const amount = amountColumn(question);
   const hasOneRowADay = grouping === "project" && metric !== "estimated_cost";
   const [sum, groupBy] = isSummed && !hasOneRowADay ? [`sum(${amount})`, "\ngroup by 1, 2"] : [amount, ""];
-  // Two periods with a gap between them are read one by one: with "or" Postgres would read all days of a series.
+  // If there is a gap between the periods, each is read by itself: with "or" Postgres would read all days of a series.
   const isOneRange = before === undefined || before.end >= addDays(period.start, -1);
   const ranges = isOneRange ? [{ start: before?.start ?? period.start, end: period.end }] : [before, period];
   return ranges
@@ -134,7 +135,7 @@ export function figures(sums: DaySums, { period, before }: Pick<Question, "perio
   });
 }
 
-/** The sums of each day: of all metrics of usage, or of the cost as `amount`. */
+/** For each day, the sum of every metric of usage, or of the cost in `amount`. */
 export type DaySums = readonly (Readonly<Record<string, string | null>> & { readonly usage_date: Day })[];
 
 export function amountColumn({ metric }: Question): string {
@@ -160,7 +161,9 @@ function sumWithin(sums: DaySums, column: string, window: Window | undefined): s
 function totalRows(question: Question, sums: DaySums): readonly UsageRow[] {
   const column = amountColumn(question);
   const rowOf = (usage_date: Day | null, days: DaySums) => ({
-    ...{ group: null, usage_date, groups: null },
+    group: null,
+    groups: null,
+    usage_date,
     amount: sumWithin(days, column, question.period),
     amount_before: sumWithin(days, column, question.before),
   });
@@ -175,7 +178,7 @@ function totalRows(question: Question, sums: DaySums): readonly UsageRow[] {
   ];
 }
 
-/** What API keys, projects and line items are called on pages, by their identifiers. */
+/** The names that pages show instead of the identifiers of API keys, projects and line items. */
 async function readLabels(query: Query, { grouping }: Question, rows: readonly UsageRow[]) {
   const ids = rows.flatMap(({ part, group }) => (part === "group" && group !== null ? [literal(group)] : []));
   const statement = LABELS_SQL[grouping]?.(ids.join(", "));

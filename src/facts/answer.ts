@@ -102,7 +102,7 @@ export function comparedWindow(answer: Answer): Window | undefined {
   return answer.compared ? askedPeriods(answer).before : undefined;
 }
 
-/** A row of usageSql. Without a rank, a "group" is the sum of those that are not listed, and a "group of day" of those that are not drawn. */
+/** A row of usageSql. Without a rank, a "group" adds up the groups that are not listed, and a "group of day" those that are not drawn. */
 export type UsageRow = {
   readonly part: "group" | "group of day" | "day" | "total";
   readonly rank: string | null;
@@ -118,7 +118,7 @@ type Lacking = Answer["lacking"];
 export type Unpriced = Pick<Lacking, "unpricedModels" | "unpricedMetrics">;
 export type DayWithState = Answer["days"][number];
 
-/** What is known of a question's series before their amounts are read. It is the same for every metric of usage. */
+/** What is known about the series of a question before amounts are read. It is the same for every metric of usage. */
 export type Basis = {
   readonly scope: Scope & Pick<Answer, "projects" | "projectCount" | "available">;
   readonly days: DayWithState[];
@@ -169,7 +169,7 @@ export function answerOf(parts: AnswerParts): Answer {
   const byDayOf = (rank: string | null) => withAmounts(days, drawn.get(rank)).map(({ amount }) => amount);
   const total = sumsUp ? rowsOf("total")[0] : undefined;
   const sums = total ? [total] : groups;
-  // An absent amount is 0 if all days were read and the service sent the metric at all.
+  // An absent amount means 0 if all days were read and the service sent this metric for any of them.
   const absentAmount = (column: AmountColumn, ...notRead: readonly Day[][]) =>
     lacking.projectsEndedCount + notRead.flat().length === 0 && sums.some((row) => row[column] !== null) ? "0" : null;
   const absent = absentAmount("amount", lacking.incompleteDays, lacking.unreadDays);

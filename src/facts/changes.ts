@@ -25,7 +25,7 @@ export type Change = {
 export type ChangeSplit = {
   readonly grouping: Split;
   readonly lacking: Answer["lacking"];
-  /** The part with the largest change comes first. Empty if a day is not complete by this grouping, or was not read by it. */
+  /** The part with the largest change comes first. Empty if a series with this grouping lacks a day or has an incomplete one. */
   readonly parts: readonly ChangePart[];
 };
 
@@ -33,7 +33,7 @@ export type ChangePart = ChangeAmounts &
   Readonly<Pick<Answer["groups"][number], "group" | "label">> & {
     /**
      * - "others": the groups that are not listed, added up
-     * - "not attributed": what the total has and no listed group accounts for; below 0 where groups overlap
+     * - "not attributed": the rest of the total, which no other part accounts for; below 0 where groups overlap
      */
     readonly part: "group" | "others" | "not attributed";
     /** Null if the part is not a group; then `group` and `label` are null, too. */
@@ -87,7 +87,10 @@ function statusOf({ before, after, change }: ChangeAmounts): ChangePart["status"
   return after === "0" ? "vanished" : "changed";
 }
 
-/** The changes of what is charged in projects whose charges can be compared, and of the estimate of the others, in each currency. */
+/**
+ * The change of the billed cost in projects that have one, and of the estimate of the others, in each currency. If the billed cost can't be
+ * compared, the estimate is of all projects.
+ */
 export async function costChanges(query: Query, question: Omit<ChangeQuestion, "metric" | "currency">) {
   const projectIds = question.projects && (await findProjects(query, question.projects));
   const known = await query<{ id: string; isBilled: boolean }>(`

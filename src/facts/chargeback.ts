@@ -11,7 +11,7 @@ export const CHARGED_BY = ["project", "accessor"] as const;
 export type Charge = {
   readonly projectId: string;
   readonly project: string;
-  /** The API key; null if the usage has none, or if the service reports the metric only by project. */
+  /** The API key, or the rotation that made it; null for charges by project, and for usage without a key. */
   readonly group: string | null;
   readonly metric: AskedMetric;
   readonly currency: string | null;
@@ -35,7 +35,7 @@ export async function chargeback(query: Query, { by, period, projects }: Charges
   return charges;
 }
 
-/** The charges by grouping; by project if no series has that grouping. All metrics must have the same series as `question.metric`. */
+/** The charges by the question's grouping, or by project if no series has it. All metrics must have the same series as `question.metric`. */
 async function chargesOf(query: Query, metrics: readonly AskedMetric[], question: Question): Promise<Charge[]> {
   const { period, grouping } = question;
   const basis = await readBasis(query, question);

@@ -1,5 +1,5 @@
-// Finds the conditions that a person should know of: `status` and the pages show them, a notification is sent when one begins and when it
-// ends, and the metrics have a gauge of them. Pure.
+// Finds the conditions that a person should know of. `status` and the pages show them, the metrics have a sample for each, and notifications
+// are sent when one begins and when it ends. Pure.
 
 import type { OpenAnomaly } from "../db/anomalies.ts";
 import type { CallPause } from "../db/calling-processes.ts";
@@ -21,16 +21,16 @@ export type HealthFacts = {
   readonly callPauses: readonly CallPause[];
   /** The exports first. */
   readonly jobs: readonly JobHealth[];
-  /** The worker seen last comes first. */
+  /** The worker that was seen most recently comes first. */
   readonly workers: readonly StoredWorker[];
   /** One for each project and source. */
   readonly projects: readonly ProjectHealth[];
   readonly slices: SliceCounts;
   /** Why slices are failed; the cause with the most slices comes first. */
   readonly causes: readonly FailureCause[];
-  /** A rotation for many projects has one for each of them. */
+  /** A rotation for many projects has an entry for each of them. */
   readonly rotations: readonly RotationHealth[];
-  /** The lists that projects are discovered by. */
+  /** What is stored about each list of projects that discovery reads. */
   readonly lists: readonly StoredList[];
   /** Budgets in their current periods, and in earlier ones that may still change or have just changed. */
   readonly budgets: readonly BudgetUse[];
@@ -44,9 +44,9 @@ type Traits = {
   readonly severity: "critical" | "warning";
   /** The section of the pages with the details. */
   readonly section: "jobs" | "runs" | "gaps" | "keys" | "budgets" | "anomalies";
-  /** Everything works all the same: `status` lists it and ends with 0. */
+  /** Nothing is broken: `status` lists it and still exits with 0. */
   readonly isReminder?: boolean;
-  /** It is shown and not notified, as it may end by itself in a moment, or change every day. */
+  /** It is shown but never notified, because it may end by itself within minutes, or may change every day. */
   readonly isQuiet?: boolean;
 };
 
@@ -76,11 +76,11 @@ type ConditionName = keyof typeof TRAITS;
 
 export type Condition = Pick<Traits, "severity" | "section"> & {
   readonly name: ConditionName;
-  /** Names of the configuration. Every replica uses the same, so that only one of them sends the notification. */
+  /** What it is about, in names of the configuration. All replicas find the same subject, so only one of them sends the notification. */
   readonly subject: string;
   /** False for a reminder. */
   readonly isWrong: boolean;
-  /** What is the case, and the next step. */
+  /** What has happened, and the next step. */
   readonly text: string;
   readonly since: Date | null;
   readonly isQuiet: boolean;
@@ -172,7 +172,7 @@ function listCondition({ list, projects, waiting, waitingSince, error, failingSi
     return condition("projects", wordInSubject(list), text, { since: failingSince });
   }
   if (waiting === 0 || waitingSince === null) return undefined;
-  const text = `${waiting} of ${projects} projects of ${list} have been missing from the list since ${instantText(waitingSince)}, more than half: they are exported until a list an hour or more later lacks them, too, or until a person runs check --confirm-projects`;
+  const text = `${waiting} of ${projects} projects of ${list} have been missing from the list since ${instantText(waitingSince)}, more than half, so the list is in doubt: they are exported until a list an hour or more later lacks them, too, or until a person runs check --confirm-projects`;
   return condition("projects", wordInSubject(list), text, { since: waitingSince });
 }
 
@@ -256,7 +256,7 @@ function rotationConditions(row: RotationHealth): readonly Found[] {
   const ofRotation = (name: ConditionName, text: string, since: Date | null = null) =>
     condition(name, rotation, `rotation ${rotation}: ${text}`, { project, since });
   const late = `the key in use is ${ageDays} days old and should have been replaced after ${maxAgeDays}: rotate --dry-run says what is in the way`;
-  const orphans = `${counted(keys.orphan, "key")} may exist at the service whose secret is lost: "keys" shows the comment to find and remove it by`;
+  const orphans = `${counted(keys.orphan, "key")} whose secret is lost may exist at the service: "keys" shows the comment to find and remove it by`;
   const removal =
     retire === "keep"
       ? 'can be removed at the service: "keys" shows which'
@@ -271,7 +271,7 @@ function rotationConditions(row: RotationHealth): readonly Found[] {
   ]);
 }
 
-/** The highest threshold reached, or a forecast overrun. Each threshold is a subject, so it is notified once in a period. */
+/** The highest threshold reached, or a forecast overrun. The threshold is in the subject, so each is notified once per period. */
 function budgetCondition(use: BudgetUse): Found | undefined {
   const subject = `${wordInSubject(use.name)} ${budgetPeriod(use)}`;
   const threshold = use.reached.at(-1);

@@ -16,7 +16,7 @@ export type ProjectHealth = SliceCounts & {
   readonly source: Source;
   /** How many series are configured; 0 for a project that no longer is. */
   readonly series: number;
-  /** The newest day up to which nothing of any of the series is missing; null while no day is due. */
+  /** The newest day up to which no series has a missing day; null while no day is due. */
   readonly freshThrough: Day | null;
 };
 
@@ -42,6 +42,7 @@ export function worstProjects(projects: readonly ProjectHealth[]): readonly Proj
 }
 
 /**
+ * From best to worst:
  * - `stale`: the newest reading failed, so the numbers of an earlier one are shown
  * - `suspect`: the newest answer was empty or much lower, so the numbers before it are shown
  * - `missing`: there are no numbers
@@ -56,7 +57,7 @@ export type ProjectCoverage = {
   readonly project: string;
   /** The days that were due or read, each with the worst quality of its series. */
   readonly days: Readonly<Record<Day, DayQuality>>;
-  /** The newest day up to which nothing is missing, whatever the period; null if a series lacks its first due day. */
+  /** The newest day up to which nothing is missing, even if it is outside the period; null if a series lacks its first due day. */
   readonly freshThrough: Day | null;
   readonly fetchedAt: Date | null;
   /** What is not complete in the period, the newest first; at most 20. */
@@ -80,7 +81,7 @@ export async function coverage(query: Query, asked: Pick<Question, "period" | "p
 
 /** Series whose answers carry no date: no figure contains their numbers. */
 export function undatedSeries(query: Query, inProjects: readonly string[] = []): Promise<readonly SeriesName[]> {
-  // No other row of bi.coverage has no day. By the status alone Postgres would read every slice.
+  // Only these rows of bi.coverage have no day. With a condition on the status alone, Postgres would read every slice.
   return query<SeriesName>(`
 select project, "grouping", filter from bi.coverage
 where ${["source = 'usage' and status = 'undated' and usage_date is null", ...inProjects].join(" and ")} order by 1, 2, 3`);
@@ -93,7 +94,7 @@ const QUALITY = `case when status in ('complete', 'suspect') then status when fe
 
 type ProjectRow = { readonly projectId: string; readonly project: string; readonly count: number };
 
-/** If more projects may lack days, reading all days takes no longer than reading the days of these projects. */
+/** If more projects than this may lack days, reading the days of all projects takes no longer than reading theirs. */
 const LACKING_MAX = 1_000;
 
 /** Conditions that select the projects that may lack a day. In most nights no project does, and then no day is read. */
@@ -123,14 +124,14 @@ limit ${PROJECTS_MAX}`);
 function projectCoverage(query: Query, shown: readonly ProjectRow[], condition: string) {
   const ids = shown.map(({ projectId }) => literal(projectId)).join(", ");
   const names = shown.map(({ project }) => literal(project)).join(", ");
-  // The index of the series begins with the source.
+  // The source is named because the index of the series begins with it.
   const ofShown = `source in ('usage', 'billing') and project_id in (${ids})`;
   const qualities = `array[${DAY_QUALITIES.map(literal).join(", ")}]`;
   return query<ProjectCoverage>(`
 with covered as materialized (
   select *, ${QUALITY} as quality from bi.coverage where ${ofShown} and ${condition}
 ), gap as (
-  -- Days with an error are apart from days without one. A gap shows the error of its newest day.
+  -- Days with an error and days without one make separate gaps. A gap shows the error of its newest day.
   select project_id, json_build_object('source', source, 'grouping', "grouping", 'filter', filter, 'quality', quality,
       'start', min(usage_date), 'end', max(usage_date), 'error', (array_agg(error order by usage_date desc))[1]) as gap,
     row_number() over (partition by project_id order by max(usage_date) desc, source desc, "grouping", filter collate "C") as nth
@@ -175,7 +176,7 @@ select status, from_date as "from", to_date as "to", reason as error, (count(*) 
   json_agg(json_build_object('project', project, 'source', source, 'grouping', "grouping", 'filter', filter)
     order by source desc, project, "grouping", filter) as series
 from (
-  -- The texts of one reason differ in the number of attempts and in the id of the request.
+  -- The errors of one cause differ in the number of attempts and in the id of the request.
   select *, regexp_replace(error, ' \\((\\d+ attempts|request id [^)]*)\\)', '', 'g') as reason from bi.coverage_gaps where ${condition}
 ) gap
 group by status, from_date, to_date, reason
@@ -184,7 +185,7 @@ limit ${GAPS_MAX}`);
   return { gaps: rows.map(({ all: _, ...gap }) => gap), gapsLeftOut: (rows[0]?.all ?? 0) - rows.length };
 }
 
-/** Windows that are probably too short: of the last 70 days, at least 7 still changed at the last reading within the window. */
+/** Windows that are probably too short: at least 7 of the last 70 days still changed at the end of their window. */
 export function shortWindows(query: Query) {
   return query<{ readonly windowDays: number; readonly days: number }>(`
 select s.window_days as "windowDays", count(distinct r.usage_date)::integer as days

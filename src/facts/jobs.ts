@@ -1,4 +1,4 @@
-// The health of jobs: when each runs next, how it ran last, and whether it waits for a worker. For the pages: runs.
+// The health of jobs: when each runs next, how it ran last, and whether it waits for a worker. Also the runs that pages show.
 
 import { type RawBuilder, sql } from "kysely";
 import { type Config, type ConfiguredJob, jobsOf } from "../config/config.ts";
@@ -24,7 +24,7 @@ export type JobHealth = {
   readonly needsWorker: boolean;
   /** The time of a scheduled run that a tick should have planned by now, and did not. */
   readonly overdueSince: Date | undefined;
-  /** A run is in progress that may read the days that are missing now, or one begins with the next tick. */
+  /** A run that may read the missing days is in progress, or begins with the next tick. */
   readonly mayReadMissing: boolean;
   readonly lastRun: LastRun | undefined;
   readonly failedRun: FailedRun | undefined;
@@ -35,9 +35,8 @@ export type JobHealth = {
 export type LastRun = Pick<StoredRun, "trigger" | "status" | "startedAt" | "finishedAt" | "error" | "suspect">;
 
 /**
- * The newest run that failed or was interrupted. It is over when, for each of its projects that is still configured, a later run has ended
- * well. A scheduled run has all projects: if it ends well, every earlier failure is over. Backfills, whose days a person chose, and stopped
- * runs do not count.
+ * The newest run that failed or was interrupted, until a later run has ended well for each of its projects that is still configured. A
+ * scheduled run has all projects, so if it ends well, every earlier failure is over. Backfills and stopped runs do not count.
  */
 export type FailedRun = Pick<LastRun, "status" | "trigger" | "startedAt" | "error"> & {
   /** Failed or suspect slices report this failure already. */
@@ -93,17 +92,17 @@ function failedRun({ status, trigger, startedAt, error, suspect }: LastRun, hasF
 /** The runs of `lastRun`, `failedRun` and `lastSuccess` in JobHealth. */
 type NewestRuns = { [What in "last" | "failed" | "success"]?: LastRun };
 
-/** Older failed runs are not read: a job that fails every night, and is caught up every day, has very many failed runs. */
+/** Only the newest failed runs are read: a job that fails every night and is caught up every day has very many. */
 const FAILED_RUNS_READ_MAX = 5;
 
-/** The start of the job's newest run that ended well; before all times if there is none. */
+/** The start of the job's newest run that ended well and meets `condition`; '-infinity' if there is none. */
 function newestOkStart(condition: RawBuilder<unknown>) {
   return sql`coalesce((
     select max(started_at) from usage_export.run where kind = c.kind and job = c.name and status = 'ok' ${condition}
   ), '-infinity')`;
 }
 
-/** Whether a row of run_project is of a project that succeeded. */
+/** The condition that a row of run_project is about a project that succeeded. */
 const endedWell = sql`finished_at is not null and error is null and slices_failed + slices_suspect = 0`;
 
 type FoundRun = LastRun & {

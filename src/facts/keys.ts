@@ -1,4 +1,4 @@
-// The keys of rotations, and how each rotation goes.
+// The keys that rotations made, and the health of each rotation.
 
 import { sql } from "kysely";
 import type { RotationConfig } from "../config/rotations.ts";
@@ -9,9 +9,9 @@ import type { Day } from "../usage/days.ts";
 export type KeyStatus = {
   /** The name of its rotation in the configuration. */
   readonly rotation: string;
-  /** The name of its rotation in the ledger, with the project if the rotation is for many. */
+  /** The name of its rotation in the ledger; it contains the project if the rotation is for many. */
   readonly ledgerName: string;
-  readonly isOfMany: boolean;
+  readonly isForMany: boolean;
   readonly project: string;
   readonly projectId: string;
   readonly apiKeyId: string | null;
@@ -24,10 +24,10 @@ export type KeyStatus = {
   readonly note: string | null;
 };
 
-/** Every key that may still exist, by rotation, the newest first. bi.api_keys would read the usage of all keys for their last use. */
+/** Every key that may still exist, by rotation, the newest first. The view bi.api_keys is slower: it reads the usage of all keys. */
 export async function keyStatuses(db: Database, keysMax: number | null = null): Promise<readonly KeyStatus[]> {
   const { rows } = await sql<KeyStatus>`
-    select k.rotation as "ledgerName", coalesce(k.job_name, k.rotation) as rotation, k.job_name is not null as "isOfMany",
+    select k.rotation as "ledgerName", coalesce(k.job_name, k.rotation) as rotation, k.job_name is not null as "isForMany",
       coalesce(k.project_now, k.project) as project, k.project_id as "projectId", k.api_key_id as "apiKeyId", k.intent_id as "intentId", k.comment, k.state,
       floor(extract(epoch from now() - k.requested_at) / 86400)::integer as "ageDays", used.usage_date as "lastSeenInUse",
       k.due_for_removal_at as "dueForRemovalAt", k.note
@@ -58,14 +58,14 @@ export type RotationRow = {
   readonly ledgerName: string;
   /** Null if the rotation is not for many projects. */
   readonly project: string | null;
-  /** The id of the key in use; null while there is none, and if there are many. */
+  /** The id of the key in use; null if there is none, and in a merged entry. */
   readonly apiKeyId: string | null;
   /** How long ago the key in use was requested, or a rollback made it active again. */
   readonly ageDays: number | null;
   readonly ageSeconds: number | null;
   readonly failedAttempts: number;
   readonly lastError: string | null;
-  /** How the service refused the key in use, so that calls fell back to the previous one: the newest refusal of the last 7 days. */
+  /** How the service last refused the key in use, within 7 days. Calls then fell back to the previous key. */
   readonly fallback: string | null;
   readonly fallbackAt: Date | null;
   readonly keys: Readonly<Record<"pending" | "active" | "draining" | "orphan" | "dueForRemoval", number>>;
@@ -73,7 +73,7 @@ export type RotationRow = {
 
 /** A rotation for many projects has a row for each of them. */
 export async function rotationRows(db: Database): Promise<readonly RotationRow[]> {
-  // In one pass over the keys: one for each rotation would take 13 s with 5,000 rotations of three keys each.
+  // One pass counts the keys of all rotations: a pass for each rotation would take 13 s with 5,000 rotations of three keys each.
   const { rows } = await sql<RotationRow>`
     with counted as (
       select r.name, json_build_object(
@@ -109,14 +109,13 @@ export type RotationHealth = RotationRow & {
   readonly configured: Pick<RotationConfig, "maxAgeDays" | "retire"> | undefined;
 };
 
-/** A rotation for many projects has an entry for each of them. */
 export async function rotationHealth(db: Database, rotations: readonly RotationConfig[]) {
   const settings = new Map(rotations.map((one) => [one.name, one]));
   return (await rotationRows(db)).map((row): RotationHealth => {
     const configured = settings.get(row.ledgerName);
     if (configured) return { ...row, configured };
     const rotation = row.project === null ? row.rotation : `${row.rotation}, projects that are gone`;
-    // No run could end the failures of a rotation that is not configured.
+    // A rotation that is not configured runs no more, so nothing could end its failures.
     const noFailures = { failedAttempts: 0, lastError: null, fallback: null, fallbackAt: null };
     return { ...row, ...noFailures, rotation, configured: undefined };
   });
@@ -172,7 +171,7 @@ export async function readKeys(db: Database, config: Configured) {
   const shown = [...byName].flatMap(([name, ofRotation]): RotationKeys[] => {
     const [newest] = ofRotation;
     if (!newest) return [];
-    const project = newest.isOfMany ? newest.project : undefined;
+    const project = newest.isForMany ? newest.project : undefined;
     return [{ rotation: newest.rotation, project, maxAgeDays: maxAges.get(name) ?? null, keys: ofRotation }];
   });
   const withKeys = new Set(shown.map(({ rotation }) => rotation));

@@ -11,7 +11,7 @@ import { type AskedMetric, coverageConditions, isCost, literal, type Question } 
 import { type Query, readBasis } from "./scope.ts";
 
 const OVERVIEW_SPLITS = ["project", "line_item", "model", "accessor", "tags"] as const;
-/** Enough to find among them what rose the most. */
+/** How many groups are read: enough to find the one that rose the most. */
 const LISTED_MAX = 100;
 
 export type Overview = Awaited<ReturnType<typeof overview>>;
@@ -38,7 +38,7 @@ export async function readReportData(
   return { overview: shown, budgets: budgetsOf(budgets, shown.total.question.project) };
 }
 
-/** The splits are of the cost, or of the main metric where cost has no such split. Throws InvalidQuestion if there is no such project. */
+/** Each split is of the cost or, if cost has no such split, of the main metric. Throws InvalidQuestion if there is no such project. */
 export async function overview(query: Query, asked: Pick<Question, "period" | "before" | "projects">, today: Day) {
   const question = { ...asked, limit: LISTED_MAX, sort: "amount", metric: "hours" } as const;
   const month = monthOf(asked.period, today);
@@ -59,11 +59,11 @@ export async function overview(query: Query, asked: Pick<Question, "period" | "b
   for (const grouping of OVERVIEW_SPLITS) {
     const costMetric = cost?.available.groupings.includes(grouping) ? cost.question.metric : undefined;
     const hasLineItems = splits.some((one) => one.question.grouping === "line_item");
-    // Line items of the bill tell what usage by model would tell.
+    // The line items of the bill already show what usage by model would show.
     if (!costMetric && (!available.includes(grouping) || (grouping === "model" && hasLineItems))) continue;
     if (grouping === "project" && total.projectCount < 2) continue;
     const split = { ...question, metric: costMetric ?? metric, grouping };
-    // These are read from the series of the total: with the same `since`, the states of days come from the query's cache.
+    // Such a split is read from the series of the total: with the same `since`, the states of days come from the query's cache.
     const isOfTotal = grouping === "project" || split.metric === "estimated_cost";
     const splitBasis = await readBasis(query, split, isOfTotal ? since : undefined);
     splits.push(await readAnswer(query, split, splitBasis, { countsUnpriced: false }));
@@ -88,7 +88,7 @@ function mainMetric(sent: ReturnType<typeof figures>): AskedMetric {
 /** An estimate of a whole month, as rounded decimal text. */
 export type Forecast = { readonly forecast: string; readonly low: string; readonly high: string };
 
-/** The current month until yesterday; on the first of a month, that day. Undefined if the period ends in an earlier month. */
+/** The current month up to yesterday or, on its first day, up to that day. Undefined if the period ends in an earlier month. */
 function monthOf(period: Window, today: Day) {
   if (period.end.slice(0, 7) < today.slice(0, 7)) return undefined;
   const start = `${today.slice(0, 7)}-01`;

@@ -1,5 +1,5 @@
-// A question about usage or cost: what is added up, of which days and projects, and by what it is split; and the view and the conditions for
-// its numbers. Only schema bi is read, so that a person can run a statement as usage_reader. Pure.
+// A question about usage or cost names what is added up, for which days and projects, and how it is split. This file also finds the view and
+// the SQL conditions for the numbers. They use only schema bi, so that a person can run the statement as usage_reader. Pure.
 
 import type { Window } from "../usage/days.ts";
 import { METRICS } from "../usage/metrics.ts";
@@ -30,12 +30,12 @@ export const SORTS = ["amount", "change"] as const;
 
 export type Question = {
   readonly period: Window;
-  /** Left out if the period is compared with none. */
+  /** The period to compare with, if any. */
   readonly before?: Window | undefined;
   /** Names or identifiers; left out for all. */
   readonly projects?: readonly string[] | undefined;
   readonly metric: AskedMetric;
-  /** Left out for the first by name. */
+  /** Left out for the first currency by name. */
   readonly currency?: string | undefined;
   readonly grouping: Split;
   /** The name of a filter; left out for all usage. */
@@ -64,7 +64,7 @@ export type Scope = {
   readonly currency?: string | undefined;
 };
 
-/** A literal that means the same in every session. Characters that are invisible or turn the text's direction are escaped. */
+/** An SQL literal that means the same in every session. Characters that are invisible or turn the text's direction are escaped. */
 export function literal(text: string): string {
   const escaped = text.replaceAll("'", "''").replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\\]/gu, (char) => {
     const code = char.codePointAt(0) ?? 0;
@@ -82,7 +82,7 @@ export function sourceOf(question: Question, scope: Scope) {
   return { view, column, conditions: [...conditions, ...added] };
 }
 
-/** All keys of a rotation are one group, as the key changes with every rotation. */
+/** `lineage` makes one group of all keys of a rotation, because every rotation replaces the key. */
 function columnOf({ metric, grouping }: Question, { filter }: Scope): string {
   if (grouping === "none" || !splitsOf(metric).includes(grouping)) return "null::text";
   if (grouping === "project") return "project_id";
@@ -119,11 +119,8 @@ function costSource({ metric, grouping }: Question, { filter, currency = "" }: S
   return { view: "bi.cost_filtered", conditions: [byGrouping, `filter = ${literal(filter)}`, inCurrency] };
 }
 
-/** The view for each split without a view of that name. Usage has no line items: a split by them is the total, with a null column. */
-const VIEWS: Readonly<Partial<Record<Split, string>>> = {
-  ...{ none: "total", project: "total", line_item: "total" },
-  accessor: "by_key",
-};
+/** The view of each split that has no view `bi.usage_by_SPLIT`. Usage has no line items: they get the total, with a null column. */
+const VIEWS: { [S in Split]?: string } = { none: "total", project: "total", line_item: "total", accessor: "by_key" };
 
 /** Filtered usage with the column `lineage` of bi.usage_by_key. */
 const FILTERED_BY_KEY = `(

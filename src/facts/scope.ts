@@ -48,8 +48,8 @@ type StoredFacts = Pick<Answer, "projects" | "projectCount"> & {
 };
 
 /**
- * Throws InvalidQuestion if there is no such project or filter. If `since` is given, the states of days are read from that day on. Questions
- * about the same series with the same `since` and last day then send the same statement, which a cache runs once.
+ * Throws InvalidQuestion if there is no such project or filter. The states of days are read from `since` on (default: the first day asked for).
+ * Two questions about the same series with the same `since` and last day send the same statement for that, which a cache runs once.
  */
 export async function readBasis(query: Query, question: Question, since?: Day): Promise<Basis> {
   const projectIds = question.projects && (await findProjects(query, question.projects));
@@ -60,7 +60,7 @@ export async function readBasis(query: Query, question: Question, since?: Day): 
   const [row] = await query<StoredFacts>(factsSql(question, scope));
   if (!row) throw new Error("expected one row with the facts about the series");
   const { retired, leftOut, leftOutCount, groupings, filters, projects, projectCount, activeCount } = row;
-  const { ended, unused } = await sortRetired(query, question, scope, retired);
+  const { ended, unused } = await classifyRetired(query, question, scope, retired);
   const states = await readDayStates(query, question, scope, activeCount, since);
   const days = withStates(question.period, states);
   const daysBefore = question.before && withStates(question.before, states);
@@ -86,7 +86,7 @@ function withStates(window: Window, states: ReadonlyMap<Day, DayWithState["state
   return daysOf(window).map((day) => ({ day, state: states.get(day) ?? "unread" }));
 }
 
-/** What can be asked instead. An estimate has no filters: each price is applied to the usage that meets the price's own conditions. */
+/** Groupings and filters to choose instead. An estimate has no filters: each price is applied to the usage that meets its own conditions. */
 function choices({ metric }: Question, groupings: readonly Split[], filters: string[]) {
   if (metric === "estimated_cost") return { groupings: [...splitsOf(metric)], filters: [] };
   const known: readonly Split[] = groupings.includes("none") ? [...groupings, "project"] : groupings;
@@ -118,8 +118,8 @@ where is_unpriced`);
   return unpriced ?? { unpricedModels: 0, unpricedMetrics: [] };
 }
 
-/** A project that `ended` has some of the question's days and lacks others; an `unused` one has none, but is exported by other series. */
-async function sortRetired(query: Query, question: Question, scope: Scope, retired: readonly FoundProject[]) {
+/** `ended`: projects with some of the question's days, but not all. `unused`: projects with none, but still exported by other series. */
+async function classifyRetired(query: Query, question: Question, scope: Scope, retired: readonly FoundProject[]) {
   if (retired.length === 0) return { ended: [], unused: [] };
   const windows = question.before ? [question.period, question.before] : [question.period];
   const isRetired = `project_id in (${retired.map(({ id }) => literal(id)).join(", ")})`;
@@ -144,7 +144,7 @@ group by project_id`);
   };
 }
 
-/** The identifiers of these projects. If several projects have had a name, the one that is still exported has it. */
+/** The identifiers of projects that are given by name or identifier. If several have had the same name, the one still exported is meant. */
 export async function findProjects(query: Query, names: readonly string[]): Promise<readonly string[]> {
   const listed = names.map(literal).join(", ");
   const found = await query<FoundProject>(`
@@ -189,7 +189,7 @@ function factsSql(question: Question, scope: Scope): string {
   const from = `from bi.series where ${[`source = ${sourceLiteral(question)}`, ...projectConditions(scope)].join(" and ")}`;
   const [hasGrouping, hasFilter] = [groupingCondition(question), filterCondition(question, scope)];
   const splits = splitsOf(question.metric).filter((one) => one !== "project");
-  // Comparing names by the database's collation would take longer than all else.
+  // Comparing names by the database's collation would take longer than the rest of the statement.
   return `
 with project as materialized (
   select project_id, coalesce(min(project collate "C") filter (where active), min(project collate "C")) as name, bool_or(active) as active,
@@ -205,7 +205,7 @@ select count(*) filter (where has_series)::integer as "projectCount", coalesce(s
     select coalesce(json_agg(json_build_object('id', project_id, 'name', name, 'active', active) order by name), '[]')
     from project where has_series and active_series = 0
   ) as retired,
-  -- The search for a grouping ends with its first series.
+  -- For each grouping, "exists" stops at the first series.
   array(
     select split from unnest(array[${splits.map(literal).join(", ")}]) as split
     where exists (select ${from} and active and ${hasFilter} and "grouping" = split) order by 1
@@ -234,7 +234,7 @@ group by usage_date`);
 function incompleteSql(question: Question, scope: Scope, days: Window): string {
   const isNotRead = "status <> 'complete' or finality = 'open'";
   if (question.metric !== "billed_cost") return `(${isNotRead})`;
-  // A charge without an amount is not a charge of 0.
+  // The amount of such a charge is unknown, not 0.
   const { view, conditions } = sourceOf(question, scope);
   const isUnknown = [within(days), ...conditions, "amount is null"];
   return `(${isNotRead} or (project_id, usage_date) in (

@@ -219,7 +219,7 @@ const FORECAST_ONLY = { budgets: [makeBudgetUse({ reached: [] })] };
 const OTHER_FILTER = { project: "acme eu", filter: "diarized", unfiltered: false };
 
 const REMINDERS: readonly [name: string, text: string | RegExp, part: Part][] = [
-  ["key orphans exporter", /: 1 key may exist at the service whose secret is lost/, { rotations: [ONE_ORPHAN] }],
+  ["key orphans exporter", /: 1 key whose secret is lost may exist at the service/, { rotations: [ONE_ORPHAN] }],
   ["key removal exporter", /: 2 keys can be removed at the service/, { rotations: [TWO_DUE] }],
   ["key removal exporter", /: 1 key due for removal, and not deleted: "keys" says why/, { rotations: [ONE_DUE] }],
   [

@@ -70,7 +70,7 @@ export function rotationKeys(part: Partial<RotationKeys> = {}): RotationKeys {
 
 export function keyLine(part: Partial<KeyStatus> = {}): KeyStatus {
   return {
-    ...{ rotation: "exporter", ledgerName: "exporter", isOfMany: false },
+    ...{ rotation: "exporter", ledgerName: "exporter", isForMany: false },
     ...{ project: "production", projectId: "project-1", apiKeyId: KEY_ID, intentId: "a1b2c3" },
     ...{ state: "active", ageDays: 12, lastSeenInUse: "2026-03-09", dueForRemovalAt: null },
     ...{ comment: "usage exporter [a1b2c3]", note: null },
