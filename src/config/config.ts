@@ -1,4 +1,4 @@
-// Reads the configuration, and adds the discovered projects to it, each as if it were written in the file.
+// Reads the configuration, and adds each discovered project as if the file named it.
 
 import { isUtf8 } from "node:buffer";
 import path from "node:path";
@@ -12,26 +12,26 @@ import { crossFieldIssues } from "./cross-field-rules.ts";
 import { type ConfigIssue, parseJson } from "./json.ts";
 import { configError, defaultExpectation, fileReadProblem, quoteAll, toConfigIssues } from "./messages.ts";
 import { type Budget, resolveBudgets } from "./money.ts";
-import { type Discovery, keyName, matchesPattern, projectsNamed, type WrittenProject, withId } from "./projects.ts";
+import { type Discovery, keyName, matchesPattern, type ProjectInFile, projectsNamed, withId } from "./projects.ts";
 import { deliveryIssues, jobNameOf, keyOfProject, type RotationConfig, rotationsOf } from "./rotations.ts";
 import { ConfigFile } from "./schema.ts";
 
-/** Checked, with defaults, with names replaced by what they name, and with absolute paths. */
+/** The configuration after all checks: defaults are filled in, each name is replaced by what it names, and paths are absolute. */
 export type Config = Omit<ConfigFile, "$schema" | "projects" | "exports" | "rotations" | "budgets"> & {
-  /** The other fields are computed from it, again whenever the discovered projects change. */
+  /** The fields below are computed from the file, anew whenever the discovered projects change. */
   readonly file: ConfigFile;
   readonly projects: readonly ConfiguredProject[];
   readonly exports: readonly ExportJob[];
-  /** One for each project. */
+  /** A rotation of many projects is here once for each of them. */
   readonly rotations: readonly RotationConfig[];
   readonly budgets: readonly Budget[];
   readonly discovery: readonly Discovery[];
-  /** The version of the stored lists of projects; left out until `withDiscovered` has added the projects. */
+  /** The version of the stored lists of projects. Only `withDiscovered` sets it. */
   readonly projectsVersion?: string;
 };
 
-/** `backfill` is the number of days before the project's discovery that are read, too. */
-type ConfiguredProject = WrittenProject & { readonly isDiscovered?: true; readonly backfill?: number };
+/** `backfill` is the number of days before the project's discovery that are also read. */
+type ConfiguredProject = ProjectInFile & { readonly isDiscovered?: true; readonly backfill?: number };
 
 /** Relative paths in the file start at the file's folder. Throws an AppError that names every issue. */
 export async function loadConfig(file: string): Promise<Config> {
@@ -61,7 +61,7 @@ export function parseConfig(text: string, source: string, baseDir = path.dirname
   return config;
 }
 
-/** Changes each `{ file }` at any depth in place. Must not get exports, in which a feature may be called "file". */
+/** Changes the path of each `{ file }` at any depth, in place. Not for exports: a feature may be called "file". */
 function makePathsAbsolute(value: unknown, baseDir: string): void {
   if (typeof value !== "object" || value === null) return;
   if ("file" in value) value.file = path.resolve(baseDir, String(value.file));
@@ -70,7 +70,7 @@ function makePathsAbsolute(value: unknown, baseDir: string): void {
 
 export type ConfiguredJob = ReturnType<typeof jobsOf>[number];
 
-/** The jobs of the file, the exports first: a rotation for many projects is one job. */
+/** The jobs of the file, exports first. A rotation of many projects is one job. */
 export function jobsOf(config: Pick<Config, "exports" | "rotations" | "file">) {
   const rotationsByJob = Map.groupBy(config.rotations, jobNameOf);
   return [
@@ -86,7 +86,7 @@ export function jobsOf(config: Pick<Config, "exports" | "rotations" | "file">) {
   ];
 }
 
-/** Replaces the discovered projects. One that has vanished is left out, like one removed from the file; only budgets still count its usage. */
+/** Replaces the discovered projects. A vanished one is left out, like one removed from the file, but budgets still count its usage. */
 export function withDiscovered(config: Config, known: readonly KnownProject[], version = "not stored"): Config {
   return config.discovery.length === 0 ? config : { ...resolved(config.file, known), projectsVersion: version };
 }
@@ -94,12 +94,12 @@ export function withDiscovered(config: Config, known: readonly KnownProject[], v
 function resolved(file: ConfigFile, known: readonly KnownProject[]): Config {
   const { $schema, ...rest } = file;
   const discovery = file.projects.filter((one) => "discover" in one);
-  const written = file.projects
+  const inFile = file.projects
     .filter((one) => "id" in one)
     .map((project) => ({ ...project, key: keyOfProject(project.key, file.rotations, project) }));
-  const found = discoveredProjects(discovery, written, known);
-  const projects = [...written, ...found.flatMap(({ project, hasVanished }) => (hasVanished ? [] : project))];
-  const everSeen = [...written, ...found.map(({ project }) => project)];
+  const found = discoveredProjects(discovery, inFile, known);
+  const projects = [...inFile, ...found.flatMap(({ project, hasVanished }) => (hasVanished ? [] : project))];
+  const everSeen = [...inFile, ...found.map(({ project }) => project)];
   return {
     ...rest,
     file,
@@ -111,7 +111,7 @@ function resolved(file: ConfigFile, known: readonly KnownProject[]): Config {
   };
 }
 
-/** `crossFieldIssues` has checked that each name has a project. */
+/** `crossFieldIssues` has checked that every name is a project's. */
 function exportsOf({ exports }: ConfigFile, projects: readonly ConfiguredProject[]): readonly ExportJob[] {
   return exports.map((job) => ({
     ...job,
@@ -121,24 +121,25 @@ function exportsOf({ exports }: ConfigFile, projects: readonly ConfiguredProject
   }));
 }
 
-/** Each project is discovered by the first entry whose list still has it, else by the first entry that ever did. Leaves out projects of the file. */
+/** Each discovered project belongs to the first entry whose list still has it, else to the first entry whose list ever had it. */
 function discoveredProjects(
   entries: readonly Discovery[],
-  written: readonly ConfiguredProject[],
+  inFile: readonly ConfiguredProject[],
   known: readonly KnownProject[],
 ): { readonly project: ConfiguredProject; readonly hasVanished: boolean }[] {
   const byList = Map.groupBy(known, ({ list }) => list);
-  const writtenIds = new Set(written.map(({ id }) => id));
+  const idsInFile = new Set(inFile.map(({ id }) => id));
   const chosen = new Map<string, { readonly entry: Discovery; readonly found: KnownProject }>();
   for (const entry of entries) {
     for (const found of byList.get(keyName(entry.key)) ?? []) {
+      if (idsInFile.has(found.id) || !includes(entry, found)) continue;
       const other = chosen.get(found.id);
       const isBetter = !other || (other.found.vanishedAt !== null && found.vanishedAt === null);
-      if (isBetter && !writtenIds.has(found.id) && includes(entry, found)) chosen.set(found.id, { entry, found });
+      if (isBetter) chosen.set(found.id, { entry, found });
     }
   }
-  // The project that has had a name longest keeps it, even if it has vanished: the views still show it under the name.
-  const taken = new Set(written.map(({ name }) => name));
+  // Of projects with the same name, the one that got it first keeps it, even if it has vanished: the views still show that name.
+  const taken = new Set(inFile.map(({ name }) => name));
   return [...chosen.values()]
     .sort((a, b) => Number(a.found.namedAt) - Number(b.found.namedAt) || (a.found.id < b.found.id ? -1 : 1))
     .map(({ entry, found }) => {
@@ -157,10 +158,10 @@ function includes({ include, exclude }: Discovery, { id, name }: KnownProject): 
   return include.some(fits) && !exclude.some(fits);
 }
 
-/** The currency of the service's bills. */
-const BILLED = "USD";
+const BILL_CURRENCY = "USD";
+const NO_COST = `nothing gives this cost: the service bills in ${BILL_CURRENCY} and not by model, and an estimate needs "prices" and can't be for one key or tag`;
 
-/** A budget whose usage no export reads would never be used up. */
+/** Reports each budget whose usage no export reads: it would never be used up. */
 function unreadBudgetIssues({ budgets, exports, prices, discovery }: Config): ConfigIssue[] {
   return budgets.flatMap(({ project, scope, metric, currency, projects }, i) => {
     // A budget without `project` counts projects that may not be discovered yet.
@@ -169,8 +170,9 @@ function unreadBudgetIssues({ budgets, exports, prices, discovery }: Config): Co
     const isPriced = prices.length > 0 && (scope === "all" || scope === "model");
     const sources: [Source, Grouping][] = [];
     if (metric !== "cost") sources.push(["usage", grouping]);
-    else if (currency === BILLED && scope !== "model") sources.push(["billing", grouping]);
+    else if (currency === BILL_CURRENCY && scope !== "model") sources.push(["billing", grouping]);
     if (metric === "cost" && isPriced) sources.push(["usage", "model"]);
+    if (sources.length === 0) return [{ path: ["budgets", i], message: NO_COST }];
     const readers = exports.filter(({ source, groupings, filters }) => {
       const isUnfiltered = filters.some((filter) => filterKey(filter) === NO_CONDITIONS);
       return isUnfiltered && sources.some(([needed, by]) => source === needed && groupings.includes(by));
@@ -179,8 +181,7 @@ function unreadBudgetIssues({ budgets, exports, prices, discovery }: Config): Co
     const unread = projects.filter(({ id }) => !read.has(id)).map(({ name }) => name);
     if (projects.length > 0 && unread.length === 0) return [];
     const needed = sources.map(([source, by]) => `the ${source} by the grouping ${JSON.stringify(by)}`).join(" or ");
-    const what = needed || `what this costs (the service bills in ${BILLED}, and "prices" are not for one key or tag)`;
-    const message = `no export reads ${what} of ${quoteAll(unread) || "any project"} without conditions: add one, or this budget is never used up`;
+    const message = `no export reads ${needed} of ${quoteAll(unread) || "any project"} without conditions: add one, or this budget is never used up`;
     return [{ path: ["budgets", i], message }];
   });
 }

@@ -1,4 +1,4 @@
-// Rules between fields of the configuration. They are checked once every field by itself is right. Pure.
+// Rules between fields of the configuration. They are checked only if each field by itself is right. Pure.
 
 import { holdsScope } from "../keys/scopes.ts";
 import { DIMENSIONS, DIMENSIONS_OF, dimension, type EachDimension } from "../usage/dimensions.ts";
@@ -7,7 +7,7 @@ import type { ConfigIssue, Path, Report } from "./json.ts";
 import { describeReceived, describeValue, didYouMean, formatPath, oneOf, quoteAll } from "./messages.ts";
 import { checkBudget, checkPrice, overlappingPrices } from "./money.ts";
 import { hasId, isPattern, matchesPattern } from "./projects.ts";
-import type { WrittenRotation } from "./rotations.ts";
+import type { RotationInFile } from "./rotations.ts";
 import type { ConfigFile } from "./schema.ts";
 
 type Export = ConfigFile["exports"][number];
@@ -86,11 +86,9 @@ function checkConditions({ report, service }: CheckContext, job: Export, filter:
     const path = [...at, "dimensions", name];
     if (!DIMENSIONS_OF[source].includes(name)) report(path, `is a dimension ${OTHER_SOURCE[source]}`);
     if (service.dialect === "2026" && dimension(name).in2026?.filter === null) {
-      const message =
-        'the dialect "2026" has no such filter, only the grouping: remove it, or use the dialect "interface"';
-      report(path, message);
+      report(path, 'the dialect "2026" has no such filter, only the grouping: remove it, or use "interface"');
     }
-    // The service answers a value it does not know with no usage, which looks like a day without usage.
+    // For an unknown value the service answers without usage, which looks like a day without usage.
     const known = dimension(name).values?.[source];
     if (checkFeatures !== "error" || !known || known.includes(value)) continue;
     const hint = didYouMean(value, known) || '; "checkFeatures": "warn" allows values that the interface does not name';
@@ -101,12 +99,12 @@ function checkConditions({ report, service }: CheckContext, job: Export, filter:
   }
 }
 
-/** In all exports together, one name means one set of conditions: views identify a filter by its name, the database by its conditions. */
+/** Across all exports, one name means one set of conditions: views identify a filter by its name, the database by its conditions. */
 function checkFilters(report: Report, exports: readonly Export[]): void {
   const filters = exports.flatMap((job) => job.filters);
   const fannedOut = new Set(filters.flatMap((one) => ("each" in one ? one.each : [])));
   const projectsByGrouping = new Map([...fannedOut].map((by) => [by, projectsGroupedBy(exports, by)]));
-  // The first filter without a problem, by name and by conditions.
+  // For each name, and for each set of conditions, the first filter that has no problem.
   const byName = new Map<string, { readonly conditions: string; readonly at: Path }>();
   const byConditions = new Map<string, { readonly name: string; readonly at: Path }>();
   const nameProblem = (name: string, conditions: string): string | undefined => {
@@ -114,7 +112,7 @@ function checkFilters(report: Report, exports: readonly Export[]): void {
       return '"all" is all usage, without conditions: give this filter another name';
     }
     const each = [...fannedOut].find((one) => name.startsWith(`${one}=`));
-    if (each) return `names that begin with "${each}=" are those that "each" makes: give this filter another name`;
+    if (each) return `names that begin with "${each}=" are made by "each": give this filter another name`;
     const [sameName, sameConditions] = [byName.get(name), byConditions.get(conditions)];
     if (sameName && sameName.conditions !== conditions) {
       return `has other conditions than the filter of this name at ${formatPath(sameName.at)}: rename one of them`;
@@ -148,19 +146,19 @@ function checkFilters(report: Report, exports: readonly Export[]): void {
   }
 }
 
-/** `grouped` has the projects that some export groups by the dimension: their values of it are stored. */
-function fanOutProblem(job: Export, each: string, grouped?: ReadonlySet<string>): string | undefined {
+/** `grouped`: the projects whose values of the dimension are stored, because an export groups them by it. */
+function fanOutProblem(job: Export, each: EachDimension, grouped?: ReadonlySet<string>): string | undefined {
   if (job.source === "billing") return 'expected no "each" beside "source": "billing": only usage is fanned out';
-  if (job.window === undefined) return 'expected a "window" in this export: the values are those of its days';
+  if (job.window === undefined) return 'expected a "window" in this export: the values of its days are read';
   const unread = job.projects.filter((name) => !grouped?.has(name));
   if (unread.length === 0) return undefined;
-  return `expected an export that groups ${quoteAll(unread)} by ${JSON.stringify(each)} without conditions: what it stored says which values there are`;
+  return `expected an export that groups ${quoteAll(unread)} by ${JSON.stringify(each)} without conditions: "each" takes the values that it has stored`;
 }
 
 /** The projects of the exports that group all usage by the dimension. */
 function projectsGroupedBy(exports: readonly Export[], grouping: EachDimension): ReadonlySet<string> {
   const readers = exports.filter(({ source, groupings, filters }) => {
-    // If a filter called "all" has conditions, that is an issue of its own.
+    // A filter called "all" that has conditions is reported elsewhere.
     const isUnfiltered = (one: (typeof filters)[number]) =>
       "name" in one && (one.name === "all" || filterKey(one) === NO_CONDITIONS);
     return source === "usage" && groupings.includes(grouping) && filters.some(isUnfiltered);
@@ -168,7 +166,7 @@ function projectsGroupedBy(exports: readonly Export[], grouping: EachDimension):
   return new Set(readers.flatMap(({ projects }) => projects));
 }
 
-function checkRotation(context: CheckContext, job: WrittenRotation, at: Path): void {
+function checkRotation(context: CheckContext, job: RotationInFile, at: Path): void {
   const { report } = context;
   const { name, project, projects, createWith, maxAgeDays, graceDays, expiresInDays, scopes } = job;
   if (project === undefined && projects === undefined) {
@@ -184,9 +182,9 @@ function checkRotation(context: CheckContext, job: WrittenRotation, at: Path): v
       'expected "{id}", the id of the project, in it: otherwise each project would overwrite the key of the one before';
     report([...at, "deliver", i, "file" in sink ? "file" : "command"], message);
   }
-  // In the ledger, a rotation for many projects is called NAME/ID.
+  // In the ledger, the rotation of one project of many is called NAME/ID.
   if (name.includes("/")) report([...at, "name"], 'expected a name without "/"');
-  // A key must not expire before its successor is in use everywhere: nobody would have a working key.
+  // If a key expired before its successor was in use everywhere, somebody would have no working key.
   const neededDays = maxAgeDays + graceDays;
   if (expiresInDays !== undefined && expiresInDays <= neededDays) {
     const message = `expected more than ${neededDays} (maxAgeDays ${maxAgeDays} and graceDays ${graceDays}), or the key expires while it is in use; got ${expiresInDays}`;
@@ -213,14 +211,14 @@ function checkRotationName(context: CheckContext, name: string, project: string,
     reportUnknown(report, "a rotation", names, { value: name, path });
     return;
   }
-  // A rotation whose project is not configured has an issue of its own.
+  // A rotation whose project is not configured is reported elsewhere.
   const isElsewhere = rotation.projects
     ? !rotation.projects.some((one) => matchesPattern(one, project))
     : rotation.project !== project && projectNames.has(rotation.project ?? "");
   if (isElsewhere) report(path, "expected a rotation of this project; this one makes the keys of another project");
 }
 
-/** A pattern must fit a project of the file, unless others are discovered. */
+/** Without discovery, a pattern must match a project of the file. */
 function checkProjectNames(context: CheckContext, names: readonly string[], at: Path): void {
   const { projectNames, isDiscovering, report } = context;
   const named = listAt(names, at);
@@ -229,7 +227,7 @@ function checkProjectNames(context: CheckContext, names: readonly string[], at: 
     if (!isPattern(value)) checkProjectName(context, value, path);
     else if (!isDiscovering && !projectNames.values().some((name) => matchesPattern(value, name))) {
       const known = quoteAll([...projectNames]);
-      report(path, `expected a pattern that fits a project (${known}); got ${describeValue(value)}`);
+      report(path, `expected a pattern that matches a project (${known}); got ${describeValue(value)}`);
     }
   }
 }

@@ -1,5 +1,5 @@
-// The kinds of values in the configuration. A message given to zod's own checks is the text after the word "expected"; a message given to
-// `refine` or returned to `checked` is complete.
+// The kinds of values in the configuration. A message for one of zod's own checks is the text that follows the word "expected". A message
+// for `refine`, or one that a function given to `checked` returns, is complete.
 
 import { Cron } from "croner";
 import { validateDetailed } from "node-cron";
@@ -11,7 +11,7 @@ import { BILLING_DIMENSIONS, DIMENSIONS } from "../usage/dimensions.ts";
 import { GROUPINGS, groupingBy } from "../usage/series.ts";
 import { describeValue, didYouMean, isKeyLike } from "./messages.ts";
 
-/** An object that refuses unknown fields. The issue's message is the JSON list of known fields, from which messages.ts makes the text. */
+/** An object that refuses unknown fields. The issue's message is a JSON list of the known fields, of which messages.ts makes a sentence. */
 export function object<Shape extends z.core.$ZodLooseShape>(shape: Shape): z.ZodObject<Shape, z.core.$strict> {
   const known = JSON.stringify(Object.keys(shape));
   return z.strictObject(shape, { error: (issue) => (issue.code === "unrecognized_keys" ? known : undefined) });
@@ -20,19 +20,19 @@ export function object<Shape extends z.core.$ZodLooseShape>(shape: Shape): z.Zod
 /** Spaces at the ends and control characters can't be seen in a file and are never meant. */
 export function text(lengthMax: number): z.ZodString {
   const expected = `a string of 1 to ${lengthMax} characters, without spaces at its ends and without control characters`;
-  // All at once: each call of a method copies the schema, and hundreds of copies are a noticeable part of a command's start.
+  // One `check` for all rules: each call of a method copies the schema, and hundreds of copies noticeably delay the start of a command.
   return z.string(expected).check(
     z.maxLength(lengthMax, expected),
     z.regex(/^\S(?:.*\S)?$/, expected),
     z.superRefine((value, context) => {
-      // This is no part of the pattern, which is in the JSON Schema: not every editor knows such character classes.
+      // Not part of the pattern above, which the JSON Schema repeats: not every editor knows these character classes.
       if (!/[\p{Cc}\p{Cs}]/u.test(value)) return;
       context.addIssue({ code: "invalid_format", format: "regex", message: expected, input: value });
     }),
   );
 }
 
-/** Adds a rule to the schema: `problemOf` returns the message if a value breaks it. `path` leads to the field at fault. */
+/** Adds a rule to the schema: `problemOf` returns a message if a value breaks it. `path` leads to the field that the message is about. */
 export function checked<S extends z.ZodType>(
   schema: S,
   problemOf: (value: z.output<S>) => string | undefined,
@@ -108,7 +108,7 @@ export function neverInThisFile(word: string): string {
   return `(never write the ${word} itself into this file: put it in an environment variable and use { "env": "NAME" })`;
 }
 
-/** The service takes unknown parameters for features. With a dimension or a date among the features it answers plausible, wrong numbers. */
+/** A feature becomes a parameter of the call. With the name of a dimension or a date, it would give plausible but wrong numbers. */
 export const FeatureName = checked(
   z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'the name of a feature: letters, digits, ".", "_" and "-"'),
   (feature) => {
@@ -126,7 +126,7 @@ const DimensionList = checked(z.array(z.enum(BILLING_DIMENSIONS)).min(1), (list)
   new Set(list).size < list.length ? "expected each dimension once" : undefined,
 );
 
-/** The output is the grouping's text. It is "none" for a list with a mistake, which is refused anyway. */
+/** The output is the grouping's text. A list that has an issue already becomes "none", which nobody reads. */
 export const GroupingSetting = z
   .union([z.enum([...GROUPINGS, "line_item"]), DimensionList], {
     error: 'a dimension, "none" or a list of dimensions such as ["tags", "line_item"]',
@@ -149,7 +149,7 @@ export const PublicUrl = checked(z.string(), (text) => urlProblem(text, "https:/
   (text) => new URL(text).href.replace(/\/*$/, "/"),
 );
 
-/** The message shows no address that may hold a password or a token. The URL parser alone would accept spaces and backslashes. */
+/** The message does not show an address that may hold a password or a token. A pattern is needed, as URLs may have spaces and backslashes. */
 function urlProblem(text: string, example: string): string | undefined {
   if (/^https?:\/\/[^\s\\@?#<>"]+$/i.test(text) && URL.canParse(text)) return undefined;
   const got = /[@?#]/.test(text) ? "" : `; got ${describeValue(text)}`;
@@ -162,7 +162,7 @@ export function isLoopback(hostname: string): boolean {
 
 const DECIMAL = 'a decimal number of 0 or more, such as 0.0043 or "0.0043"';
 
-/** The output is exact text: a number with more digits than a double holds comes from the JSON as text. */
+/** The output is exact text. `parseJson` has made text of a number with more digits than a double holds. */
 export const Decimal = z
   .union([z.number(DECIMAL), z.string(DECIMAL)], { error: DECIMAL })
   .transform((value, { addIssue }) => {

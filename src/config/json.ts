@@ -1,5 +1,5 @@
-// Reads JSON with comments and trailing commas, and finds the line of each value. JSON.parse reports no repeated names, and its errors
-// quote the file, which may hold a key. Pure.
+// Reads JSON with comments and trailing commas, and finds the line of each value. JSON.parse would not report repeated names, and its
+// errors quote the file, which may hold a key. Pure.
 
 import { findNodeAtLocation, type Node, type ParseError, parseTree, printParseErrorCode } from "jsonc-parser";
 import { decimalText, ExactNumber } from "../decimal.ts";
@@ -13,7 +13,7 @@ export type Report = (path: Path, message: string) => void;
 
 export type JsonDocument = ReturnType<typeof parseJson>;
 
-/** Throws one AppError with line and column where the text is not JSON. */
+/** Throws an AppError with the line and column of the first mistake if the text is not JSON. */
 export function parseJson(text: string, source: string) {
   const body = text.replace(/^\uFEFF/, "");
   if (body.trim() === "") throw new AppError("config", `${source} is empty: expected an object { … }`);
@@ -25,7 +25,7 @@ export function parseJson(text: string, source: string) {
   const contentOf = (node: Node, path: Path): unknown => {
     if (node.type === "array") return node.children?.map((child, index) => contentOf(child, [...path, index])) ?? [];
     if (node.type === "number") {
-      // A number that a double can't hold becomes text, which fields for exact numbers take, too.
+      // A number that a double can't hold becomes text. Fields for exact numbers accept text.
       const digits = body.slice(node.offset, node.offset + node.length);
       return decimalText(new ExactNumber(digits)) === decimalText(node.value) ? node.value : digits;
     }
@@ -48,7 +48,7 @@ export function parseJson(text: string, source: string) {
   return { value: contentOf(root, []), duplicates, offsetOf, lineOf };
 }
 
-/** Shows only one character of the file: it may be the beginning of a key. */
+/** Shows only one character of the file, because more of it might reveal a key. */
 function syntaxError(text: string, source: string, error: ParseError | undefined): AppError {
   const offset = error?.offset ?? text.length;
   const before = text.slice(0, offset).split("\n");

@@ -62,7 +62,7 @@ function kindOf(value: unknown): string {
 
 const ISSUES_SHOWN_MAX = 100;
 
-/** One line for each issue, in the order of the file. An issue that two checks report is one line. */
+/** One line for each issue, in the order of the file. An issue that two checks report gets one line. */
 export function configError(source: string, issues: readonly ConfigIssue[], document: JsonDocument): AppError {
   const sorted = [...new Map(issues.map((issue) => [JSON.stringify(issue), issue])).values()]
     .map((issue) => ({ ...issue, offset: document.offsetOf(issue.path) }))
@@ -106,7 +106,7 @@ export function toConfigIssues(issues: readonly ZodIssue[], base: Path = []): Co
   });
 }
 
-/** The issues of the alternative that fits best. If none fits better than all others, one issue that names every alternative. */
+/** Returns the issues of the alternative that fits best or, if no alternative fits best, one issue that names them all. */
 function unionIssues(issue: z.core.$ZodIssueInvalidUnion, path: Path): ConfigIssue[] {
   const { input, errors } = issue;
   const ranked = errors.map((inner) => ({ inner, misfit: misfit(inner, input) })).sort((a, b) => a.misfit - b.misfit);
@@ -124,7 +124,7 @@ function unionIssues(issue: z.core.$ZodIssueInvalidUnion, path: Path): ConfigIss
 
 const WRONG_KIND = 1_000;
 
-/** The number of issues; WRONG_KIND more if the type differs, a field is unknown, or a fixed value ("discover": true) is missing. */
+/** Counts the issues. Adds WRONG_KIND if the type differs, a field is unknown, or a fixed value such as `"discover": true` is missing. */
 function misfit(issues: readonly ZodIssue[], input: unknown): number {
   const isWrongKind = (issue: ZodIssue) => {
     const isValue = issue.code === "invalid_value";
@@ -162,13 +162,13 @@ export function oneOf(names: readonly string[]): string {
 
 const NAMES_SHOWN_MAX = 30;
 
-/** Quotes the names; of a long list only the first, as there may be thousands of projects. */
+/** Quotes the names. A long list is cut, because there may be thousands of projects. */
 export function quoteAll(names: readonly string[]): string {
   const quoted = names.map((name) => JSON.stringify(name));
   return firstNames(quoted, NAMES_SHOWN_MAX);
 }
 
-/** Throws `config` if a name given to the option is not known. `fault` makes the beginning of the message from the quoted name. */
+/** Throws `config` if a name given to the option is unknown. `fault` says what is wrong with the quoted name. */
 export function requireKnown(
   option: string,
   given: readonly string[] | undefined,
@@ -196,10 +196,10 @@ export function fileReadProblem(file: string, error: unknown): string {
   return `${file} ${FILE_ERROR_REASONS[code] ?? `could not be read (${code || "unknown reason"})`}`;
 }
 
-/** Shorter words are part of too many others. */
+/** Shorter words are contained in too many others. */
 const PART_LENGTH_MIN = 3;
 
-/** Returns `; did you mean "model"?` with the nearest candidate, or else the only one that contains the word or is its beginning. */
+/** Suggests the nearest candidate, or else the only one that contains the word or begins it: `; did you mean "model"?`. May be empty. */
 export function didYouMean(word: string, candidates: readonly string[]): string {
   const wanted = comparable(word);
   const known = candidates.map((candidate) => ({ candidate, name: comparable(candidate) }));

@@ -11,10 +11,10 @@ import { Currency, Day, Decimal, Name, object, text } from "./fields.ts";
 import type { Report } from "./json.ts";
 import { quoteAll } from "./messages.ts";
 
-/** What a price may be narrowed to. A request has one value of each, so prices with different values never price the same request. */
+/** A price may be for one value of these. A request has one value of each, so two prices with different values never share a request. */
 const PRICE_DIMENSIONS = ["endpoint", "method", "deployment"] as const satisfies readonly Dimension[];
 
-/** How many of each unit of time make an hour, as text. */
+/** The number of each unit of time in an hour, as text. */
 const HOUR_PARTS: Readonly<Record<string, string>> = { hour: "1", minute: "60", second: "3600" };
 const PRICED_TIMES = Object.keys(HOUR_PARTS);
 
@@ -26,27 +26,27 @@ const Per = z
 
 const Tier = object({
   above: Decimal.describe("The month's quantity above which the tier begins."),
-  price: Decimal.describe("The price of what is above it."),
+  price: Decimal.describe("The price of what exceeds it."),
 });
 
-export const PriceOfFile = object({
+export const PriceInFile = object({
   metric: z.enum(METRICS).describe(`The metric that is paid for: ${METRICS.join(", ")}.`),
   model: text(256)
-    // A price for the set '["nova-2","nova-3"]' would overlap one for "nova-*" unnoticed, and price that usage twice.
+    // No set such as '["nova-2","nova-3"]': "nova-*" matches its usage, too, and `overlaps` would not notice the second price.
     .regex(/^(?!\[)[^*]*\*?$/, 'a model, the beginning of models such as "nova-*", or "*" for any usage')
-    .describe('A name, a beginning such as "nova-*", or "*" for any usage.'),
+    .describe('A model, a beginning such as "nova-*", or "*" for any usage.'),
   endpoint: text(256).exactOptional().describe("Only usage of this endpoint."),
   method: text(256).exactOptional().describe("Only usage by this processing method."),
   deployment: text(256).exactOptional().describe("Only usage of this deployment type."),
   currency: Currency.describe("An ISO 4217 code."),
   price: Decimal.nullable().describe("The price, as a number or as text; null: these days have no price."),
-  per: Per.prefault(1).describe('How much the price is for: a power of ten, or "hour", "minute" or "second".'),
+  per: Per.prefault(1).describe('What quantity the price is for: a power of ten, or "hour", "minute" or "second".'),
   from: Day.describe("The first day the price is valid for, in UTC."),
   until: Day.exactOptional().describe("The last day. Left out: until the next price of the same usage."),
   tiers: z.array(Tier).prefault([]).describe("Prices for what exceeds a quantity in a calendar month."),
 });
 
-export type Price = Readonly<z.output<typeof PriceOfFile>>;
+export type Price = Readonly<z.output<typeof PriceInFile>>;
 
 export function checkPrice({ metric, per, price, from, until, tiers }: Price, report: Report): void {
   const bounds = tiers.map(({ above }) => above);
@@ -93,7 +93,7 @@ export function withEnds(prices: readonly Price[]): Price[] {
   });
 }
 
-/** Returns the index of each price that shares usage and days with an earlier one, and the index of that one. */
+/** Returns the index of each price that shares usage and days with an earlier price, and that price's index. */
 export function overlappingPrices(prices: readonly Price[]) {
   const ended = withEnds(prices);
   return ended.flatMap((price, index) => {
@@ -109,19 +109,19 @@ function overlaps(a: Price, b: Price): boolean {
   return a.metric === b.metric && sharesDays && sharesRequests && (one.startsWith(other) || other.startsWith(one));
 }
 
-/** The end of a whole name is marked, so that the name is the beginning of no other name. */
+/** A whole name gets an end mark, so "nova-2" is not the beginning of "nova-20". */
 function beginningOf(model: string): string {
   return model.endsWith("*") ? model.slice(0, -1) : `${model}\0`;
 }
 
-const SCOPED = ["key", "tag", "model"] as const satisfies readonly BudgetScope[];
+const SCOPE_FIELDS = ["key", "tag", "model"] as const satisfies readonly BudgetScope[];
 
-export const BudgetOfFile = object({
+export const BudgetInFile = object({
   name: Name.describe("The budget's name, as in alerts and in bi.budgets."),
-  project: Name.exactOptional().describe("The project's name. Left out: all that an export reads, together."),
+  project: Name.exactOptional().describe("The project's name. Left out: all projects that exports read, together."),
   key: text(256).exactOptional().describe("Only usage of this key: a rotation's name, or an accessor."),
-  tag: text(256).exactOptional().describe("Only usage with this tag, also together with others."),
-  model: text(256).exactOptional().describe("Only usage of this model, also together with others."),
+  tag: text(256).exactOptional().describe("Only usage with this tag, alone or with other tags."),
+  model: text(256).exactOptional().describe("Only usage of this model, alone or with other models."),
   metric: z.enum([...METRICS, "cost"]).describe('What is counted: a metric, or "cost".'),
   currency: Currency.exactOptional().describe("The currency of a cost, an ISO 4217 code."),
   amount: Decimal.describe("How much may be used in a period."),
@@ -130,18 +130,18 @@ export const BudgetOfFile = object({
     .array(Decimal)
     .min(1)
     .prefault([80, 100])
-    .describe("At how many percent there is an alert, in rising order."),
-  from: Day.exactOptional().describe("Its first day. Left out: the start of the period in which it is added."),
+    .describe("The percentages of `amount` that raise an alert, in rising order."),
+  from: Day.exactOptional().describe("The budget's first day. Left out: the start of the period in which it is added."),
 });
 
-type WrittenBudget = z.output<typeof BudgetOfFile>;
+type BudgetInFile = z.output<typeof BudgetInFile>;
 
-export function checkBudget(budget: WrittenBudget, report: Report): void {
+export function checkBudget(budget: BudgetInFile, report: Report): void {
   const { metric, currency, amount, thresholds, period, from } = budget;
   reportNotRising(thresholds, "threshold", (i, problem) => report(["thresholds", i], problem));
-  const [first, ...others] = SCOPED.filter((scope) => budget[scope] !== undefined);
+  const [first, ...others] = SCOPE_FIELDS.filter((scope) => budget[scope] !== undefined);
   for (const scope of others) {
-    report([scope], `expected one of ${SCOPED.join(", ")}; this budget has "${first}", too`);
+    report([scope], `expected one of ${SCOPE_FIELDS.join(", ")}; this budget has "${first}", too`);
   }
   if (metric === "cost" && currency === undefined) {
     report(["currency"], 'missing; expected the currency of the cost, such as "USD"');
@@ -157,13 +157,13 @@ export type Budget = Readonly<ReturnType<typeof resolveBudgets>[number]>;
 
 /** Adds the projects and the scope of each budget. `scopeValue` is undefined if `scope` is "all". */
 export function resolveBudgets(
-  written: readonly WrittenBudget[],
+  budgets: readonly BudgetInFile[],
   { projects, exports }: { readonly projects: readonly Project[]; readonly exports: readonly ExportJob[] },
 ) {
   const exported = new Set(exports.flatMap((job) => job.projects.map(({ id }) => id)));
-  return written.map(({ key, tag, model, ...budget }) => {
+  return budgets.map(({ key, tag, model, ...budget }) => {
     const values = { all: undefined, key, tag, model };
-    const scope: BudgetScope = SCOPED.find((one) => values[one] !== undefined) ?? "all";
+    const scope: BudgetScope = SCOPE_FIELDS.find((one) => values[one] !== undefined) ?? "all";
     const counted = projects
       .filter(({ id, name }) => (budget.project === undefined ? exported.has(id) : name === budget.project))
       .map(({ id, name }) => ({ id, name }));

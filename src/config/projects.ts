@@ -1,4 +1,4 @@
-// The schema of an entry of `projects`, and of where keys are found. Pure.
+// The schemas of the entries of `projects` and of references to keys. Pure.
 
 import { hash } from "node:crypto";
 import { z } from "zod";
@@ -6,7 +6,7 @@ import type { Project } from "../usage/series.ts";
 import { checked, Name, neverInThisFile, object, referenceForms, text, VariableName, wholeNumber } from "./fields.ts";
 import { isKeyLike } from "./messages.ts";
 
-/** Stands for a project's id, in the path of a file or in an argument. */
+/** The placeholder for a project's id, in the path of a file or in an argument of a command. */
 const ID = "{id}";
 
 /** Where a key is found or delivered. */
@@ -68,42 +68,42 @@ export const KeySource = z
   })
   .describe("Where this project's key is found; never the key itself.");
 
-/** The key that lists projects. A rotation can't make it, as each of its keys belongs to one project. */
+/** The key that lists projects. No rotation can make it, because each key of a rotation belongs to one project. */
 const ListKey = StaticKey.refine(
   (key) => !hasId(key),
   'expected no placeholder: this key lists the projects, before any is known; "projectKey" may have "{id}"',
 );
 
-/** For "PROJECT_ID", the placeholder in the packaged example, the service would answer 404, or somebody else's usage. */
-const PLACEHOLDER_ID = `expected your project's id at the service, which its console shows; "PROJECT_ID" is only a placeholder`;
+/** The packaged example has "PROJECT_ID" in place of an id. */
+const EXAMPLE_ID_PROBLEM = `expected your project's id at the service, which its console shows; "PROJECT_ID" is only a placeholder`;
 
-const ProjectOfFile = object({
-  // An id with a dot or a slash, even an escaped one, could make the URL lead outside the project's path.
+const ProjectInFile = object({
+  // A dot or a slash in the id, even an escaped one, could make a URL lead out of the project's path.
   id: z
     .string()
     .regex(/^[A-Za-z0-9_-]{1,128}$/, 'a project id: 1 to 128 letters, digits, "-" and "_"')
-    .refine((id) => id !== "PROJECT_ID", PLACEHOLDER_ID)
+    .refine((id) => id !== "PROJECT_ID", EXAMPLE_ID_PROBLEM)
     .describe("The project's id at the service."),
   name: Name.describe("The project's name here, in exports, rotations and views."),
   key: KeySource,
 });
 
-export type WrittenProject = z.output<typeof ProjectOfFile>;
+export type ProjectInFile = z.output<typeof ProjectInFile>;
 
 const Patterns = z.array(text(200));
 
 const Discovery = object({
   discover: z.literal(true).describe("Reads every project that the service lists for the key."),
-  key: ListKey.describe("The key that lists the projects; without `projectKey` it also reads them."),
+  key: ListKey.describe("The key that lists the projects; without `projectKey` it also reads their usage."),
   projectKey: StaticKey.exactOptional().describe("Where each project's key is found."),
-  include: Patterns.min(1).prefault(["*"]).describe("Which projects to read: patterns of names or ids at the service."),
-  exclude: Patterns.prefault([]).describe("Which projects not to read."),
-  backfill: wholeNumber(0, 3660).default(0).describe("How many days before a project's discovery are read, too."),
+  include: Patterns.min(1).prefault(["*"]).describe("Projects to read: patterns of their names or ids at the service."),
+  exclude: Patterns.prefault([]).describe("Projects not to read, as for `include`."),
+  backfill: wholeNumber(0, 3660).default(0).describe("How many days before its discovery to read of each project."),
 });
 
 export type Discovery = z.output<typeof Discovery>;
 
-export const ProjectEntry = z.union([ProjectOfFile, Discovery], {
+export const ProjectEntry = z.union([ProjectInFile, Discovery], {
   error: '{ "id": "ID", "name": "NAME", "key": { … } } or { "discover": true, "key": { … } }',
 });
 
@@ -112,12 +112,12 @@ export type KeyReference = z.output<typeof KeySource>;
 export type StaticKeyReference = z.output<typeof StaticKey>;
 export type CommandReference = z.output<typeof Command>;
 
-/** The name of a key and of its list of projects, in logs and in the database. Keys from the same place have one name. */
+/** Names a key, and the list of projects read with it, in logs and in the database. Keys from the same place have the same name. */
 export function keyName(key: KeyReference): string {
   if ("env" in key) return `env ${key.env}`;
   if ("file" in key) return `file ${key.file}`;
   if ("rotation" in key) return rotationKeyName(key.rotation);
-  // The arguments may be long.
+  // The arguments may be long, so a hash stands for the command.
   return `command ${key.command[0]} ${hash("sha256", JSON.stringify(key.command)).slice(0, 16)}`;
 }
 
@@ -125,12 +125,12 @@ export function rotationKeyName(rotation: string): string {
   return `rotation ${rotation}`;
 }
 
-/** In a pattern of names, * is any text. */
+/** In a pattern, * stands for any text. */
 export function isPattern(text: string): boolean {
   return text.includes("*");
 }
 
-/** The pattern must fit the whole text. It is no regular expression, which could take exponential time. */
+/** The pattern must match the whole text. A regular expression with many wildcards could take exponential time, so none is made. */
 export function matchesPattern(pattern: string, text: string): boolean {
   const [first = "", ...others] = pattern.split("*");
   const last = others.pop();

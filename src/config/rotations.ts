@@ -7,7 +7,7 @@ import type { ConfigIssue } from "./json.ts";
 import { formatPath } from "./messages.ts";
 import { type KeyReference, KeySource, projectsNamed, withId } from "./projects.ts";
 
-const WrittenSink = z.union(
+const Sink = z.union(
   [
     object({ file: FilePath.describe("The file to replace. A relative path starts at the folder of this file.") }),
     object({
@@ -21,18 +21,18 @@ const WrittenSink = z.union(
   { error: '{ "file": "PATH" } or { "command": ["PROGRAM", "ARGUMENT"] }' },
 );
 
-export const Rotation = object({
+export const RotationInFile = object({
   name: Name.describe("The rotation's name, as in `rotate --job NAME`."),
-  schedule: Schedule.describe("When to check whether a key is due: as for exports."),
-  timezone: Timezone.default("UTC").describe("As for exports."),
+  schedule: Schedule.describe("When to check whether a key must be replaced: a cron expression."),
+  timezone: Timezone.default("UTC").describe("The schedule's time zone."),
   project: Name.exactOptional().describe("The name of the project whose key is rotated."),
   projects: z
     .array(Name)
     .min(1)
     .exactOptional()
-    .describe("In place of `project`: names or patterns of projects that each get a key."),
+    .describe("In place of `project`: names or patterns of projects, each of which gets its own key."),
   createWith: KeySource.exactOptional().describe("The key that creates and deletes keys. Left out: the project's key."),
-  comment: text(200).describe("What the service shows beside the key, before the program's own mark."),
+  comment: text(200).describe("The key's comment at the service; the program appends an id to it."),
   scopes: z
     .array(z.string().regex(/^[a-z][a-z0-9:_-]{0,99}$/, 'a scope or role such as "usage:read" or "member"'))
     .min(1)
@@ -43,20 +43,20 @@ export const Rotation = object({
     .default(7)
     .describe("How long a replaced key must be unused before it is due for removal."),
   expiresInDays: wholeNumber(1, 7300).exactOptional().describe("After how many days the service lets the key expire."),
-  deliver: z.array(WrittenSink).prefault([]).describe("Where the new key is delivered, besides the sealed store."),
+  deliver: z.array(Sink).prefault([]).describe("Where the new key is delivered, besides the sealed store."),
   retire: z
     .enum(["keep", "delete"])
     .default("keep")
-    .describe('A replaced key after its grace: "keep" lists it, "delete" deletes it at the service.'),
+    .describe('A replaced key after its grace: "keep" reports that it can be removed, "delete" deletes it.'),
 });
 
-export type WrittenRotation = z.output<typeof Rotation>;
+export type RotationInFile = z.output<typeof RotationInFile>;
 
-export type Sink = z.output<typeof WrittenSink>;
+export type Sink = z.output<typeof Sink>;
 
 /** A rotation for one project. `name` is its name in the ledger. */
-export type RotationConfig = Readonly<Omit<WrittenRotation, "project" | "projects" | "createWith">> & {
-  /** The name in the file; left out if that is `name`. */
+export type RotationConfig = Readonly<Omit<RotationInFile, "project" | "projects" | "createWith">> & {
+  /** The name in the file, if it differs from `name`. */
   readonly jobName?: string;
   readonly project: Project;
   readonly createWith?: KeyReference;
@@ -66,30 +66,30 @@ export function jobNameOf({ jobName, name }: Pick<RotationConfig, "jobName" | "n
   return jobName ?? name;
 }
 
-/** The name has the project's id, so that a project that is renamed keeps its keys. */
+/** The project's id is in the name, so a renamed project keeps its keys. */
 function ledgerName(jobName: string, { id }: Project): string {
   return `${jobName}/${id}`;
 }
 
-/** Puts the project's id into the reference. A rotation of many projects is replaced by this project's own one. */
-export function keyOfProject(reference: KeyReference, written: readonly WrittenRotation[], project: Project) {
+/** Puts the project's id into the reference. A reference to a rotation of many projects then names this project's own rotation. */
+export function keyOfProject(reference: KeyReference, rotations: readonly RotationInFile[], project: Project) {
   const key = withId(reference, project.id);
   if (!("rotation" in key)) return key;
-  const isForMany = written.some(({ name, projects }) => name === key.rotation && projects !== undefined);
+  const isForMany = rotations.some(({ name, projects }) => name === key.rotation && projects !== undefined);
   return isForMany ? { ...key, rotation: ledgerName(key.rotation, project) } : key;
 }
 
-/** A single `project` is never a pattern: the keys of several projects would have one name in the ledger. */
-function projectsOf({ project, projects: names }: WrittenRotation, projects: readonly Project[]): Project[] {
+/** `project` is a name and never a pattern: with a pattern, the keys of several projects would have one name in the ledger. */
+function projectsOf({ project, projects: names }: RotationInFile, projects: readonly Project[]): Project[] {
   if (names) return projectsNamed(projects, names);
   return projects.filter(({ name }) => name === project).map(({ id, name }) => ({ id, name }));
 }
 
-export function rotationsOf(written: readonly WrittenRotation[], projects: readonly Project[]) {
-  return written.flatMap((inFile) => {
+export function rotationsOf(rotations: readonly RotationInFile[], projects: readonly Project[]) {
+  return rotations.flatMap((inFile) => {
     const { project: _, projects: names, createWith, ...job } = inFile;
     return projectsOf(inFile, projects).map((project): RotationConfig => {
-      const creator = createWith && { createWith: keyOfProject(createWith, written, project) };
+      const creator = createWith && { createWith: keyOfProject(createWith, rotations, project) };
       const rotation = { ...job, project, ...creator };
       if (names === undefined) return rotation;
       const deliver = job.deliver.map((sink) => withId(sink, project.id));
@@ -98,27 +98,31 @@ export function rotationsOf(written: readonly WrittenRotation[], projects: reado
   });
 }
 
-/** Reports each delivery to a file that has another use already. Paths are compared with "{id}", too: projects may be discovered later. */
-export function deliveryIssues(written: readonly WrittenRotation[], projects: readonly Project[]): ConfigIssue[] {
+/** Reports each delivery to a file that has another use. Also compares paths that still have "{id}": projects may be discovered later. */
+export function deliveryIssues(rotations: readonly RotationInFile[], projects: readonly Project[]): ConfigIssue[] {
   const filesOf = (place: { readonly file: string }, chosen: readonly Project[]) =>
     [place, ...chosen.map(({ id }) => withId(place, id))].map(({ file }) => file);
   const uses = new Map<string, string>();
-  for (const rotation of written) {
+  for (const rotation of rotations) {
     const { createWith } = rotation;
     const creator = createWith && "rotation" in createWith ? createWith.first : createWith;
     if (!creator || !("file" in creator)) continue;
     const use = "the file of the key that a rotation creates keys with";
     for (const file of filesOf(creator, projectsOf(rotation, projects))) uses.set(file, use);
   }
-  return written.flatMap(({ deliver, projects: names = [] }, index) =>
-    deliver.flatMap((sink, i) => {
-      if (!("file" in sink)) return [];
+  const issues: ConfigIssue[] = [];
+  for (const [index, { deliver, projects: names = [] }] of rotations.entries()) {
+    for (const [i, sink] of deliver.entries()) {
+      if (!("file" in sink)) continue;
       const path = ["rotations", index, "deliver", i, "file"];
       const files = filesOf(sink, projectsNamed(projects, names));
       const used = files.find((file) => uses.has(file));
-      if (used !== undefined) return [{ path, message: `expected a file of its own; ${used} is ${uses.get(used)}` }];
+      if (used !== undefined) {
+        issues.push({ path, message: `expected a file of its own; ${used} is ${uses.get(used)}` });
+        continue;
+      }
       for (const file of files) uses.set(file, `already at ${formatPath(path)}`);
-      return [];
-    }),
-  );
+    }
+  }
+  return issues;
 }

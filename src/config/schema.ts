@@ -1,4 +1,4 @@
-// The schema of jobs.config.json, and the JSON Schema made from it for editors. checks.ts has the rules between fields.
+// The schema of jobs.config.json, and the JSON Schema made from it for editors. cross-field-rules.ts has the rules between fields.
 
 import { z } from "zod";
 import { AUTH_SCHEMES } from "../service/client-types.ts";
@@ -23,9 +23,9 @@ import {
   wholeNumber,
 } from "./fields.ts";
 import { describeValue } from "./messages.ts";
-import { BudgetOfFile, PriceOfFile } from "./money.ts";
+import { BudgetInFile, PriceInFile } from "./money.ts";
 import { ProjectEntry } from "./projects.ts";
-import { Rotation } from "./rotations.ts";
+import { RotationInFile } from "./rotations.ts";
 
 const RATE = "a number greater than 0 and at most 10000";
 
@@ -46,7 +46,7 @@ const Service = object({
   timeoutSeconds: wholeNumber(1, 600).default(30).describe("How long one attempt of a call may take."),
 });
 
-/** Takes any text, as `checkFeatures` may allow values that the interface does not list: checks.ts compares them. */
+/** Takes any text: `checkFeatures` says whether values that the interface does not list are allowed, and cross-field-rules.ts compares. */
 function dimensionSchema(name: Dimension) {
   const { values, description } = dimension(name);
   const value = values?.usage ? text(256).meta({ examples: [...values.usage] }) : text(256);
@@ -65,12 +65,12 @@ const Filter = object({
     .record(FeatureName, FeatureValue)
     .prefault({})
     .describe("Features, each with true, false or a text. The service joins several true ones with OR."),
-  dimensions: DimensionValues.prefault({}).describe("Names of dimensions, each with a value; a model by name or id."),
+  dimensions: DimensionValues.prefault({}).describe("Dimensions, each with a value; a model by its name or id."),
 });
 
-const FilterOfEach = object({
-  each: z.enum(EACH_DIMENSIONS).describe("A dimension: each of its values with stored usage is a filter."),
-  atMost: wholeNumber(1, 500).default(50).describe("How many values to read for each project, by requests."),
+const FanOut = object({
+  each: z.enum(EACH_DIMENSIONS).describe("A dimension; each of its values in stored usage becomes a filter."),
+  atMost: wholeNumber(1, 500).default(50).describe("How many values to read of each project: those requested most."),
 });
 
 const Window = object({
@@ -89,7 +89,7 @@ const Export = object({
   window: Window.exactOptional().describe("The days to ask for. Left out, no date is sent."),
   groupings: z.array(GroupingSetting).min(1).describe('The breakdowns to read; "none" is the total.'),
   filters: z
-    .array(z.union([Filter, FilterOfEach], { error: FILTER_FORMS }))
+    .array(z.union([Filter, FanOut], { error: FILTER_FORMS }))
     .min(1)
     .prefault([{ name: "all" }])
     .describe("Each grouping is read under each filter."),
@@ -97,14 +97,17 @@ const Export = object({
     .enum(FEATURE_CHECKS)
     .default("error")
     .describe(
-      'Filters with unknown names: "error" stores nothing, "warn" stores what a later run confirms, "off" checks nothing.',
+      'Filters with unknown names: "error" stores nothing, "warn" stores numbers that a later run gets again, "off" does not check.',
     ),
   emptyGuard: z
     .enum(GUARD_MODES)
     .default("confirm")
-    .describe('An answer without usage: "confirm" keeps the numbers until a later run confirms it; "off" does not.'),
-  cliffGuard: z.enum(GUARD_MODES).default("confirm").describe("The same for an answer with over 90 % less."),
-  undated: z.enum(UNDATED).default("snapshot").describe('Undated: a "snapshot", or usage of "day" or "day-before".'),
+    .describe('An answer without usage: "confirm" keeps the numbers until a later run gets the same; "off" does not.'),
+  cliffGuard: z.enum(GUARD_MODES).default("confirm").describe("The same for an answer with over 90 % less usage."),
+  undated: z
+    .enum(UNDATED)
+    .default("snapshot")
+    .describe('An answer without dates is a "snapshot", or usage of the "day" of the call or the "day-before".'),
 });
 
 const ACCESS_FORMS =
@@ -134,7 +137,7 @@ const Monitor = checked(
       .regex(/^[A-Za-z0-9.:_-]{1,253}$/, 'a host name or address such as "127.0.0.1", without a port')
       .default("127.0.0.1")
       .describe("Where `start` serves the dashboard, the metrics and the health checks."),
-    port: wholeNumber(0, 65_535).default(9464).describe("Its port; 0 takes a free one."),
+    port: wholeNumber(0, 65_535).default(9464).describe("The port of `host`; 0 takes a free one."),
     publicUrl: PublicUrl.exactOptional().describe("The dashboard's address for people, to which notifications link."),
     access: Access.exactOptional().describe("What a visitor must send; required if other machines reach `host`."),
   }),
@@ -150,7 +153,7 @@ const Notify = checked(
   object({
     webhook: secretReference("address")
       .exactOptional()
-      .describe("The address to which alerts are posted, for Slack and its like; not for Teams."),
+      .describe("The address to which alerts are posted, in Slack's format; not for Teams."),
     deadMan: secretReference("address")
       .exactOptional()
       .describe("The address that each worker calls every minute while `status` would exit with 0."),
@@ -185,12 +188,12 @@ export const ConfigFile = object({
   service: Service.describe("The service whose usage is exported."),
   projects: z.array(ProjectEntry).min(1).describe("The projects, and entries that discover the projects of a key."),
   exports: z.array(Export).prefault([]).describe("The jobs that export usage."),
-  rotations: z.array(Rotation).prefault([]).describe("The jobs that replace API keys."),
-  prices: z.array(PriceOfFile).prefault([]).describe("What usage costs, each price from its own day on."),
-  budgets: z.array(BudgetOfFile).prefault([]).describe("How much may be used or cost in a month or a day."),
-  anomalies: Anomalies.prefault({}).describe("Alerts about final days whose usage is unusual."),
+  rotations: z.array(RotationInFile).prefault([]).describe("The jobs that replace API keys."),
+  prices: z.array(PriceInFile).prefault([]).describe("What usage costs, each price from its own day on."),
+  budgets: z.array(BudgetInFile).prefault([]).describe("How much may be used or spent in a month or a day."),
+  anomalies: Anomalies.prefault({}).describe("Alerts about days whose usage is unusual."),
   runs: Runs.prefault({}).describe("How long past runs are kept."),
-  worker: Worker.prefault({}).describe("How `start` works."),
+  worker: Worker.prefault({}).describe("The worker, which `start` runs."),
   monitor: Monitor.prefault({}).describe("Where `start` answers health checks, metrics and the dashboard."),
   notify: Notify.prefault({}).describe("Whom `start` notifies when something goes wrong."),
 });

@@ -16,13 +16,13 @@ export type SecretKind = "key" | "token" | "password" | "address";
 
 type NeededSecret = { readonly path: Path; readonly kind: SecretKind; readonly reference: StaticKeyReference };
 
-/** A longer value is probably the content of a wrong file, and fits into no header. */
+/** A longer value is probably the content of a wrong file. */
 const SECRET_LENGTH_MAX = 4096;
-/** Nothing but the network limits how fast somebody can guess at the monitor, so its secrets must be long. */
+/** The monitor does not limit how often somebody guesses, so its secrets must be long. */
 const ACCESS_SECRET_LENGTH_MIN = 16;
 
 const PASSWORD_FORMAT = /^[^\p{Cc}\p{Cs}]+$/u;
-/** Visible ASCII, as it is sent in a header without any encoding. Quotes around it are no part of it. */
+/** Visible ASCII, because the value is sent in a header as it is. Quotes around it were meant for a shell or for JSON. */
 const HEADER_VALUE_FORMAT = /^(?!["'`])[\x21-\x7e]+(?<!["'`])$/;
 
 /** Throws `config`, or `unavailable` if a later try may succeed. */
@@ -36,7 +36,7 @@ export async function readSecret(kind: SecretKind, reference: SecretReference, e
   return secretOf(kind, value, source);
 }
 
-/** Throws `config` if the text, without a line end, can't be a secret of the kind. `source` says where it is from. */
+/** Throws `config` if the text can't be a secret of the kind. One line end after it is dropped. `source` begins the message. */
 export function secretOf(kind: SecretKind, text: string, source: string): Secret {
   const value = text.replace(/\r?\n$/, "");
   const problem = valueProblem(kind, value);
@@ -50,7 +50,7 @@ function valueProblem(kind: SecretKind, value: string): string | undefined {
   if (length > SECRET_LENGTH_MAX) return `holds ${length} characters: expected at most ${SECRET_LENGTH_MAX}`;
   if (kind === "address") return secretAddressProblem(value);
   if (!(kind === "password" ? PASSWORD_FORMAT : HEADER_VALUE_FORMAT).test(value)) {
-    const without = kind === "password" ? "" : `, without spaces, quotes and a word such as "Bearer" before it`;
+    const without = kind === "password" ? "" : `, without spaces, quotes or a word such as "Bearer" before it`;
     return `does not hold ${nameOf(kind)} alone: expected it on one line${without}`;
   }
   if (kind === "key" || length >= ACCESS_SECRET_LENGTH_MIN) return undefined;
@@ -68,7 +68,7 @@ function secretAddressProblem(text: string): string | undefined {
 
 const nameOf = (kind: SecretKind) => (kind === "key" ? "the API key" : `the ${kind}`);
 
-/** The path or the rights are wrong. Any other error, as of a network drive, may be over when the next call reads the key. */
+/** The path or the rights are wrong. After any other error, such as one of a network drive, the next attempt may succeed. */
 const WRONG_PATH_CODE = /^(ENOENT|ENOTDIR|EISDIR|ENAMETOOLONG|ELOOP|EACCES|EPERM)$/;
 
 async function readSecretFile(kind: SecretKind, path: string): Promise<string> {
@@ -83,12 +83,12 @@ async function readSecretFile(kind: SecretKind, path: string): Promise<string> {
   }
 }
 
-/** Throws `config` with every API key that can't be read. A rotation may have made a key already, so no `first` key is read. */
+/** Throws `config` and names every API key that can't be read. Ignores each `first` key: its rotation may have made a key already. */
 export async function requireStaticKeys({ env }: { readonly env: Environment }, config: Config): Promise<void> {
   await requireReadable(neededKeys(config, new Set(config.rotations.map(({ name }) => name))), env);
 }
 
-/** Throws `config` with each secret that can't be read. A cause that many projects share is one line. */
+/** Throws `config` and names each secret that can't be read. Secrets with the same problem share a line. */
 export async function requireReadable(needed: readonly NeededSecret[], env: Environment): Promise<void> {
   const problems = (await Promise.all(needed.map((secret) => problemsIn(secret, env)))).flat();
   if (problems.length === 0) return;
@@ -102,7 +102,7 @@ export async function requireReadable(needed: readonly NeededSecret[], env: Envi
   throw new AppError("config", lines.join("\n"));
 }
 
-/** Does not run a command. A file that is `unavailable` is no problem: only the calls that need its secret fail. */
+/** Does not run a command. An `unavailable` file is not reported: only the calls that need its secret fail. */
 async function problemsIn({ path, kind, reference }: NeededSecret, env: Environment) {
   if ("command" in reference) {
     const [program = ""] = reference.command;
@@ -118,7 +118,7 @@ async function problemsIn({ path, kind, reference }: NeededSecret, env: Environm
   }
 }
 
-/** The API keys outside of the database. `rotated` names the rotations that have made a key: their `first` key is no longer needed. */
+/** The API keys that are not in the database. `rotated` names the rotations that have made a key and no longer need their `first` one. */
 export function neededKeys({ file, rotations }: Config, rotated: ReadonlySet<string>): NeededSecret[] {
   const needed: NeededSecret[] = [];
   const add = (key: KeyReference, ...path: Path) => {
@@ -128,7 +128,7 @@ export function neededKeys({ file, rotations }: Config, rotated: ReadonlySet<str
   for (const [i, entry] of file.projects.entries()) {
     add("id" in entry ? keyOfProject(entry.key, file.rotations, entry) : entry.key, "projects", i, "key");
     const projectKey = "discover" in entry ? entry.projectKey : undefined;
-    // The files of a path with {id} are not known before discovery. A command with {id} is the same program for all projects.
+    // With {id} in its path, the files are unknown until projects are discovered. With {id} in a command, the program is known.
     if (projectKey && !("file" in projectKey && hasId(projectKey))) add(projectKey, "projects", i, "projectKey");
   }
   for (const { createWith, ...rotation } of rotations) {

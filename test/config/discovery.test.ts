@@ -179,7 +179,7 @@ test.each([
   ],
   ["discover false", [FALSE], "*", 'projects[0].discover (line 1): expected "true"; got false'],
   ["a plain name", [ONE, DISCOVERY], "prod", 'got "prod"; discovered projects are named by a pattern such as "prod-*"'],
-  ["a pattern that fits nothing", [ONE], "prod-*", 'expected a pattern that fits a project ("one"); got "prod-*"'],
+  ["a pattern that fits nothing", [ONE], "prod-*", 'expected a pattern that matches a project ("one"); got "prod-*"'],
 ])("%s is refused", (_, projects, name, message) => {
   expect(() => configOf(projects, [name])).toThrow(message);
 });

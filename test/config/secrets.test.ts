@@ -36,7 +36,7 @@ test.each([
 test.each([
   ["key", "", "is empty: expected the API key"],
   ["key", " \n", "is empty"],
-  ["key", `"${WORD}"`, "does not hold the API key alone: expected it on one line, without spaces, quotes and a word"],
+  ["key", `"${WORD}"`, "does not hold the API key alone: expected it on one line, without spaces, quotes or a word"],
   ["key", `${WORD}'`, "alone"],
   ["key", `bearer ${WORD}`, "alone"],
   ["key", `${WORD}\n\n`, "alone"],
