@@ -1,4 +1,4 @@
-// When a job is due by its cron expression and time zone, what it does at a tick, and the timers of a worker.
+// When a job is due by its cron expression and time zone, whether a tick starts it, and the timers of a worker.
 
 import { Cron } from "croner";
 import { addSeconds } from "date-fns/addSeconds";
@@ -10,19 +10,19 @@ import type { StoredJob } from "../db/jobs/jobs.ts";
 export type Schedule = { readonly schedule: string; readonly timezone: string };
 
 /**
- * A local time that the clock skips occurs at the first moment after the gap, and one that it shows twice occurs the first time. A schedule of
- * several hours occurs each time that the clock shows one of them. croner 11.0.1, over ten years and all zones, leaves out one case: in Greenland, where a gap ends
- * at midnight, the times from 23:00 on do not occur that night.
+ * When clocks go forward, a schedule of one time a day occurs at the end of the gap if its time is skipped. When they go back, it occurs once.
+ * Any other schedule occurs whenever the clock shows one of its times: not at all in the gap, and twice in the repeated hour. croner 11.0.1
+ * was tried for ten years in all zones, and misses one case: in Greenland the gap ends at midnight, and times from 23:00 on do not occur then.
  */
 function cronOf({ schedule, timezone }: Schedule): Cron {
-  // A time zone makes Node load its calendars, which takes 13 ms, a twelfth of a short command. UTC needs none.
+  // For a time zone Node loads its calendars. That takes 13 ms, a twelfth of a short command, and UTC does without.
   const zone = timezone === "UTC" ? { utcOffset: 0 } : { timezone };
   return new Cron(schedule, { ...zone, domAndDow: true, paused: true });
 }
 
 /** The newest occurrence at or before `at`. The configuration refuses a schedule that never occurs. */
 export function latestOccurrence(schedule: Schedule, at: Date): Date {
-  // croner counts whole seconds.
+  // croner counts whole seconds, and looks for occurrences before the given one.
   return cronOf(schedule).previousRuns(1, addSeconds(startOfSecond(at), 1))[0] as Date;
 }
 
@@ -35,7 +35,7 @@ export function nextOccurrences(schedule: Schedule, after: Date, count: number):
   return cronOf(schedule).nextRuns(count, startOfSecond(after));
 }
 
-/** A tick comes every 10 s. If a job is due for longer, no worker runs, or one hangs. */
+/** Ticks are 10 s apart. If no tick has started a due job for this long, no worker runs, or one hangs. */
 const OVERDUE_MS = 3 * 60_000;
 
 /** Undefined if the job is not overdue, or not registered. */
@@ -44,7 +44,7 @@ export function overdueSince(job: Schedule, stored: StoredJob | undefined, now: 
   return dueAt && now.getTime() - dueAt.getTime() > OVERDUE_MS ? dueAt : undefined;
 }
 
-/** Since when a run is due: the first scheduled time that no worker handled, which may be long ago; for a new job, its registration. */
+/** Since when a run is due: the first scheduled time without a run, which may be long ago; for a new job, its registration. */
 export function waitingSince(job: Schedule, stored: StoredJob | undefined, now: Date): Date | undefined {
   if (!stored || stored.pause) return undefined;
   const { scheduledThrough, createdAt, resumedAt } = stored;
@@ -54,10 +54,10 @@ export function waitingSince(job: Schedule, stored: StoredJob | undefined, now: 
   return since <= now ? since : undefined;
 }
 
-/** A worker takes some seconds to start. A scheduled time that is longer ago than this was missed. */
+/** A scheduled time longer ago than this was missed, and its run is a catch-up. Restarting a worker takes only seconds. */
 const LATE_MS = 5 * 60_000;
 
-/** The run to start now, if any: one for all missed times, and one at once for a new job, so that its numbers do not wait for the night. */
+/** The run to start now, if any. One run makes up for all missed times. A new job runs at once: its numbers do not wait for the night. */
 export function planTick(job: Schedule, { scheduledThrough, pause }: StoredJob, isRunning: boolean, now: Date) {
   const latest = latestOccurrence(job, now);
   if (pause || isRunning || (scheduledThrough && latest <= scheduledThrough)) return undefined;
@@ -69,15 +69,16 @@ export function planTick(job: Schedule, { scheduledThrough, pause }: StoredJob, 
 const SILENT = { info() {}, warn() {}, error() {}, debug() {} };
 
 /**
- * Calls `fire` at each scheduled time, and at an interval: for what is due without a schedule, and for times that daylight saving time skips.
- * The database decides what is due, so a timer may fire late, twice or never. Returns a function that stops the timers.
+ * Calls `fire` at each scheduled time, and at an interval. The interval is for jobs that are due at no scheduled time, such as new ones, and
+ * for times that daylight saving time skips. The database decides what is due, so a timer may fire late, twice or never. Returns a function
+ * that stops the timers.
  */
 export function setTimers(schedules: readonly Schedule[], intervalMs: number, fire: () => void): () => void {
   const tasks = schedules.flatMap(({ schedule: expression, timezone }) => {
     try {
       return schedule(expression, fire, { timezone, logger: SILENT, suppressMissedWarning: true });
     } catch {
-      // All its times are skipped by daylight saving time, such as `30 2 * 3 0L` in Vienna.
+      // Daylight saving time skips all its times, such as those of `30 2 * 3 0L` in Vienna.
       return [];
     }
   });
