@@ -1,5 +1,5 @@
-// Opens the service with the rate limiter that all calls of this process share. While calls are made, the process renews its share of the
-// caps in the database. Without a database it uses the whole caps.
+// Opens the service with the rate limiter that all calls of this process share. The configured caps hold for all processes together: while a
+// process makes calls, it renews its share of them in the database. Without a database it has the caps for itself.
 
 import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";
@@ -28,9 +28,9 @@ export async function openServiceFor(
 const RENEW_MS = 2_000;
 /** The shorter interval while slots change hands. */
 const RENEW_MS_CONTENDED = 250;
-/** The process starts no call in the last part of its live time in the database, because a call takes a moment to arrive. */
+/** The process stops starting calls this long before the others count its share as expired, because a call takes a moment to arrive. */
 const MARGIN_MS = 2_000;
-/** With more processes than slots, they take turns. A turn lasts this long, plus the time in which each slot may start three calls. */
+/** Processes take turns with slots that are left over. A turn lasts this long, plus the time in which each slot may start three calls. */
 const TURN_MS = 10_000;
 /** A pause is logged if it ends more than this much later than the current one. */
 const LONG_PAUSE_MS = 5_000;
@@ -55,7 +55,7 @@ class ProcessRate extends Limiter implements Rate {
   #isUsed = false;
   /** Undefined while the process makes no calls. */
   #renewals: Promise<void> | undefined;
-  #storing: Promise<unknown> | undefined;
+  #storingPause: Promise<unknown> | undefined;
   #endOfSleep = new AbortController();
 
   constructor(db: Database | undefined, caps: RateCaps, log: Logger) {
@@ -67,14 +67,14 @@ class ProcessRate extends Limiter implements Rate {
   override pause(key: string, ms: number): void {
     this.#pauseHere(key, ms);
     // If the pause can't be stored, the other processes learn of it from answers to their own calls.
-    if (this.#db) this.#storing = storePause(this.#db, key, ms).catch(() => {});
+    if (this.#db) this.#storingPause = storePause(this.#db, key, ms).catch(() => {});
   }
 
   async releaseSlots(): Promise<void> {
     this.#isUsed = false;
-    this.#endOfSleep.abort("at rest");
+    this.#endOfSleep.abort();
     if (!this.#isBusy()) await this.#renewals;
-    await this.#storing;
+    await this.#storingPause;
   }
 
   #isBusy(): boolean {
@@ -83,7 +83,7 @@ class ProcessRate extends Limiter implements Rate {
 
   #pauseHere(key: string, ms: number): void {
     if (ms > this.pausedMs(key) + LONG_PAUSE_MS) {
-      this.#log.warn({ key, seconds: Math.ceil(ms / 1000) }, "calls to the service wait, as it asked for a pause");
+      this.#log.warn({ key, seconds: Math.ceil(ms / 1000) }, "the service asked for a pause: calls to it wait");
     }
     super.pause(key, ms);
   }
@@ -107,14 +107,14 @@ class ProcessRate extends Limiter implements Rate {
       await sleep(isSettled ? RENEW_MS : RENEW_MS_CONTENDED, this.#endOfSleep.signal).catch(() => {});
     }
     this.setShare(0, 0, false);
-    // If it fails, the other processes see that the share has run out.
+    // If this fails, the other processes wait until the share has expired.
     await signOff(db, this.#id).catch(() => {});
     this.#renewals = this.#isBusy() ? this.#renewUntilIdle(db) : undefined;
   }
 
   /**
-   * A process announces slots before it reads what others have announced, and only then uses them. So if two want the same slot, one of them
-   * sees the other. Returns false while the process may use fewer slots than its fair number, or fewer than it has announced.
+   * A process announces slots before it reads what others have announced, and only then uses them. So if two want the same slot, at least
+   * one sees the other. Returns false while this process may use fewer slots than it has announced or than `fairSlots` gives it.
    */
   async #renew(db: Database): Promise<boolean> {
     const startedMs = now();
@@ -138,7 +138,7 @@ class ProcessRate extends Limiter implements Rate {
   }
 }
 
-/** Divides the slots among the processes. They take turns with the slots that are left over, and with all slots if there are too few. */
+/** The fair number of slots for one process. Processes take turns with slots that are left over, or with all if there are too few. */
 export function fairSlots(ids: readonly string[], id: string, caps: RateCaps, nowMs: number): number {
   const { maxConcurrent, requestsPerSecond } = caps;
   const turn = Math.floor(nowMs / (TURN_MS + (3 * 1000 * maxConcurrent) / requestsPerSecond));

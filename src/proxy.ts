@@ -1,5 +1,5 @@
 // Finds the proxy that HTTPS_PROXY names, except for the hosts in NO_PROXY. Requests go through a tunnel that ends at the service: the proxy
-// learns neither key nor answer. Requests to this machine, the only ones over http, use no proxy.
+// learns neither key nor answer. Requests over http use no proxy; they may go only to this machine.
 
 import { AppError } from "./errors.ts";
 import { decoded, Secret } from "./secret.ts";
@@ -23,15 +23,15 @@ export function proxyOf(env: Environment): HttpProxy | undefined {
   return { address: new Secret(url.href), noProxy: env.no_proxy ?? env.NO_PROXY ?? "" };
 }
 
-/** The error of a proxy that makes no tunnel: nothing was sent to the service. Undefined for any other error. */
+/** If the proxy refused to open a tunnel, the error to throw; else undefined. Nothing was sent to the service then. */
 export function tunnelError(error: unknown): AppError | undefined {
   // Only the message of undici's error has the status.
   const found = error instanceof Error && /^Proxy response \((\d+)\)/.exec(error.message);
   if (!found) return undefined;
   const status = Number(found[1]);
   const isTemporary = status >= 500 || status === 408 || status === 429;
-  const reason = status === 407 ? ": it needs a user name and password, or refuses the ones it got" : "";
-  const message = `the proxy (HTTPS_PROXY) makes no connection, it answered ${status}${reason}`;
+  const reason = status === 407 ? ": it needs a user name and password, or those given are wrong" : "";
+  const message = `the proxy (HTTPS_PROXY) refused the connection with status ${status}${reason}`;
   return new AppError(isTemporary ? "unavailable" : "rejected", message, { details: { sent: "no" } });
 }
 

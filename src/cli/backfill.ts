@@ -28,16 +28,18 @@ import { exportJson, exportText, type JobResult, withProgress } from "./export.t
 import { writeAnswer } from "./output.ts";
 import { type BackfillChoice, type BackfillOptions, chooseBackfill } from "./selection.ts";
 
-/** A second run continues where a stopped or killed one ended, as stored slices are not missing; `--only all` reads every day again. */
+/** After a stop or crash, running it again reads only what is still missing, except that `--only all` reads every day again. */
 export async function runBackfill(app: App, options: BackfillOptions): Promise<number> {
   const fileConfig = await loadConfig(app.configPath);
-  // Throws for wrong options before the database is opened. Discovered projects are known only later, once their lists are read.
+  // Refuses wrong options before the database is opened, unless they may name discovered projects, whose lists are read later.
   if (fileConfig.discovery.length === 0) chooseBackfill(fileConfig, options, dayOf(new Date()));
   if (!options.dryRun) await requireStaticKeys(app, fileConfig);
 
   return withDatabase(app, async (db) => {
-    const full = options.dryRun ? await withKnownProjects(fileConfig, db) : await discoverProjects(app, fileConfig, db);
-    const config = await withSeenValues(full, db, { start: options.from, end: options.to });
+    const known = options.dryRun
+      ? await withKnownProjects(fileConfig, db)
+      : await discoverProjects(app, fileConfig, db);
+    const config = await withSeenValues(known, db, { start: options.from, end: options.to });
     const today = dayOf(await databaseNow(db));
     const choice = chooseBackfill(config, options, today);
     for (const job of choice.windowless) app.log.warn({ job }, "left out: an export without a window has no days");
@@ -79,7 +81,7 @@ async function readPlanned(
       }
     });
   } catch (error) {
-    // The stop is thrown, even if writing the result fails.
+    // If writing the result fails, the stop is still the error to report.
     if (app.signal.aborted) await writeResult().catch(() => {});
     throw error;
   }
@@ -96,14 +98,14 @@ function backfillText(
 ): string {
   const { complete, suspect, failed, missing } = counts;
   const lines = results.map((one) => exportText(one).trimEnd());
-  if (isStopped) lines.push("stopped: what was read is stored, and continuing reads only the rest");
+  if (isStopped) lines.push("stopped: what was read is stored; the same command reads the rest");
   else if (results.length === 0) lines.push("nothing to do");
   const slices = `${complete + suspect + failed + missing} slices, ${complete} complete`;
   lines.push(`${from} to ${to}: ${slices}, ${suspect} suspect, ${failed} failed, ${missing} missing`);
   for (const status of ["failed", "suspect", "missing"] as const) {
     // No mode reads suspect days alone.
     const only = status === "suspect" ? "all" : status;
-    if (counts[status] > 0) lines.push(`  to read what is ${status}: the same command with --only ${only}`);
+    if (counts[status] > 0) lines.push(`  to read ${status} slices: the same command with --only ${only}`);
   }
   return `${lines.join("\n")}\n`;
 }
@@ -112,7 +114,7 @@ const REQUESTS_SHOWN_MAX = 20;
 
 function planText(plans: readonly BackfillPlan[], rate: number): string {
   const requests = plans.flatMap(({ plan }) => plan.requests);
-  const more = (count: number) => `and ${count} more requests; --json has each`;
+  const more = (count: number) => `and ${count} more requests; --json lists all`;
   const time = `${durationText(secondsNeeded(requests, rate))} at ${rate} a second`;
   const total = `would read ${totalSliceCount(requests)} slices in ${requests.length} requests: ${time}`;
   return [...firstOf(requests.map(requestText), REQUESTS_SHOWN_MAX, more), total, ""].join("\n");
@@ -124,7 +126,7 @@ function requestText(request: UsageRequest): string {
   return `${days} (${counted(sliceCount(request), "slice")}): ${seriesText(series)}`;
 }
 
-/** By the rate limit alone: a slow service takes longer. */
+/** What the rate limit alone demands. A slow service takes longer. */
 function secondsNeeded(requests: readonly UsageRequest[], rate: number): number {
   return Math.ceil(requests.length / rate);
 }

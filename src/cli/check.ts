@@ -24,7 +24,7 @@ type CheckOptions = { readonly offline?: boolean; readonly json?: boolean; reado
 
 export async function runCheck(app: App, options: CheckOptions): Promise<number> {
   const config = await loadConfig(app.configPath);
-  // With --offline too, a wrong DATABASE_URL is an error, although the database is not opened.
+  // A wrong DATABASE_URL is an error even with --offline, which does not open the database.
   databaseUrlOf(app.env);
   await requireSecrets(app, config);
   const file: Finding = { what: "file", state: "ok", text: app.configPath };
@@ -62,12 +62,12 @@ function warning(what: string, text: string): Finding {
 
 async function checkWindows(db: Database): Promise<Finding[]> {
   return (await shortWindows(queryOn(db))).map(({ windowDays, days }) => {
-    const text = `may be too short: ${days} of the last 70 days still changed when they were read for the last time, and later changes are not seen; lengthen it`;
+    const text = `may be too short: ${days} of the last 70 days still changed at their last reading, so later changes are not seen; lengthen it`;
     return warning(`window of ${counted(windowDays, "day")}`, text);
   });
 }
 
-/** A run should take no longer than the shortest time between two of its next starts. Of a daily job they span a weekend, on which it may rest. */
+/** How many starts are looked at for the shortest time between two. For a daily job these span two weekends, on which it may rest. */
 const STARTS_COMPARED = 15;
 
 function checkRunLengths({ exports, service: { requestsPerSecond } }: Config): Finding[] {
@@ -84,7 +84,7 @@ function checkRunLengths({ exports, service: { requestsPerSecond } }: Config): F
   });
 }
 
-/** Checking a project takes several calls. A few discovered ones stand for all, as they mostly share one key. */
+/** Checking a project takes several calls. A few discovered projects stand for all, as most of them share one key. */
 const DISCOVERED_CHECKED_MAX = 3;
 
 async function checkService(app: App, fileConfig: Config, db: Database | undefined, options: CheckOptions) {
@@ -97,7 +97,7 @@ async function checkService(app: App, fileConfig: Config, db: Database | undefin
   const checked = config.projects.filter((project) => !project.isDiscovered || discovered.includes(project));
   const exportFindings = [...checkRunLengths(config), ...checkPatterns(config)];
   if (checked.length < config.projects.length) {
-    const text = `${checked.length} of ${config.projects.length} are checked: a run says which of the others can't be read`;
+    const text = `${checked.length} of ${config.projects.length} are checked: a run reports which of the others can't be read`;
     exportFindings.push({ what: "projects", state: "ok", text });
   }
   if (exportFindings.length > 0) answer.push({ subject: "exports", findings: exportFindings });
@@ -122,7 +122,7 @@ function listFindings(read: ReadList): SubjectFindings {
   if (leftOut.length > 0) findings.push(warning("left out", firstNames(leftOut, NAMES_SHOWN_MAX)));
   const names = change?.waiting.map(({ name }) => name) ?? [];
   if (names.length > 0) {
-    const missing = `${names.length} are missing, more than half (${firstNames(names, NAMES_SHOWN_MAX)}): they are still read until a list an hour or more later lacks them, too; if they are gone, run check --confirm-projects`;
+    const missing = `${names.length} are missing, more than half (${firstNames(names, NAMES_SHOWN_MAX)}): they are still read until a list an hour or more later lacks them, too; if they are really gone, run check --confirm-projects`;
     findings.push(warning("missing", missing));
   }
   return { subject, findings };
@@ -132,13 +132,13 @@ function checkPatterns({ exports, discovery, file }: Config): Finding[] {
   return exports.flatMap(({ name, projects }, i) => {
     if (discovery.length === 0 || projects.length > 0) return [];
     const patterns = quoteAll(file.exports[i]?.projects ?? []);
-    return [warning(`export ${name}`, `no project fits ${patterns}: the export reads nothing`)];
+    return [warning(`export ${name}`, `no project matches ${patterns}: the export reads nothing`)];
   });
 }
 
 const MARKS = { ok: "ok  ", warn: "warn", fail: "FAIL" } as const;
 
-/** Warnings and failures that differ only in the request id have one cause, and share a line. Each `ok` has its own. */
+/** Warnings and failures that differ only in their request id have one cause, and share a line. Each `ok` has a line of its own. */
 export function renderFindings({ subject, findings }: SubjectFindings): string {
   const causeOf = ({ state, text }: Finding) =>
     state === "ok" ? Symbol() : `${state} ${text.replaceAll(/\(request id [^)]*\)/g, "")}`;

@@ -181,10 +181,10 @@ test.each([undefined, "0"])(
 );
 
 test.each([
-  [407, "rejected", /it answered 407: it needs a user name and password/, 1],
-  [403, "rejected", /the proxy \(HTTPS_PROXY\) makes no connection, it answered 403$/, 1],
-  [502, "unavailable", /makes no connection, it answered 502/, 5],
-  [429, "unavailable", /makes no connection, it answered 429/, 5],
+  [407, "rejected", /with status 407: it needs a user name and password/, 1],
+  [403, "rejected", /the proxy \(HTTPS_PROXY\) refused the connection with status 403$/, 1],
+  [502, "unavailable", /refused the connection with status 502/, 5],
+  [429, "unavailable", /refused the connection with status 429/, 5],
 ])(
   "the error names a proxy that answers %i, and says that nothing was sent",
   async (status, code, message, tunnels) => {

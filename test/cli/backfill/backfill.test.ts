@@ -57,10 +57,10 @@ test("a backfill stopped by Ctrl-C prints the command that continues it", async 
   expect(stopped).toMatchObject({ status: 1, stderr: expect.stringContaining("usage-export: stopped by SIGINT") });
   const lines = stopped.stdout.trimEnd().split("\n");
   expect(lines.slice(0, 2)).toEqual([
-    "stopped: what was read is stored, and continuing reads only the rest",
+    "stopped: what was read is stored; the same command reads the rest",
     `${HUNDRED.start} to ${yesterday}: 300 slices, ${stored.length} complete, 0 suspect, 0 failed, ${300 - stored.length} missing`,
   ]);
-  expect(lines[2]).toBe("  to read what is missing: the same command with --only missing");
+  expect(lines[2]).toBe("  to read missing slices: the same command with --only missing");
   emulator.fault = undefined;
   expect(await context.run(backfill(HUNDRED, "--only", "missing"))).toMatchObject({ status: 0 });
   expect(await coverage(db)).toEqual({ complete: 300 });
@@ -103,7 +103,7 @@ test("--only failed reads what failed and nothing else", async ({ context }) => 
   const failed = await context.run(backfill(range));
   expect(failed).toMatchObject({ status: 1, stdout: expect.stringContaining("not today") });
   expect(failed.stdout).toContain("9 slices, 6 complete, 0 suspect, 3 failed, 0 missing");
-  expect(failed.stdout).toContain("to read what is failed: the same command with --only failed\n");
+  expect(failed.stdout).toContain("to read failed slices: the same command with --only failed\n");
   const json = await context.run(backfill(range, "--json", "--job", "nightly", "--only", "failed"));
   expect(JSON.parse(json.stdout)).toEqual({
     ...{ from: range.start, to: range.end, only: "failed", stopped: false },

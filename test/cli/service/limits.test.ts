@@ -123,7 +123,7 @@ test("a pause of hours is cut to an hour, and status shows its end", async ({ co
     breakdowns(emulator).length === 1
       ? { kind: "answer", status: 429, headers: { "retry-after": "10800" } }
       : undefined;
-  await context.work().waitFor("calls to the service wait, as it asked for a pause");
+  await context.work().waitFor("the service asked for a pause: calls to it wait");
 
   const status = async (...options: readonly string[]) => (await context.run(["status", ...options])).stdout;
   // The log may be ahead of the database.

@@ -157,7 +157,7 @@ test("check advises a longer window if the last reading of a day still changes n
     await context.run(["export"]);
   }
   expect((await context.run(["check"])).stdout).toMatch(
-    /^ {2}warn window of 2 days: may be too short: \d+ of the last 70 days still changed when they were read for the last time/m,
+    /^ {2}warn window of 2 days: may be too short: \d+ of the last 70 days still changed at their last reading/m,
   );
 });
 
