@@ -1,4 +1,4 @@
-// What every command gets: variables, outputs and a log. The log is JSON lines, or lines for a person if standard error is a terminal.
+// What every command gets: the environment's variables, outputs and a log. The log is JSON lines; on a terminal, lines for a person.
 
 import os from "node:os";
 import { type Logger, pino } from "pino";
@@ -28,7 +28,7 @@ export async function openApp(env: Environment, configPath: string, signal: Abor
   const scrubber = new Scrubber();
   for (const name of SECRET_VARIABLES) scrubber.add(new Secret(env[name] ?? ""));
   const database = env.DATABASE_URL ?? "";
-  // If the database's URL has no password, its user name is no secret. The user name of a proxy may be a token.
+  // A user name without a password is no secret in the database's URL. In a proxy's URL it may be a token.
   const urls = [URL.parse(database)?.password ? database : "", proxyVariable(env).address];
   for (const secret of urls.flatMap(urlSecrets)) scrubber.add(secret);
   const terminal = process.stderr.isTTY === true;
@@ -47,7 +47,7 @@ function actorOf({ SUDO_USER }: Environment): string {
   }
 }
 
-/** With 0, clients that do not demand verification themselves, such as the database driver, would accept any certificate. */
+/** NODE_TLS_REJECT_UNAUTHORIZED=0 makes clients accept any certificate unless they demand verification; the database driver does not. */
 function requireVerifiedTls({ NODE_TLS_REJECT_UNAUTHORIZED }: Environment): void {
   if (NODE_TLS_REJECT_UNAUTHORIZED !== "0") return;
   const next = "remove it; to trust an authority of your own, set NODE_EXTRA_CA_CERTS=FILE";
@@ -68,6 +68,6 @@ export async function openLog(level: string | undefined, terminal: boolean, scru
   const lineOf = prettyFactory({ colorize: true, translateTime: "SYS:HH:MM:ss", singleLine: true });
   // Texts are escaped before the line is coloured, because colours are control characters.
   const reviver = (_: string, value: unknown) => (typeof value === "string" ? escapeControlCharacters(value) : value);
-  // The beginning overwrites a progress bar in the current line of the terminal.
+  // The escape sequence clears the current line of the terminal, which may hold a progress bar.
   return pino(options, { write: (line) => write(`\r\x1b[K${lineOf(JSON.parse(line, reviver))}`) });
 }

@@ -5,6 +5,7 @@ import { setTimeout } from "node:timers/promises";
 
 export type Sleep = (ms: number, signal: AbortSignal) => Promise<void>;
 
+/** Rejects with the signal's reason, where Node's own `setTimeout` rejects with an AbortError. */
 export async function sleep(ms: number, signal: AbortSignal): Promise<void> {
   try {
     await setTimeout(ms, undefined, { signal });
@@ -14,7 +15,7 @@ export async function sleep(ms: number, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** Works on `atOnce` items at a time. After an error, or once `isOver`, no further item is begun, and those begun are awaited. */
+/** Works on `atOnce` items at a time. After an error, or once `isOver()`, no further item is begun; those begun are awaited. */
 export async function inParallel<In>(
   items: readonly In[],
   atOnce: number,
@@ -37,7 +38,7 @@ type Batching<In> = {
   /** The highest total weight of a batch, unless a single item is heavier. */
   readonly weightMax: number;
   readonly weightOf?: (item: In) => number;
-  /** A batch that is not full awaits this, and takes the items that come meanwhile. */
+  /** Awaited before a batch that is not full. Items that come meanwhile join the batch. */
   readonly beforeBatch?: () => Promise<unknown>;
   /** How many batches may run at once; 1 if left out. */
   readonly concurrency?: number;
@@ -45,7 +46,7 @@ type Batching<In> = {
 
 type PendingItem<In, Out> = PromiseWithResolvers<Out> & { readonly item: In; readonly weight: number };
 
-/** While one batch runs, the next one fills. `run` returns a result for each item, by its index: an Error there fails only that item. */
+/** While one batch runs, the next one fills. `run` returns one result per item, in their order; an Error among them fails only its item. */
 export function batched<In, Out>(
   run: (items: readonly In[]) => Promise<readonly (Out | Error)[]>,
   { weightMax, weightOf = () => 1, beforeBatch, concurrency = 1 }: Batching<In>,
@@ -72,7 +73,7 @@ export function batched<In, Out>(
     running++;
     while (waiting.length > 0) {
       isFilling = true;
-      // Items that are given synchronously, one right after the other, join the batch.
+      // Items that are added in the same synchronous code join the batch.
       await Promise.resolve();
       if (weightWaiting < weightMax) await beforeBatch?.();
       isFilling = false;
@@ -107,7 +108,7 @@ export function batched<In, Out>(
   };
 }
 
-/** Runs `work` on request. If requests come while it runs, however many, it runs once more. `work` must not throw. */
+/** Runs `work` on request. Any number of requests while it runs make it run once more. `work` must not throw. */
 export function serialTask(work: () => Promise<unknown>) {
   let requested = false;
   let stopped = false;
@@ -134,14 +135,14 @@ export function serialTask(work: () => Promise<unknown>) {
   };
 }
 
-/** Calls `ask` once for each key, and keeps the answer for `keepMs`. If it fails, all who wait get the error, and the next caller asks again. */
+/** Calls `ask` once for each key, and keeps the answer for `keepMs`. If `ask` fails, all who wait get the error, and nothing is kept. */
 export function memoizeAsync<T>(
   keepMs: (answer: T) => number = () => Number.POSITIVE_INFINITY,
   now: () => number = () => performance.now(),
 ): (key: string, ask: () => Promise<T>) => Promise<T> {
   const known = new Map<string, { readonly answer: Promise<T>; readonly untilMs: number }>();
   return async (key, ask) => {
-    // Limits the memory. The loop ends at the first fresh answer, so a stale one after that stays longer.
+    // Deletes stale answers to limit memory. The loop ends at the first fresh answer, so stale ones after it stay longer.
     for (const [oldest, { untilMs }] of known) {
       if (now() < untilMs) break;
       known.delete(oldest);
@@ -161,7 +162,7 @@ export function memoizeAsync<T>(
   };
 }
 
-/** Each read begins when the previous one is over. After `waitMsMax` the caller gets an error, and its read is aborted, or not begun. */
+/** Each read begins when the previous one is over. After `waitMsMax` the caller gets an error; its read is aborted, or never begins. */
 export function oneAtATime(waitMsMax: number): <T>(read: (signal: AbortSignal) => Promise<T>) => Promise<T> {
   let previous: Promise<unknown> = Promise.resolve();
   return (read) => {

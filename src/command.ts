@@ -1,4 +1,4 @@
-// Runs a program with its arguments, without a shell: a delivery gets a key on its standard input, a key command prints one.
+// Runs a program from the configuration, without a shell. A delivery gets a new key on its standard input; a key command prints a key.
 
 import { addAbortListener, once } from "node:events";
 import { constants } from "node:fs";
@@ -17,9 +17,10 @@ type CommandOptions = {
 };
 
 const OUTPUT_LENGTH_MAX = 64 * 1024;
-/** How long to wait for the output after the exit: a process that was left running may hold it open for ever. */
+/** How long to wait for the output to end after the exit. A process that the command left running may keep it open for ever. */
 const OUTPUT_MS_MAX = 200;
 
+/** Whether there is an executable file at this path or, for a name without a slash, in a folder of PATH. */
 export async function isProgram(program: string): Promise<boolean> {
   const folders = program.includes("/") ? ["."] : (process.env.PATH ?? "").split(path.delimiter);
   for (const folder of folders) {
@@ -32,7 +33,7 @@ export async function isProgram(program: string): Promise<boolean> {
   return false;
 }
 
-/** Returns the last part of the output, and a `failure` such as "ended with 1"; it is undefined if the command succeeded. */
+/** Returns the last part of the output. `failure` says what went wrong, such as "ended with 1"; it is undefined after a success. */
 export async function runCommand([program = "", ...args]: readonly string[], options: CommandOptions) {
   const { input, variables, timeoutSeconds, signal } = options;
   const { PATH, HOME } = process.env;
@@ -58,7 +59,7 @@ export async function runCommand([program = "", ...args]: readonly string[], opt
     signal?.throwIfAborted();
     if (limit.aborted) return { failure: `took longer than ${timeoutSeconds} s`, stdout };
     await Promise.race([closed, sleep(OUTPUT_MS_MAX)]);
-    // If this process was busy all that time, output may not be read yet: timers fire before reads.
+    // If this process was busy all that time, it may not have read the output yet: timers fire before reads.
     await nextRead();
     return { failure: status === 0 ? undefined : `ended with ${endedBy ?? status}`, stdout };
   } catch (error) {

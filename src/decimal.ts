@@ -1,6 +1,6 @@
 // Numbers with all their digits: a double would lose some. Pure.
 
-/** A number of a JSON text that a double can't hold: 9007199254740993 would lose its last digit, and 1e999 would be Infinity. */
+/** A number in JSON that a double can't hold: 9007199254740993 would become 9007199254740992, and 1e999 Infinity. */
 export class ExactNumber {
   /** The number as the JSON text has it. */
   readonly source: string;
@@ -17,7 +17,7 @@ export function numberSource(value: number | ExactNumber): string {
 /** More digits than any real amount has, and few enough for Postgres and for people to read. */
 const DIGITS_MAX = 400;
 
-/** The number as decimal text, without exponent and superfluous zeros. Undefined if it is too long, or not finite. */
+/** The number as decimal text, without an exponent or needless zeros. Undefined if it is too long or not finite. */
 export function decimalText(value: number | ExactNumber): string | undefined {
   const source = numberSource(value);
   // JavaScript writes a double in canonical form, unless it needs an exponent.
@@ -26,6 +26,7 @@ export function decimalText(value: number | ExactNumber): string | undefined {
   if (!found) return undefined;
   const [, sign = "", whole = "", fraction = "", exponent = "0"] = found;
   const digits = whole + fraction;
+  // How many digits stand before the point. Zeros are added if it lies outside the digits.
   const point = whole.length + Number(exponent);
   if (Math.abs(point) > DIGITS_MAX || digits.length > DIGITS_MAX) return undefined;
 
@@ -44,7 +45,7 @@ export function plainDecimal(text: string): string {
 
 export function sumOf(...amounts: readonly string[]): string {
   const places = Math.max(0, ...amounts.map((amount) => amount.split(".")[1]?.length ?? 0));
-  const sum = amounts.reduce((before, amount) => before + unscaled(amount, places), 0n);
+  const sum = amounts.reduce((total, amount) => total + unscaled(amount, places), 0n);
   const digits = String(sum < 0n ? -sum : sum).padStart(places + 1, "0");
   const point = digits.length - places;
   return plainDecimal(`${sum < 0n ? "-" : ""}${digits.slice(0, point)}${places > 0 ? "." : ""}${digits.slice(point)}`);

@@ -1,15 +1,15 @@
 // One error class with a closed list of codes. A code is added when something must react to it.
 
 export type ErrorCode =
-  | "config" // the command line or the configuration is wrong; nothing was called (exit status 2)
-  | "unauthorized" // the service refused the key (401) or this call with it (403): the run does not try that again
+  | "config" // the command line, the configuration or the environment is wrong (exit status 2)
+  | "unauthorized" // the service refused the key (401), or this call with it (403); the run does not repeat the call
   | "rejected" // the service refused the call for another reason (other 4xx, a redirect); trying again would not help
   | "rate_limited" // the service asked for a longer wait than this run may take, or answered every attempt with 429
   | "unavailable" // no usable answer after all attempts (connection, time limit, 408, 5xx)
   | "bad_answer" // an answer came, but it does not fit the request
   | "delivery" // a rotated key could not be delivered, or a file that was asked for could not be written
   | "database" // Postgres could not be reached or its schema is not the expected one
-  | "stopped"; // a signal ended the work, or another process has taken it over
+  | "stopped"; // a signal ended the work, or another process took it over
 
 type Details = Readonly<Record<string, string | number>>;
 
@@ -31,17 +31,17 @@ export function errorCode(error: unknown): ErrorCode | "internal" {
   return error instanceof AppError ? error.code : "internal";
 }
 
-/** The code that the system, the network or the database gave an error, such as ENOENT or 40001; empty if it has none. */
+/** The code of an error from the system, the network or the database, such as ENOENT or 40001; empty if it has none. */
 export function systemCode(error: unknown): string {
   return error instanceof Error && "code" in error ? String(error.code) : "";
 }
 
-/** Defined only for an unexpected error: its stack shows where the mistake in this program is. */
+/** The stack of an unexpected error, which shows where the bug is. Undefined for an AppError. */
 export function unexpectedStack(error: unknown): string | undefined {
   return error instanceof Error && !(error instanceof AppError) ? error.stack : undefined;
 }
 
-/** One line for a person: the message and what caused it. A cause's own fields (an input, a query's rows) are left out. */
+/** One line for a person: the message and its causes. Other fields of a cause may hold data, such as a query's rows, and are left out. */
 export function errorText(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const cause = error.cause instanceof Error ? errorText(error.cause) : "";

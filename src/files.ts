@@ -6,13 +6,14 @@ import path from "node:path";
 
 const READ_MS_MAX = 5_000;
 
-/** Folders with work that has exceeded its limit and still runs. */
+/** Folders whose current work has exceeded its time limit and still runs. */
 const silentFolders = new Set<string>();
+/** The newest work on the files of each folder. */
 const lastWork = new Map<string, Promise<unknown>>();
 
 /**
- * A call to a network share whose server is gone holds one of the few threads of this process for ever. So the work on files of one
- * folder runs one after the other, and fails at once while earlier work does not end.
+ * A file call on a network share whose server is gone blocks one of this process's few threads for ever. So work on the files of a folder
+ * runs one at a time. While one piece of work hangs beyond its limit, further work fails at once.
  */
 export async function withFileLimit<T>(file: string, msMax: number, work: () => Promise<T>): Promise<T> {
   const folder = path.dirname(path.resolve(file));
@@ -44,7 +45,7 @@ export async function readRegularFile(file: string): Promise<Buffer> {
     await using handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK);
     const stats = await handle.stat();
     if (!stats.isFile()) throw fileError(stats.isDirectory() ? "EISDIR" : "ENXIO", "not a regular file");
-    // Awaited here: a reading that fails while the file is being closed would end the process.
+    // Without `await`, a read that fails while the file is being closed would be an unhandled rejection, which ends the process.
     return await handle.readFile();
   });
 }
@@ -55,7 +56,7 @@ function fileError(code: string, message: string): Error {
 
 export type Pieces = Iterable<string> | AsyncIterable<string | Uint8Array>;
 
-/** Writes the pieces to `temporary`, which must not exist, and renames it to `target` once they are on the disk. A failure changes nothing. */
+/** Writes the pieces to `temporary`, which must not exist, and renames it to `target` when it is on the disk. A failure changes nothing. */
 export async function replaceFile(
   target: string,
   pieces: Pieces,

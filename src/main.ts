@@ -6,7 +6,7 @@ import path from "node:path";
 import { AppError } from "./errors.ts";
 import { PACKAGE_FOLDER } from "./package-files.ts";
 
-// SIGHUP makes a worker read its configuration again. It must not end a worker that is starting, which reads the configuration anyway.
+// SIGHUP makes a worker read its configuration again. It must not end one that is still starting, which is about to read it.
 if (process.argv.includes("start")) process.on("SIGHUP", () => {});
 
 // An older Node would fail with an error about a missing function.
@@ -16,7 +16,7 @@ if (major < 22 || (major === 22 && minor < 15)) {
   process.exit(1);
 }
 
-// Halves the time to start. The cache is code that is executed, so it is never in a folder for temporary files, which others can write to.
+// A cache of compiled code halves the time to start. Node's default for it is a folder in /tmp, where others may put code for it to run.
 const { FAILED } = module.constants.compileCacheStatus;
 const cache = module.enableCompileCache(path.join(PACKAGE_FOLDER, "node_modules/.cache/usage-export"));
 if (cache.status === FAILED && process.env.HOME) {
@@ -31,7 +31,7 @@ process.removeAllListeners("warning").on("warning", (warning) => {
 });
 
 const EXIT_MS = 500;
-/** The exit status if the process ends before its command has. Node itself exits with it when a top-level await never settles. */
+/** The exit status if the process ends before its command does. Node uses 13 for a top-level await that never settles. */
 const UNFINISHED = 13;
 
 let isAnswerLost = false;
@@ -57,7 +57,7 @@ async function main(): Promise<void> {
   setTimeout(endProcess, EXIT_MS).unref();
 }
 
-/** `process.exit` waits for threads that read files, for ever if a file system does not answer. A program that replaces this one (execve) ends at once. */
+/** `process.exit` waits for file and DNS calls, which may hang for ever. `execve` replaces this program by one that exits at once. */
 function endProcess(): void {
   const isBlocked = process.getActiveResourcesInfo().some((kind) => /^(FSReq|GetAddrInfo)/.test(kind));
   if (isBlocked) process.execve?.(process.execPath, [process.execPath, "-e", `process.exit(${process.exitCode})`], {});

@@ -8,7 +8,7 @@ import { requireCurrentSchema } from "./db/connection/migrate.ts";
 import { AppError, errorText } from "./errors.ts";
 import type { Environment } from "./proxy.ts";
 
-/** How long to wait for a database server that went away. A failover or a restart takes less. */
+/** How long to wait for a database server that has gone away. A failover or a restart takes less. */
 const RECONNECT_MS_MAX = 60_000;
 /** How long the database may be used after the stop signal. */
 const STOPPING_MS = 10_000;
@@ -42,10 +42,10 @@ export async function openDatabase(app: App, stoppingMs: number = STOPPING_MS): 
   return openPostgres(url, logLost, { waitMs: RECONNECT_MS_MAX, signal: app.signal, stoppingMs });
 }
 
-/** Undefined means the embedded database. An empty variable is an error, or the numbers would end up in two databases. */
+/** Undefined means the embedded database. An empty variable is an error: numbers would silently go to another database. */
 export function databaseUrlOf({ DATABASE_URL: url }: Environment): string | undefined {
   if (url === undefined) return undefined;
-  // The driver's error for a wrong URL holds the URL, with its password.
+  // A wrong URL is refused here, because the driver's error would quote it with its password.
   const isPostgres = /^postgres(ql)?:\/\//.test(url);
   if (isPostgres && URL.canParse(url)) return url;
   const isEmpty = url.trim() === "";
@@ -55,13 +55,13 @@ export function databaseUrlOf({ DATABASE_URL: url }: Environment): string | unde
   throw new AppError("config", `DATABASE_URL${isEmpty ? " is empty" : ""}: ${expected}${nextStep}`);
 }
 
-/** Says which of several databases a command uses. `by` is where the choice comes from. */
+/** Reports which database a command uses, as a user may have several. `by` is what chose it. */
 function logDatabase({ env, log, scrubber, terminal }: App, database: string, by: string): void {
   if (!terminal || env.LOG_LEVEL !== undefined) log.info({ database, by }, "database");
   else process.stderr.write(scrubber.scrub(`database: ${database} (${by})\n`));
 }
 
-/** The error alone says "connect ECONNREFUSED", and is empty if the host name has several addresses. */
+/** Adds the address and the next step. The driver's error says only "connect ECONNREFUSED", or nothing if the host has two addresses. */
 export function databaseUnreachable({ env }: App, error: Error): AppError {
   const cause = error instanceof AggregateError ? error.errors[0] : error;
   const { host, pathname } = URL.parse(env.DATABASE_URL ?? "") ?? { host: "this machine", pathname: "" };

@@ -11,16 +11,17 @@ export const PACKAGE_FOLDER = nearestWithPackageJson(import.meta.dirname);
 
 export const MIGRATIONS_FOLDER = path.join(PACKAGE_FOLDER, IS_BUNDLE ? "dist/migrations" : "migrations");
 
-/** What the monitor serves to browsers; in a checkout it is made when it is needed. */
+/** The script that pages load. A checkout has no such folder: web/assets.ts bundles the script when a browser asks for it. */
 export const ASSETS_FOLDER = IS_BUNDLE ? path.join(PACKAGE_FOLDER, "dist/assets") : undefined;
 
 /** The configuration's default path, in the working directory. The package contains an example of the same name. */
 export const CONFIG_FILE = "jobs.config.json";
 
 const IS_INSTALLED = import.meta.dirname.split(path.sep).includes("node_modules");
+const BUNDLE_COMMAND = IS_INSTALLED ? "npx usage-export" : "usage-export";
 
-/** What users type before a command's name. In a container the program is on the path. */
-export const COMMAND = IS_INSTALLED ? "npx usage-export" : IS_BUNDLE ? "usage-export" : "npm run usage-export --";
+/** What users type before a command's name. In a container the program is on the PATH. */
+export const COMMAND = IS_BUNDLE ? BUNDLE_COMMAND : "npm run usage-export --";
 
 export async function programVersion(): Promise<string> {
   return String(JSON.parse(await readFile(path.join(PACKAGE_FOLDER, "package.json"), "utf8")).version);

@@ -3,10 +3,10 @@
 import { Agent, EnvHttpProxyAgent, Pool } from "undici";
 import type { HttpProxy } from "./proxy.ts";
 
-/** How long the proxy may take to open a tunnel. Aborting a call does not end that; this limit does. */
+/** How long the proxy may take to open a tunnel. Only this limit ends that wait: aborting a call does not. */
 const TUNNEL_MS_MAX = 30_000;
 
-/** Certificates are always verified, the proxy's included: NODE_TLS_REJECT_UNAUTHORIZED=0 in the environment does not turn that off. */
+/** All certificates are verified, the proxy's too, even with NODE_TLS_REJECT_UNAUTHORIZED=0 in the environment. */
 export function openAgent(options: Agent.Options, proxy: HttpProxy | undefined): Agent | EnvHttpProxyAgent {
   const tls = { rejectUnauthorized: true, allowH2: false };
   if (!proxy) return new Agent({ ...options, connect: tls });

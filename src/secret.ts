@@ -7,7 +7,7 @@ const REDACTED = "[secret]";
 
 export class Secret {
   readonly #value: string;
-  /** Where the secret comes from, such as "env PROD_KEY": names a key in logs and stored pauses. Empty if not given. */
+  /** Where the secret comes from, such as "env PROD_KEY". Logs and stored pauses name a key by it. Empty if not given. */
   readonly name: string;
 
   constructor(value: string, name = "") {
@@ -62,13 +62,13 @@ export function decoded(text: string): string | undefined {
 /** Shorter values are not replaced: replacing every "abc" would make a log unreadable and protect nothing. */
 const REDACTED_LENGTH_MIN = 8;
 
-/** Replaces known secrets in text that leaves the process or is stored: an error of the service may contain the key that it refuses. */
+/** Replaces known secrets in text that leaves the process or is stored: an error of the service may quote the key that it refuses. */
 export class Scrubber {
-  /** The forms in which a secret is found, in lower case, by their first REDACTED_LENGTH_MIN letters. */
+  /** All forms in which a secret may appear, in lower case, under their first REDACTED_LENGTH_MIN letters. */
   readonly #forms = new Map<string, Set<string>>();
-  /** By twoLettersAt: 1 if a form begins with these two letters. That rules out nearly every position of a text, so thousands of secrets take as long as one. */
+  /** 1 at `twoLettersAt` of each form's beginning. This rules out nearly every position of a text, however many secrets there are. */
   readonly #beginnings = new Uint8Array(16_384);
-  /** A key is added again with each request that it is read for. */
+  /** Saves work: a key is added again whenever a request reads it. */
   readonly #added = new Set<string>();
 
   /** Returns its argument. */
@@ -108,7 +108,7 @@ export class Scrubber {
     return scrubbed + text.slice(copiedTo);
   };
 
-  /** Where the longest secret ends that begins at this position; undefined if none begins here. */
+  /** The end of the longest secret that begins at this position; undefined if none does. */
   #endOfSecret(lowerCase: string, at: number): number | undefined {
     let end: number | undefined;
     for (const form of this.#forms.get(lowerCase.slice(at, at + REDACTED_LENGTH_MIN)) ?? []) {
@@ -118,20 +118,20 @@ export class Scrubber {
   }
 }
 
-/** Below 16,384. Exact for ASCII; other letters may share a number. */
+/** The two letters from this position on as a number below 16,384. Two ASCII letters have their own number; others may share one. */
 function twoLettersAt(text: string, at: number): number {
   return ((text.charCodeAt(at) << 7) ^ text.charCodeAt(at + 1)) & 16_383;
 }
 
-/** İ is the only letter whose lower case is longer. With i in its place, positions in both texts are the same. */
+/** İ is the only letter whose lower case has another length. With i in its place, positions in both texts are the same. */
 function toLowerCaseSameLength(text: string): string {
   return text.replaceAll("İ", "i").toLowerCase();
 }
 
-/** Whether the text holds no part of the secret, nor the secret in a form that the scrubber knows. */
+/** Whether the text contains no part of the secret, and not the secret in another form that the scrubber knows. */
 export function isFreeOfSecret(text: string, secret: string): boolean {
   const lowerCase = text.toLowerCase();
-  // Eight consecutive characters of a secret are no coincidence; fewer reveal little. A shorter secret is its only part.
+  // Eight consecutive characters of a secret are no coincidence; fewer reveal little. A shorter secret is searched as a whole.
   const lastPartAt = Math.max(secret.length - REDACTED_LENGTH_MIN, 0);
   for (let at = 0; at <= lastPartAt; at++) {
     if (lowerCase.includes(secret.slice(at, at + REDACTED_LENGTH_MIN).toLowerCase())) return false;
@@ -141,7 +141,7 @@ export function isFreeOfSecret(text: string, secret: string): boolean {
   return scrubber.scrub(text) === text;
 }
 
-/** The base64 of the secret after `offset` other bytes, without the characters that also encode those bytes. */
+/** What base64 makes of the secret behind `offset` other bytes, without the characters at both ends that depend on bytes beside it. */
 function base64At(secret: string, offset: number): string {
   const bytes = Buffer.from(secret);
   const encoded = Buffer.concat([Buffer.alloc(offset), bytes]).toString("base64");

@@ -1,15 +1,15 @@
-// Makes text from elsewhere safe for a line of a log, a terminal or an HTML page, shortens it, and joins texts and lists. Pure.
+// Makes text from elsewhere safe for a log, a terminal or an HTML page; shortens and joins texts. Pure.
 
 /** One line without control or direction characters, which could forge log lines or control a terminal. */
 export function toPrintableLine(text: string): string {
-  // A space replaces the character. Without it a secret that the character splits, and the scrubber has missed, would be whole again.
+  // The character may split a secret, which the scrubber then misses. Removing the character would join the parts again; a space does not.
   return text
     .replaceAll(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu, " ")
     .replaceAll(/\s+/g, " ")
     .trim();
 }
 
-/** Writes control and direction characters, except line ends and tabs, as JSON escapes: a terminal is safe, and JSON keeps its meaning. */
+/** Turns control and direction characters, except line ends and tabs, into JSON escapes: a terminal is safe, and JSON keeps its meaning. */
 export function escapeControlCharacters(text: string): string {
   return text.replaceAll(
     /[^\P{Cc}\n\t]|[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu,
@@ -24,18 +24,18 @@ export function escapeHtml(text: string): string {
   return text.replaceAll(/[&<>"']/g, (char) => HTML_ENTITIES.get(char) ?? char);
 }
 
-/** The text, cut to at most `lengthMax` characters, the last of which is then "…". No character is cut in two. */
+/** Cuts the text to at most `lengthMax` characters. A cut text ends in "…"; no character is cut in two. */
 export function truncate(text: string, lengthMax: number): string {
   const chars = [...text];
   return chars.length > lengthMax ? `${chars.slice(0, lengthMax - 1).join("")}…` : text;
 }
 
-/** The items of a list in which `false` and undefined stand for an item that is left out. */
+/** The items without `false` and undefined, so that a list can be written with items that depend on a condition. */
 export function present<T>(items: readonly (T | false | undefined)[]): T[] {
   return items.filter((item): item is T => item !== undefined && item !== false);
 }
 
-/** The first `max` texts. If there are more, the text of `rest` follows. */
+/** The first `max` texts. If there are more, the text of `rest` follows, such as "and 3 more". */
 export function firstOf(texts: readonly string[], max: number, rest: (more: number) => string): readonly string[] {
   const more = texts.length - max;
   return more > 0 ? [...texts.slice(0, max), rest(more)] : texts;
