@@ -1,5 +1,5 @@
-// The build of the image without a Docker engine: its files alone have to be enough. And what holds for each service of docker-compose.yml;
-// test/containers runs it.
+// Builds the program from the files that the Dockerfile copies, without a Docker engine, and checks each service of docker-compose.yml.
+// test/containers runs them in Docker.
 
 import { execFile } from "node:child_process";
 import fs from "node:fs/promises";
@@ -28,12 +28,12 @@ test("the program can be built from the files that the Dockerfile copies", async
 
   const dist = path.join(app, "dist");
   expect(await fs.readdir(dist)).toContain("usage-export.cjs");
-  // node_modules is a link here. A second copy of undici, under its real path, would lack what the program calls.
+  // node_modules is a link here. Were undici also bundled under its real path, that second copy would lack what the program calls.
   const licences = await fs.readFile(path.join(dist, "THIRD-PARTY-LICENSES.txt"), "utf8");
   expect(licences.match(/^undici .*$/gm)).toHaveLength(1);
 });
 
-/** What an engine gets to see: .dockerignore leaves everything out but the lines that begin with "!". */
+/** Copies the build context: .dockerignore leaves out everything except the lines that begin with "!". */
 async function copyContext(folder: string): Promise<void> {
   const [first, ...rest] = (await fs.readFile(path.join(ROOT, ".dockerignore"), "utf8"))
     .split("\n")
@@ -69,7 +69,7 @@ test("every service has a memory limit and keeps little of its log", () => {
   }
 });
 
-test("a default password is no other word of the file, which the log would then hide", () => {
+test("a default password is a word that the file uses nowhere else, because logs hide it wherever it occurs", () => {
   const defaults = [...TEXT.matchAll(/\$\{(\w+_PASSWORD):-(\w+)\}/g)].map(([, name, value]) => [name, value] as const);
   const values = new Map(defaults);
   expect(new Set(defaults.map(String)).size).toBe(values.size);

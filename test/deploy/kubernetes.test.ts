@@ -25,8 +25,8 @@ const resources = [
   ...parse(read("service-monitor/kustomization.yaml")).resources.map((file: string) => `service-monitor/${file}`),
 ];
 const manifests = resources.map((file: string) => parse(read(file)));
-const of = (kind: string) => manifests.find((manifest: { kind: string }) => manifest.kind === kind);
-const deployment = of("Deployment");
+const manifestOf = (kind: string) => manifests.find((manifest: { kind: string }) => manifest.kind === kind);
+const deployment = manifestOf("Deployment");
 const pod = deployment.spec.template.spec;
 
 test("every file is part of the base or its component, and is of a known kind and version", () => {
@@ -37,13 +37,13 @@ test("every file is part of the base or its component, and is of a known kind an
   for (const { apiVersion, kind } of manifests) expect({ kind, apiVersion }).toEqual({ kind, apiVersion: KINDS[kind] });
 });
 
-test("the pod migrates before it works, without rights and within limits", () => {
+test("the pod migrates before it starts, and its containers have no privileges and a memory limit", () => {
   const { initContainers, containers, securityContext, serviceAccountName } = pod;
   const args = [...initContainers, ...containers].map((container) => container.args);
   expect(args).toEqual([["migrate"], ["start"]]);
   const commands = defineCommands("0.0.0", () => {}).commands.map((command) => command.name());
   expect(commands).toEqual(expect.arrayContaining(args.flat()));
-  expect(serviceAccountName).toBe(of("ServiceAccount").metadata.name);
+  expect(serviceAccountName).toBe(manifestOf("ServiceAccount").metadata.name);
   expect(securityContext).toMatchObject({ runAsNonRoot: true, seccompProfile: { type: "RuntimeDefault" } });
   for (const { securityContext: own, resources } of [...initContainers, ...containers]) {
     expect(own).toEqual(NO_RIGHTS);
@@ -51,7 +51,7 @@ test("the pod migrates before it works, without rights and within limits", () =>
   }
 });
 
-test("the program accepts the configuration once its project is filled in, and the pod sets its variables", async () => {
+test("the program accepts the configuration once its project is filled in, and the pod sets the variables it names", async () => {
   const file = path.join(FOLDER, "jobs.config.json");
   await expect(loadConfig(file)).rejects.toThrow("PROJECT_ID");
   const config = exampleConfig();
@@ -69,17 +69,25 @@ test("the ports, probes, labels and periods of the manifests fit together", asyn
   expect(ports).toEqual([{ name: "http", containerPort: config.monitor.port }]);
   const probed = ["/livez", "/livez", "/readyz"].map((path) => ({ path, port: "http" }));
   expect([startupProbe, livenessProbe, readinessProbe].map(({ httpGet }) => httpGet)).toEqual(probed);
-  expect(of("Service").spec).toEqual({
+  expect(manifestOf("Service").spec).toEqual({
     selector: NAME,
     ports: [{ name: "http", port: config.monitor.port, targetPort: "http" }],
   });
   const { spec } = deployment;
-  const selectors = [spec.selector, of("NetworkPolicy").spec.podSelector, of("ServiceMonitor").spec.selector];
+  const selectors = [
+    spec.selector,
+    manifestOf("NetworkPolicy").spec.podSelector,
+    manifestOf("ServiceMonitor").spec.selector,
+  ];
   const labels = selectors.map(({ matchLabels }) => matchLabels);
   expect([...labels, spec.template.metadata.labels]).toEqual(Array(4).fill(NAME));
   expect(kustomization.labels[0]).toMatchObject({ pairs: NAME, includeTemplates: true });
-  const [{ port, path: metrics, authorization }] = of("ServiceMonitor").spec.endpoints;
-  expect([port, metrics, of("NetworkPolicy").spec.ingress[0].ports[0].port]).toEqual(["http", "/metrics", "http"]);
+  const [{ port, path: metrics, authorization }] = manifestOf("ServiceMonitor").spec.endpoints;
+  expect([port, metrics, manifestOf("NetworkPolicy").spec.ingress[0].ports[0].port]).toEqual([
+    "http",
+    "/metrics",
+    "http",
+  ]);
   expect(authorization.credentials).toEqual({ name: "usage-export", key: "USAGE_EXPORT_MONITOR_TOKEN" });
   expect(terminationGracePeriodSeconds).toBeGreaterThan(config.worker.drainSeconds);
   expect(volumes[0].configMap.name).toBe(kustomization.configMapGenerator[0].name);

@@ -1,4 +1,4 @@
-// Reads GitHub's workflows, and compares what they name with what there is: scripts, files, jobs and pinned actions.
+// Reads GitHub's workflows, and checks that the scripts, files and jobs they name exist and that actions are pinned.
 
 import fs from "node:fs";
 import path from "node:path";
@@ -19,7 +19,7 @@ const stepsOf = (file: string): readonly Step[] => {
   return jobs ? jobsOf(file).flatMap(([, job]) => [job, ...(job.steps ?? [])]) : (runs?.steps ?? []);
 };
 
-test("every action is pinned by a commit, with its version beside it, and to the same one everywhere", () => {
+test("every action is pinned to a commit, the same one in all files, with its version in a comment", () => {
   const pins = new Map<string, string>();
   for (const file of FILES) {
     for (const [line, action = "", pin = ""] of read(file).matchAll(/^.*\buses: ([^@\s]+)(.*)$/gm)) {
@@ -35,7 +35,7 @@ test("every action is pinned by a commit, with its version beside it, and to the
   expect(pins.size).toBeGreaterThan(5);
 });
 
-test("the scripts that they run exist, and so do the tests that these name", () => {
+test("the scripts that workflows run exist, and so do the tests that workflows and scripts name", () => {
   for (const file of FILES) {
     for (const { run = "" } of stepsOf(file)) {
       const scripts = [...run.matchAll(/npm run ([\w:]+)/g)].map(([, script]) => script);
@@ -49,7 +49,7 @@ test("the scripts that they run exist, and so do the tests that these name", () 
   expect(named.filter((part) => fs.globSync(`${part}{,*}`, { cwd: ROOT }).length === 0)).toEqual([]);
 });
 
-test("a job can't hang, has no rights that it does not name, and waits for jobs that exist", () => {
+test("every job has a time limit, can only read the repository, and waits for jobs that exist", () => {
   for (const file of WORKFLOWS) {
     expect(parse(read(file)).permissions).toEqual({ contents: "read" });
     const jobs = jobsOf(file);
@@ -60,7 +60,7 @@ test("a job can't hang, has no rights that it does not name, and waits for jobs 
   }
 });
 
-test("what .ci/run runs, GitHub runs too", () => {
+test("GitHub runs every script that .ci/run runs", () => {
   const scripts = (text: string) => new Set(text.match(/npm (run [\w:]+|test)/g));
   const github = scripts(read(".github/workflows/ci.yml"));
   expect([...scripts(read(".ci/run").replaceAll(/^#.*$/gm, ""))].filter((script) => !github.has(script))).toEqual([]);

@@ -1,5 +1,5 @@
-// Compares README.md and docs/ with the program: what they name exists, what exists is named, links lead somewhere, and the
-// queries and marked shell blocks run.
+// Compares README.md and docs/ with the program: whatever they name exists, every command, metric and condition is named, links
+// lead somewhere, and the queries and marked shell blocks run.
 
 import { execFile } from "node:child_process";
 import fs from "node:fs";
@@ -21,10 +21,10 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 const ROOT = path.join(import.meta.dirname, "../..");
 const README_BYTES_MAX = 9_000;
 const PICTURE_BYTES_MAX = 150_000;
-/** Written for people who change the program: they name options of other programs, too. */
+/** Pages for people who change the program. They also name options of other programs. */
 const NOT_FOR_USERS = ["docs/architecture.md", "docs/benchmarks.md"];
 
-/** An example of a budget in dollars needs an export of them. */
+/** Examples of budgets on billed dollars are valid only beside an export of billing. */
 const BILLS = { name: "bills", source: "billing", schedule: "45 2 * * *", window: { days: 31 }, groupings: ["none"] };
 
 const pages = ["README.md", ...fs.globSync("docs/*.md", { cwd: ROOT }).sort()];
@@ -95,26 +95,23 @@ test("the tables of the configuration are made of its schema", async () => {
   expect(FIELDS.filter(({ field }) => !made.includes(`| \`${field}\` |`))).toEqual([]);
 });
 
-/** An example is a whole export, fields of an export, or fields of the top level; the rest is from the configuration of the README. */
-test.each(blocksOf("docs/configuration.md", "json"))(
-  "this example is part of a configuration that is right: %s",
-  (example) => {
-    const written = JSON.parse(blocksOf("README.md", "json")[0] ?? "");
-    const part = JSON.parse(example.startsWith("{") ? example : `{${example}}`);
-    const [nightly] = written.exports;
-    const isExport = "groupings" in part;
-    const jobs =
-      isExport && !("name" in part) ? [{ ...nightly, ...part }] : [nightly, { ...BILLS, ...(isExport && part) }];
-    const config = { ...written, ...(isExport ? {} : part) };
-    const projects = config.projects.map(({ discover, name }: { discover?: true; name: string }) =>
-      discover ? "*" : name,
-    );
-    const exports = jobs.map((job) => ({ ...job, projects }));
+/** An example is a whole export, fields of an export, or fields of the top level. The README's configuration has the rest. */
+test.each(blocksOf("docs/configuration.md", "json"))("the program accepts this example: %s", (example) => {
+  const written = JSON.parse(blocksOf("README.md", "json")[0] ?? "");
+  const part = JSON.parse(example.startsWith("{") ? example : `{${example}}`);
+  const [nightly] = written.exports;
+  const isExport = "groupings" in part;
+  const jobs =
+    isExport && !("name" in part) ? [{ ...nightly, ...part }] : [nightly, { ...BILLS, ...(isExport && part) }];
+  const config = { ...written, ...(isExport ? {} : part) };
+  const projects = config.projects.map(({ discover, name }: { discover?: true; name: string }) =>
+    discover ? "*" : name,
+  );
+  const exports = jobs.map((job) => ({ ...job, projects }));
 
-    const text = JSON.stringify({ ...config, exports }).replaceAll('"PROJECT_ID"', '"p1"');
-    parseConfig(text, "an example", ROOT);
-  },
-);
+  const text = JSON.stringify({ ...config, exports }).replaceAll('"PROJECT_ID"', '"p1"');
+  parseConfig(text, "an example", ROOT);
+});
 
 test("the table of metrics has every metric, and no other", async () => {
   const { body: text } = await testMetrics().scrape();
@@ -128,11 +125,10 @@ test("the table of conditions has every condition, and no other", () => {
 });
 
 const { db } = await testDatabase();
-/** Functions with columns of their own. */
-const CHANGES = ["usage_change", "cost_change", "billed_change"];
+/** Their columns can't have comments in the database, so the page describes them by hand. */
+const CHANGE_FUNCTIONS = ["usage_change", "cost_change", "billed_change"];
 
-/** A function's columns can't have comments in the database. */
-test.each(CHANGES)("the page of the views has every column and argument of bi.%s", async (name) => {
+test.each(CHANGE_FUNCTIONS)("the page of the views has every column and argument of bi.%s", async (name) => {
   const { rows } = await sql<{ columns: string[]; named: string[] }>`
     select array_agg(name) filter (where mode = 't') as columns, array_agg(name) filter (where mode = 'i') as named
     from pg_proc cross join lateral unnest(proargnames, proargmodes) as argument (name, mode)
@@ -186,7 +182,7 @@ type Schema = {
 
 type Field = { readonly field: string; readonly byDefault: string; readonly text: string };
 
-/** All fields. The fields of a field with alternatives are left out, as its text names them, unless an alternative is a list of objects. */
+/** All fields, including nested ones. Of alternatives only a list of objects is entered: the field's text describes the others. */
 function fieldsOf({ properties = {}, required = [], items, anyOf = [] }: Schema, at: string): Field[] {
   if (items?.properties) return fieldsOf(items, `${at}[]`);
   const list = anyOf.find((alternative) => alternative.items?.properties);
@@ -196,9 +192,9 @@ function fieldsOf({ properties = {}, required = [], items, anyOf = [] }: Schema,
     const { default: value, description: text = "" } = schema;
     const byDefault = required.includes(name) ? "" : value === undefined ? "none" : `\`${JSON.stringify(value)}\``;
     const self = { field, byDefault, text };
-    // Its fields are the dimensions of the service, each with a value.
+    // Inside are the service's dimensions, which the table does not list.
     if (name === "dimensions") return [self];
-    // A filter has one of two shapes, and so has an entry of the projects.
+    // A filter and an entry of `projects` have one of two shapes each.
     const shapes = name === "filters" || field === "projects" ? (schema.items?.anyOf ?? []) : [];
     const inside = shapes.length > 0 ? shapes.flatMap((one) => fieldsOf(one, `${field}[]`)) : fieldsOf(schema, field);
     return at === "" && inside.length > 0 ? inside : [self, ...inside];
@@ -225,7 +221,7 @@ function sectionOf(page: string, heading: string): string {
   return section;
 }
 
-/** What stands in code in the first cell of each row of the tables. */
+/** The names in backquotes in the first cell of every table row. */
 function firstCells(text: string): string[] {
   const cells = [...text.matchAll(/^\| (.*?)(?<!\\)\|/gm)].map(([, cell = ""]) => cell.replaceAll("\\|", "|"));
   return cells.flatMap((cell) => [...cell.matchAll(/`([^`]+)`/g)].map(([, name = ""]) => name));
@@ -245,7 +241,7 @@ function withoutCode(text: string): string {
   return withoutBlocks(text).replaceAll(/`[^`\n]*`/g, "code");
 }
 
-/** As GitHub makes them of headings. */
+/** The anchors that GitHub makes of the headings. */
 function anchorsOf(text: string): string[] {
   return [...withoutBlocks(text).matchAll(/^#+ (.+)$/gm)].map(([, heading = ""]) =>
     heading

@@ -34,7 +34,7 @@ test("docs/bi-views.md has every view with its columns, as their comments in the
   await expect(`${head}${BEGIN}\n${reference(views)}\n${END}${tail}`).toMatchFileSnapshot(PAGE);
 });
 
-/** Columns that many views have together. The page names each group by one word. */
+/** Groups of columns that many views share. The page stands for each group by its one word. */
 const GROUPS = {
   metrics: [...METRICS, "extra_metrics"],
   history: ["finality", "revision", "first_seen_at", "last_changed_at"],
@@ -82,16 +82,16 @@ function sharedText(columns: readonly Column[]): string {
   return names.length === 0 ? "" : `- ${[...single, ...words.map((word) => `*${word}*`)].join(", ")}\n`;
 }
 
-/** Columns with the same comment share a line. */
+/** A list of the columns, in which columns with the same comment share a line. */
 function list(columns: readonly Column[]): string {
   const groups = [...Map.groupBy(columns, ({ comment }) => comment)];
   return groups
-    .map(([comment, of]) => `- ${of.map(({ name }) => code(name)).join(", ")}: ${short(comment)}\n`)
+    .map(([comment, of]) => `- ${of.map(({ name }) => code(name)).join(", ")}: ${withoutNull(comment)}\n`)
     .join("");
 }
 
-/** The page says once what NULL means for values and for numbers. */
-function short(comment: string): string {
+/** The comment without its words about NULL: the page says once what NULL means for values and for numbers. */
+function withoutNull(comment: string): string {
   return comment.replace(/; NULL (for no value|where the service sent none)$/, "");
 }
 

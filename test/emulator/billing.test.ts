@@ -13,14 +13,14 @@ const start = (options: Partial<EmulatorOptions> = {}) => startAtNoon({ consoleK
 
 type Row = { readonly dollars: string; readonly grouping: Readonly<Record<string, string | string[] | null>> };
 
-/** Numbers are texts, with every digit that was sent. */
+/** The parsed answer, in which numbers are texts with every digit that was sent. */
 async function read(emulator: Emulator, path: string) {
   const response = await ask(emulator, path);
   expect(response.status, path).toBe(200);
-  return JSON.parse(await response.text(), asSent);
+  return JSON.parse(await response.text(), numberAsText);
 }
 
-function asSent(_: string, value: unknown, context?: { source?: string }): unknown {
+function numberAsText(_: string, value: unknown, context?: { source?: string }): unknown {
   return typeof value === "number" ? context?.source : value;
 }
 
@@ -119,7 +119,7 @@ test("billing/fields lists what cost something on the days asked for, with a dis
   });
 });
 
-test("the balance pays for every day since the emulator began to count, today included", async () => {
+test("the balance falls by the amount of every day since `countsFrom`, today included", async () => {
   await using emulator = await start({ countsFrom: "2026-03-16" });
   const { balances } = await read(emulator, "balances");
   expect(balances).toEqual([

@@ -11,7 +11,7 @@ const GROUPINGS: Readonly<Record<Dialect, readonly string[]>> = {
 };
 const WEEK = "start=2026-03-09&end=2026-03-15";
 
-/** The sums of the metrics for each day, in millionths, because sums of doubles would not be equal. */
+/** The sum of each metric by day, in millionths: sums of doubles would differ with the order of the rows. */
 function sumByDay(rows: readonly Row[]): Record<string, number[]> {
   const sums: Record<string, number[]> = {};
   for (const row of rows) {
@@ -78,7 +78,7 @@ test("usage can be narrowed to each feature that the service knows", async () =>
 test.each([
   ["interface", "models"],
   ["2026", "model"],
-] as const)("dialect %s has no grouping '%s', so that the answer is not grouped", async (dialect, grouping) => {
+] as const)("dialect %s ignores the grouping '%s', which is the other dialect's", async (dialect, grouping) => {
   await using emulator = await start({ dialect });
   expect(await breakdown(emulator, `${WEEK}&grouping=${grouping}`)).toEqual(await breakdown(emulator, WEEK));
 });
@@ -92,7 +92,7 @@ test("in dialect interface a model is a text, or a list if a request used severa
   ]);
 });
 
-test("a project's id may be equal to another part of a path", async () => {
+test("a project's id may be a word that other paths contain, such as billing", async () => {
   await using emulator = await start({ usage, consoleKeys: [{ ...CONSOLE_KEY, projectId: "billing" }] });
   const response = await ask(emulator, `/v1/projects/billing/usage/breakdown?${DAY}`);
   expect(await response.json()).toMatchObject({ results: [{ requests: 15 }] });
@@ -104,7 +104,7 @@ async function rowsAt(emulator: Emulator, instant: string, grouping = ""): Promi
   return results;
 }
 
-test("most numbers of a day have changed two days later, and none ever falls", async () => {
+test("two days after a day most of its numbers have grown, and none ever falls", async () => {
   await using emulator = await start();
   const early = await rowsAt(emulator, "2026-03-11T00:00:00Z", "accessor");
   expect(await rowsAt(emulator, "2026-03-11T23:59:59Z", "accessor")).toEqual(early);

@@ -7,9 +7,9 @@ const OPTIONS = { port: 0, dialect: "interface", project: ["demo"] } satisfies E
 /** Starts the command, waits for its first output, and returns a function that stops it. */
 async function startCommand(env: Readonly<Record<string, string>>, options: EmulatorCommandOptions = OPTIONS) {
   const stop = new AbortController();
-  const said = Promise.withResolvers<string>();
-  const ended = runEmulator({ env, write: said.resolve, signal: stop.signal }, options);
-  const text = await Promise.race([said.promise, ended.then((status) => `ended with ${status}`)]);
+  const firstText = Promise.withResolvers<string>();
+  const ended = runEmulator({ env, write: firstText.resolve, signal: stop.signal }, options);
+  const text = await Promise.race([firstText.promise, ended.then((status) => `ended with ${status}`)]);
   const url = /http:\/\/127\.0\.0\.1:\d+/.exec(text)?.[0] ?? "";
   return { text, url, stop: () => stop.abort(), ended };
 }

@@ -1,5 +1,5 @@
-// An answer from the rows of its statement: what is zero, what is not known, and what is lacking. Amounts that are read from stored usage are in
-// same-answers.test.ts.
+// How an answer is made of its statement's rows: which amounts are zero, which are not known, and what the answer lacks. Amounts read
+// from stored usage are in same-answers.test.ts.
 
 import { expect, test } from "vitest";
 import {
@@ -17,7 +17,7 @@ type Parts = Parameters<typeof answerOf>[0];
 type Case = {
   readonly question?: Partial<Question>;
   readonly scope?: Partial<Parts["scope"]>;
-  /** Of days that are not final. */
+  /** The states of days; final if not given. */
   readonly states?: Readonly<Record<Day, DayWithState["state"]>>;
   readonly rows?: readonly UsageRow[];
   readonly isCompared?: boolean;
@@ -92,7 +92,7 @@ const unread = (...days: readonly string[]) => Object.fromEntries(days.map((day)
 const incomplete = (...days: readonly string[]) => Object.fromEntries(days.map((day) => [day, "incomplete" as const]));
 
 test.each<[string, Case, amount: string | null, before: string | null]>([
-  ["0 where all days were read", { rows: GROUPS }, "0", "0"],
+  ["0 if all days were read", { rows: GROUPS }, "0", "0"],
   ["0 by tags too", { rows: GROUPS.slice(1), question: { grouping: "tags" } }, "0", "0"],
   ["not known if the service never sent it", { rows: [total(null), ...GROUPS.slice(1)] }, null, null],
   ["not known if a day was not read", { rows: GROUPS, states: unread("2026-03-02") }, null, "0"],
@@ -169,7 +169,7 @@ test.each<[string, Case, boolean, Partial<Answer["lacking"]>]>([
     ...([false, { projectsLeftOutCount: 1, projectsEndedCount: 1 }] as const),
   ],
   [
-    "a project and a price lack",
+    "a project is left out and a price is missing",
     { projects: { projectsLeftOutCount: 1 }, unpriced: { unpricedModels: 1, unpricedMetrics: [] } },
     false,
     {},
@@ -182,11 +182,11 @@ test.each<[string, Case, boolean, Partial<Answer["lacking"]>]>([
     true,
     { otherCurrencies: ["EUR"] },
   ],
-])("where %s, an answer says so", (_, parts, complete, lacking) => {
+])("if %s, the answer says so", (_, parts, complete, lacking) => {
   expect(answer(parts)).toMatchObject({ complete, lacking, available: { currencies: parts.currencies ?? [] } });
 });
 
-test("an answer repeats its question with what names stand for", () => {
+test("an answer repeats its question with ids in place of names", () => {
   const asked = { filter: "all", group: { value: "g1" } };
   const scope = { projectIds: ["a", "b"], currency: "USD" };
   const period = { from: "2026-03-01", to: "2026-03-02", before: { from: "2026-02-27", to: "2026-02-28" } };

@@ -1,4 +1,5 @@
-// Why usage and cost changed, and the overview, from stored usage. same-answers.test.ts compares the numbers with pages, API, CSV and SQL.
+// The reasons why usage and cost changed, and the overview, read from stored usage. same-answers.test.ts compares the numbers with
+// pages, API, CSV and SQL.
 
 import { sql } from "kysely";
 import { beforeEach, expect, test } from "vitest";
@@ -37,7 +38,7 @@ const partsOf = ({ splits }: Change) =>
     ...parts.map(({ part, group, change }) => `${part === "group" ? group : part} ${change}`),
   ]);
 
-test("the parts of a split are the groups that changed the most, all others together, and what is in no group", async () => {
+test("a split has the groups that changed the most, all others together, and the change that no group explains", async () => {
   const [one, other] = [newProject(), newProject()];
   const before = { a: "1", b: "10", c: "5", d: "0.5" };
   const now = { a: "4", b: "3", c: "5", e: "0.25" };
@@ -57,7 +58,7 @@ test("the parts of a split are the groups that changed the most, all others toge
   expect(change.splits[1]?.parts[0]?.label).toBe(one.name);
 });
 
-test("a day without an amount of a group is incomplete, not unread", async () => {
+test("a day on which a group has no amount is incomplete, not unread", async () => {
   const charges = [1, 8].map((day) => ({ day: back(day), accessor: "key-1", dollars: `${day}` }));
   await storeBills(db, newProject(), ["none", "accessor"], { start: back(8), end: back(1) }, charges);
   await sql`
@@ -121,7 +122,7 @@ test("a project's cost is compared by its bill if both periods are billed, else 
     ["estimated_cost", "EUR", "2"],
     ["estimated_cost", "USD", "4"],
   ]);
-  // The overview has one cost: the billed one only if every project that it is about is billed.
+  // The overview has one cost: the billed one only if every project on it is billed.
   const metricOf = async (projects?: readonly string[]) => (await overviewOf(projects)).cost?.question.metric;
   for (const project of [billed, other]) await storeSeries(db, [{ project, grouping: "none", usage }]);
   await storeBills(db, billed, ["none"], period, [{ day: back(1), dollars: "9" }]);
@@ -129,7 +130,7 @@ test("a project's cost is compared by its bill if both periods are billed, else 
   expect(await metricOf([billed.id])).toBe("billed_cost");
 });
 
-test("the forecast of the month so far is of all projects together", async () => {
+test("the overview forecasts the month of all projects together", async () => {
   const days = Array.from({ length: 69 }, (_, i) => back(i + 1));
   const usage = Object.fromEntries(days.map((day) => [day, [["", { hours: "2" }] as const]]));
   const part = { grouping: "none", usage, due: { start: back(69), end: back(1) }, windowDays: 1 } as const;
@@ -165,7 +166,7 @@ test("the report of one project leaves out budgets that it shares with others", 
   expect(await namesOf(one.name)).toEqual(["own"]);
 });
 
-test("an overview without a total takes all figures from the first grouping whose groups add up", async () => {
+test("without a stored total, the overview takes all figures from the first grouping whose groups add up", async () => {
   const project = newProject();
   const usage = { [back(1)]: [["a", { hours: "0", requests: "7" }] as const, ["b", { requests: "2" }] as const] };
   await storeSeries(db, [

@@ -1,4 +1,4 @@
-// Questions about cost: the answer, its SQL run as usage_reader and its CSV must be the same.
+// Questions about cost. The answer, its CSV and its SQL, which usage_reader runs, must have the same amounts.
 
 import fc from "fast-check";
 import { sql } from "kysely";
@@ -36,7 +36,7 @@ async function pageAt(query: string, path = "/usage"): Promise<string> {
   return String((await usageSite(db)[path]?.(new URLSearchParams(`${PERIOD}&${query}`)))?.body);
 }
 
-/** By group: the amount, and that of the days before. */
+/** Expects for each group its amount in the period and its amount in the period before, and the same amounts from SQL and CSV. */
 async function expectAmounts(
   answer: Answer,
   expected: Readonly<Record<string, readonly [string | null, string | null]>>,
@@ -73,7 +73,7 @@ test("an estimated cost names the days and prices that it lacks", async () => {
   expect(await ask(`metric=estimated_cost&filter=${DIARIZED.name}`).catch(String)).toContain("InvalidQuestion");
 });
 
-test("only models in the answer are counted as without a price", async () => {
+test("only unpriced models that the answer covers are counted", async () => {
   const project = newProject();
   const due = { start: back(3), end: back(1) };
   const inAll = onEachDay([null, { hours: "4" }]);
@@ -113,7 +113,7 @@ test("the metrics without a price are those that bi.cost_estimated has as unpric
   ]);
 });
 
-test("usage with a price in another currency is named", async () => {
+test("an answer in one currency names the other currencies that have prices", async () => {
   const usage = onEachDay(["nova", { hours: "4" }], ["new", { hours: "4" }]);
   const due = { start: back(3), end: back(1) };
   await storeSeries(db, [{ project: newProject(), grouping: "model", usage, due }]);
@@ -145,7 +145,7 @@ test("the billed cost is what the service charges, credits included, by each gro
   expect(page).toContain("Billed cost by model is not exported. Choose another split above.");
 });
 
-test("the totals of the overview are those of the same questions, even with credits and empty days", async () => {
+test("each total on the overview equals the answer to its question, even with credits and empty days", async () => {
   const aDay = fc.record({ back: fc.integer({ min: 1, max: 10 }), amount: fc.constantFrom("0", "3", "-3", "0.0001") });
   const someDays = fc.uniqueArray(aDay, { selector: (day) => day.back, maxLength: 6 });
   await fc.assert(
@@ -181,7 +181,7 @@ test("the totals of the overview are those of the same questions, even with cred
   );
 });
 
-test("a line item is shown with the name that the service has for it", async () => {
+test("a line item is shown with the newest name that the service gave it", async () => {
   const charges = [
     { day: back(2), line_item: "streaming::nova-3", dollars: "7" },
     { day: back(2), line_item: "voice-agent", dollars: "3" },
@@ -196,7 +196,7 @@ test("a line item is shown with the name that the service has for it", async () 
   ]);
 });
 
-test("a day with a charge that has no amount is incomplete, and it is said; other keys' days are not", async () => {
+test("a day with a charge without an amount is incomplete for its key, not for others, and the page warns", async () => {
   const charges = [1, 2, 3, 8, 9, 10].flatMap((day) => [
     { day: back(day), accessor: "key-1", dollars: "10" },
     { day: back(day), accessor: "key-2", dollars: "90" },

@@ -1,4 +1,4 @@
-// What the page on the quality of the data reads, and the table of costs to pass on, compared with what is stored.
+// Coverage, key statuses and the chargeback table, read from stored usage.
 
 import { sql } from "kysely";
 import { pino } from "pino";
@@ -25,12 +25,12 @@ beforeEach(() => forgetAll(db));
 
 const read = (projects?: readonly string[]) => readByStatements(db, (run) => coverage(run, { period, projects }));
 
-test("the projects that lack the most come first, with the state of each day: old numbers are told from none", async () => {
+test("projects that lack the most come first, and a failed day with older numbers is stale, not missing", async () => {
   const [bad, good] = [newProject(), { ...newProject(), name: "a good one" }];
   const usage = (days: readonly number[]) => Object.fromEntries(days.map((day) => [back(day), []]));
   const [seriesId = 0] = await storeSeries(db, [
     { project: bad, grouping: "model", usage: usage([1]), due: period, windowDays: 1 },
-    // Its days count for nothing: a project is fresh as far as its worst series is.
+    // This complete series does not help: a project is only as fresh as its worst series.
     { project: bad, grouping: "none", usage: usage([1, 2, 3, 4]), due: period, windowDays: 1 },
     { project: good, grouping: "none", usage: usage([1, 2, 3, 4]), due: period, windowDays: 1 },
   ]);
@@ -61,7 +61,7 @@ test("the projects that lack the most come first, with the state of each day: ol
   await expect(read(["nobody"])).rejects.toThrow('project: no usage of a project "nobody" was ever exported');
 });
 
-test("a key's last use is the newest day for which requests by it are still stored, as in bi.api_keys", async () => {
+test("a key was last used on the newest day that still shows requests by it, as bi.api_keys says too", async () => {
   const project = newProject();
   const { job, recordKey } = await newRotation(db, { project });
   const [used, gone, never] = [newIntent(), newIntent(), newIntent()];
@@ -130,7 +130,7 @@ async function storeMonth() {
   return [one, other];
 }
 
-test.each(CHARGED_BY)("the rows of a month by %s add up exactly to the totals, other days left out", async (by) => {
+test.each(CHARGED_BY)("the chargeback by %s of a month adds up exactly to the month's totals", async (by) => {
   const [one] = await storeMonth();
   const charges = await readByStatements(db, (run) => chargeback(run, { period: PERIOD, projects: undefined, by }));
   const metrics = Map.groupBy(charges, ({ metric }) => metric);
@@ -154,7 +154,7 @@ test.each(CHARGED_BY)("the rows of a month by %s add up exactly to the totals, o
   );
 });
 
-test("the CSV of charges is of the days and project that are asked for, and says whether it is complete", async () => {
+test("the chargeback CSV has the days and the project that are requested, and says which rows are complete", async () => {
   const [one, other] = await storeMonth();
   const log = pino({ enabled: false });
   const api = openReadApi({ log, version: "1", readByStatements: (read) => readByStatements(db, read) });
@@ -167,9 +167,9 @@ test("the CSV of charges is of the days and project that are asked for, and says
   const complete = rows.map((row) => `${row[5]} ${row[11]}`);
   expect(complete).toEqual(expect.arrayContaining(["hours false", "billed_cost true"]));
   expect(new Set(rows.map((row) => row[2]))).toEqual(new Set([one?.id, other?.id]));
-  const ofOne = await api.request(`/api/v1/chargeback.csv?from=2026-10-01&to=2026-10-31&project=${other?.id}`);
-  const rowsOfOne = readCsv(await ofOne.text()).slice(1);
-  expect(new Set(rowsOfOne.map((row) => row[2]?.text))).toEqual(new Set([other?.id]));
+  const ofOther = await api.request(`/api/v1/chargeback.csv?from=2026-10-01&to=2026-10-31&project=${other?.id}`);
+  const rowsOfOther = readCsv(await ofOther.text()).slice(1);
+  expect(new Set(rowsOfOther.map((row) => row[2]?.text))).toEqual(new Set([other?.id]));
   expect((await api.request("/api/v1/chargeback.csv?from=2999-01-01&to=2999-01-31")).status).toBe(400);
   const lastMonth = await api.request("/api/v1/chargeback.csv");
   const file = /-by-project-\d{4}-\d\d-01-\d{4}-\d\d-(28|29|30|31)\.csv/;

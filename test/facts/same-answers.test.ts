@@ -39,7 +39,7 @@ const NAMES = [
   null,
 ];
 const AMOUNTS = ["0", "0.1", "0.7242069444", "9007199254740993", "123456789012345678.000000000000001"];
-/** A rotation made them, so they are one group. */
+/** Keys of one rotation. Answers by accessor join them into one group, named after the rotation. */
 const KEYS = ["key-1", "key-2"];
 const ROTATION = "nightly";
 
@@ -61,7 +61,7 @@ const anEntry = fc.record({
 const aQuestion = fc.record(
   {
     period: fc.constantFrom("7d", "this-month", "last-month"),
-    /** Of a period without a name: how many days before its end it begins, and how many days ago it ends. */
+    /** For a period without a name: its length in days less one, and how many days ago it ends. */
     days: fc.tuple(fc.integer({ min: 1, max: 6 }), fc.integer({ min: 0, max: 5 })),
     compare: fc.constantFrom("before", "before", "before", "none"),
     project: fc.constantFrom(undefined, "name", "id"),
@@ -102,7 +102,7 @@ test("a hundred random questions have the same answer on the page, in the API, t
 
 type Asked = typeof aQuestion extends fc.Arbitrary<infer Value> ? Value : never;
 
-/** Each series gets its own part of the entries. All days are due. `isWhole`: a day without entries was read as well. */
+/** Gives each series its own part of the entries. All days are due; if `isWhole`, days without entries were read too. */
 async function storeEntries(
   projects: readonly Project[],
   entries: readonly Omit<Entry & { back: number }, "day">[],
@@ -254,7 +254,7 @@ function expectSums(answer: Answer, projects: readonly Project[], stored: Stored
   );
 }
 
-/** A group of which all amounts are 0 is in the statement's rows, and not among the groups. */
+/** Groups whose amounts are all 0 are in the statement's rows but not in the answer, so 0 counts as no amount here. */
 async function expectSameFromSql({ sql: statement, question, groups, other, days }: Answer): Promise<void> {
   const { from, to, before } = question;
   const rows = await asReader(db, statement);
@@ -291,7 +291,7 @@ async function expectSameOnSite(site: Site, query: URLSearchParams, answer: Answ
   }
 }
 
-/** What `explain` and the page of changes say of each group, and of the whole. */
+/** Compares the amounts that `explain` and the page of changes show for each group and in total. */
 async function expectSameExplained(question: Question, answer: Answer): Promise<void> {
   const { before, filter, group, grouping } = question;
   if (before === undefined || filter !== undefined || group !== undefined || grouping === "none") return;
@@ -319,7 +319,7 @@ function compare(a: string | null, b: string | null): number {
   return left < right ? -1 : left > right ? 1 : 0;
 }
 
-/** In the order of the bytes; no value comes last. */
+/** Orders by bytes, with no value last. */
 function byName(a: string | null, b: string | null): number {
   if (a === null || b === null) return Number(a === null) - Number(b === null);
   return Buffer.compare(Buffer.from(a), Buffer.from(b));

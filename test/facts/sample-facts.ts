@@ -1,4 +1,4 @@
-// Made-up facts for tests of pages: what a reading of the database would give.
+// Made-up facts for tests of pages, in place of facts read from the database.
 
 import type { Answer } from "../../src/facts/answer.ts";
 import type { Coverage } from "../../src/facts/coverage.ts";
@@ -22,7 +22,7 @@ type AnswerParts = Partial<Omit<Answer, "groups" | "question">> & {
   readonly period?: Window;
 };
 
-/** Each group has 10 % more than before, if it is not the second, which is new. */
+/** A group without an amount gets 1,100 divided by its rank. Before, each group had 1,000, except for the second, which is new. */
 export function makeAnswer({ question, groups = [], period = PERIOD, ...parts }: AnswerParts = {}): Answer {
   const days = daysOf(period).map((day) => ({ day, state: "final" as const }));
   const all = groups.map(({ group, label = null, amount }, i) => {
