@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 
 const SRC = path.join(import.meta.dirname, "../src");
 
-/** Files of src/ that open and connect nothing. Every folder may import them, except for those that may import few. */
+/** Files of src/ that open and connect nothing. Every folder may import them, except for the folders in IMPORT_FEW. */
 const COMMON = ["async", "command", "decimal", "errors", "files", "heap", "package-files", "proxy", "secret", "text"];
 
 /** What the files of a folder, without its subfolders, may import besides COMMON and packages: folders, files of src/, or "all". */
@@ -36,7 +36,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | "all">> = {
   "web/client": ["show/answer-chart.ts", "show/format.ts"],
   "web/dashboard": ["facts", "show", "usage", "web"],
   show: ["facts", "keys/rotation-plan.ts", "usage"],
-  // The tests compare the product with the emulator, so the emulator shares its lists and no arithmetic: a bug there would not show.
+  // The tests compare the product with the emulator. It shares lists with the product but no arithmetic: both would have the same bug.
   emulator: ["usage/dimensions.ts", "usage/metrics.ts"],
 };
 const IMPORT_FEW = ["emulator", "web/client"];
@@ -145,14 +145,15 @@ function importedFiles(file: string): string[] {
     .map((target) => path.posix.join(folderOf(file), target));
 }
 
-/** The shortest chain of imports from a file back to itself, with the file at both ends; empty if there is none. */
+/** The shortest chain of imports from a file back to itself, such as ["a.ts → b.ts → a.ts"]; empty if there is none. */
 function circleThrough(file: string): string[] {
-  const ways = importedFiles(file).map((imported) => [file, imported]);
+  const chains = importedFiles(file).map((imported) => [file, imported]);
   const seen = new Set<string>();
-  for (const way of ways) {
-    const last = way.at(-1) ?? file;
-    if (last === file) return [way.join(" → ")];
-    if (!seen.has(last)) ways.push(...importedFiles(last).map((imported) => [...way, imported]));
+  // The loop also visits the chains that it adds.
+  for (const chain of chains) {
+    const last = chain.at(-1) ?? file;
+    if (last === file) return [chain.join(" → ")];
+    if (!seen.has(last)) chains.push(...importedFiles(last).map((imported) => [...chain, imported]));
     seen.add(last);
   }
   return [];

@@ -18,7 +18,7 @@ function doubling(part: Partial<Parameters<typeof batched<number, number>>[1]> =
   return { double, batches };
 }
 
-test("items that come while a batch runs are one batch after its end", async () => {
+test("items that arrive while a batch runs form the next batch", async () => {
   const { double, batches } = doubling();
   const first = double(1);
   while (batches.length === 0) await Promise.resolve();
@@ -51,13 +51,13 @@ test("the failure of a batch fails all its items and no later batch", async () =
   expect(await run(3)).toBe(3);
 });
 
-test("a batch that is not full takes the items that come during beforeBatch", async () => {
-  const { promise: moment, resolve: endMoment } = Promise.withResolvers<void>();
-  const { double, batches } = doubling({ beforeBatch: () => moment });
+test("a batch that is not full also takes the items that arrive during beforeBatch", async () => {
+  const { promise: pause, resolve: endPause } = Promise.withResolvers<void>();
+  const { double, batches } = doubling({ beforeBatch: () => pause });
   const first = double(1);
   await nextRound();
   const second = double(2);
-  endMoment();
+  endPause();
   await Promise.all([first, second]);
   expect(batches).toEqual([[1, 2]]);
 });
@@ -88,7 +88,7 @@ test("no batch is empty, even if a concurrent batch took every item", async () =
   expect(batches).toEqual([[1, 2, 3], [4]]);
 });
 
-test("memoizeAsync keeps an answer for the time that the answer determines", async () => {
+test("memoizeAsync keeps each value for a time that depends on the value", async () => {
   let now = 0;
   let asked = 0;
   const memo = memoizeAsync<number>(
@@ -96,7 +96,7 @@ test("memoizeAsync keeps an answer for the time that the answer determines", asy
     () => now,
   );
   const ask = async () => {
-    // An answer takes 5 ms to come, and is kept from then on.
+    // The call takes 5 ms. The time for which the value is kept begins at its end.
     now += 5;
     return ++asked;
   };
@@ -107,7 +107,7 @@ test("memoizeAsync keeps an answer for the time that the answer determines", asy
   expect([await at(0), await at(14), await at(15), await at(119), await at(120)]).toEqual([1, 1, 2, 2, 3]);
 });
 
-/** A function `read` whose results the test gives, and the reads that have begun, in their order. */
+/** A function `read`, and the reads that have begun, in their order. The test resolves or rejects each of them. */
 function readings() {
   const begun: PromiseWithResolvers<string>[] = [];
   const read = () => {

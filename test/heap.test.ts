@@ -15,6 +15,7 @@ test("the space for new objects is enlarged only once", () => {
       keepMemoryFlat();
       const kept = Array.from({ length: 300_000 }, (_, i) => ({ i }));
       const space = getHeapSpaceStatistics().find((one) => one.space_name === "new_space");
+      // Using the array here keeps it alive until now.
       sizes.push(space.space_size + 0 * kept.length);
     }
     console.log(JSON.stringify(sizes));

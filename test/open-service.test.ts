@@ -1,4 +1,4 @@
-// The share of a process in the caps of the service.
+// How processes that use the same database share the caps of the service: calls per second, and calls at once (slots).
 
 import fc from "fast-check";
 import { sql } from "kysely";
@@ -39,12 +39,12 @@ async function waitForAnnouncements(...processes: readonly ReturnType<typeof ope
   await expect.poll(often).toBe(processes.length);
 }
 
-test("processes share exactly the cap, each with a slot in at least one turn", () => {
+test("the slots of all processes add up to the cap, and each process has a slot in at least one turn", () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 64 }), fc.integer({ min: 1, max: 70 }), (maxConcurrent, count) => {
       const ids = Array.from({ length: count }, (_, i) => `p${i}`);
       const caps = { maxConcurrent, requestsPerSecond: 1_000 };
-      // The slots change hands after 10 s and the time of three calls a slot, which is 3 ms at 1,000 requests a second.
+      // A turn lasts 10 s plus the time of three calls per slot, which is 3 ms per slot at 1,000 requests a second.
       const turnMs = 10_000 + 3 * maxConcurrent;
       const turns = Array.from({ length: count }, (_, turn) =>
         ids.map((id) => fairSlots(ids, id, caps, 1 + turn * turnMs)),
@@ -83,14 +83,14 @@ test("a process that can't renew its share stops calling before the others count
   expect(permit.isValid()).toBe(false);
   permit.release();
   await expect(rate.acquire(CALLER, limit())).rejects.toThrow(/destroy|closed|end/i);
-  // Other tests do not wait until it counts as gone.
+  // Without this, the next tests would wait until the process counts as gone.
   await sql`delete from usage_export.calling_process`.execute(database.db);
 });
 
-test("after one process is asked for a pause, other processes pause calls with that key only", async () => {
+test("if the service asks one process to pause a key, the others pause calls with that key only", async () => {
   await using first = openRate();
   await using second = openRate();
-  // A process with a call in flight reads the pauses of the others.
+  // A process reads the pauses of the others only while it has a call in flight.
   const calling = await second.rate.acquire({ ...CALLER, key: "env OTHER" }, limit());
   first.rate.pause(CALLER.key, 60_000);
   await first.rate.releaseSlots();

@@ -1,4 +1,4 @@
-// Secrets are hidden in texts, log lines and addresses, and the proxy is the one that HTTPS_PROXY or https_proxy gives.
+// Secrets are hidden in texts, log lines and addresses. The second half reads the address of the proxy, which may contain a password.
 
 import { format, inspect } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
@@ -50,7 +50,7 @@ test.each([
   expect(scrubber.scrub(text)).toBe(text.replace(secret, "[secret]"));
 });
 
-test("secrets that overlap in a text are replaced as one, from the first beginning to the last end", () => {
+test("secrets that overlap in a text are replaced by one mark", () => {
   const scrubber = new Scrubber();
   for (const text of ["alpha-bravo-charlie", "charlie-delta-echo", "alpha-bravo"]) scrubber.add(new Secret(text));
   expect(scrubber.scrub("x alpha-bravo-charlie-delta-echo y alpha-bravo z")).toBe("x [secret] y [secret] z");
@@ -79,7 +79,7 @@ test.each([false, true])("a secret in a log line is hidden (terminal: %s)", asyn
   expect(lines.join("")).not.toContain(WORD);
 });
 
-test("by default a log omits the level info only on a terminal", async () => {
+test("by default the log leaves out the level info on a terminal, and only there", async () => {
   const lines = captureErrorOutput();
   for (const terminal of [true, false]) (await openLog(undefined, terminal, new Scrubber())).info({ terminal });
   expect(lines.map((line) => JSON.parse(line).terminal)).toEqual([false]);

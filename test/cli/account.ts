@@ -1,10 +1,10 @@
-// Helpers for tests of discovered projects: the usage of an account's projects, which of their days are read, and the age of their list.
+// Helpers for tests of discovered projects.
 
 import { sql } from "kysely";
 import type { Database } from "../../src/db/connection/database.ts";
 import type { UsageRecord } from "../../src/emulator/usage.ts";
 
-/** Options of the emulator for an account of these projects, by their ids, with the same usage on each day. A test changes the names. */
+/** Emulator options for an account with these projects (names by id) and the same usage on each day. A test may change `names` later. */
 export function accountOf(names: ReadonlyMap<string, string>, secret: string) {
   const usage: readonly UsageRecord[] = [
     { accessor: "key-a", model: ["nova-3"], method: "sync", requests: 5, tags: null },
@@ -16,7 +16,7 @@ export function accountOf(names: ReadonlyMap<string, string>, secret: string) {
   };
 }
 
-/** By the name of a project, how many of its days are complete. */
+/** The number of complete days of each project, by its name. */
 export async function completeDays(db: Database): Promise<Readonly<Record<string, number>>> {
   const { rows } = await sql<{ project: string; days: number }>`
     select project, count(*) filter (where status = 'complete')::integer as days from bi.coverage group by 1 order by 1
@@ -31,7 +31,7 @@ export async function dueProjects(db: Database): Promise<readonly string[]> {
   return rows.map(({ project }) => project);
 }
 
-/** A list is read again when it is an hour old. */
+/** Makes the list of projects so old that it is read again: more than an hour. */
 export async function makeListOld(db: Database): Promise<void> {
   await sql`update usage_export.project_list set read_at = read_at - interval '61 minutes'`.execute(db);
 }

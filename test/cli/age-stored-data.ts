@@ -1,16 +1,16 @@
-// Makes stored data older by some days, as if no program had run for that time.
+// Makes stored data some days older, as if no program had run during these days.
 
 import { sql } from "kysely";
 import type { Database } from "../../src/db/connection/database.ts";
 
-/** Days are first moved this far away, because a day can't be moved to one that another row still has. */
+/** Days are first moved this far back and then forward again: a day can't be moved to a day that another row still has. */
 const FAR_DAYS = 100_000;
 const USAGE_TABLES = [
   ...["slice", "slice_row", "superseded_row", "undated_snapshot"],
   ...["run", "job", "worker", "series"],
 ];
 
-/** Moves all days and times of the tables back. */
+/** Moves every date and time in the tables back by `days`. */
 export async function ageStoredData(db: Database, days: number, tables: readonly string[] = USAGE_TABLES) {
   const { rows } = await sql<{ table: string; columns: readonly string[] }>`
     select table_name as "table", array_agg(column_name::text) as columns from information_schema.columns

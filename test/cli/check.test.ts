@@ -137,7 +137,7 @@ test("--offline checks only the configuration", async ({ context }) => {
   expect(emulator.requests).toEqual([]);
 });
 
-test("check warns of a night that would last beyond the beginning of the next", async ({ context }) => {
+test("check warns if a run would take longer than the time until the next run", async ({ context }) => {
   const exports = [{ groupings: ["none", "model", "tags"], schedule: "15,17 2 * * *", timezone: "UTC" }];
   const warnings = async (requestsPerSecond: number) => {
     await context.configure(smallConfig("http://127.0.0.1:1", { service: { requestsPerSecond }, exports }));
@@ -145,7 +145,7 @@ test("check warns of a night that would last beyond the beginning of the next", 
     expect(status).toBe(0);
     return stdout.match(/^ {2}warn .*/gm) ?? [];
   };
-  // Three requests and the list of keys, two minutes apart.
+  // A run makes four calls: three breakdowns and the list of keys. The next run begins two minutes later.
   expect(await warnings(0.04)).toEqual([]);
   expect(await warnings(0.01)).toEqual([
     "  warn export nightly: a run makes 4 calls and takes 7 min at 0.01 a second, longer than the 2 min until the next run",

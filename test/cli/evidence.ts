@@ -1,4 +1,4 @@
-// What the service was asked and what is stored: runs, coverage and rows.
+// Reads what the service was asked for, and what is stored: runs, coverage and rows.
 
 import { sql } from "kysely";
 import { expect } from "vitest";
@@ -20,13 +20,14 @@ export async function runs(db: Database): Promise<readonly Run[]> {
   return rows;
 }
 
-/** Waits until `count` runs have ended, and returns them. */
+/** Waits until `count` runs have ended, and returns all that have. */
 export async function waitForRuns(db: Database, count: number): Promise<readonly Run[]> {
   const over = async () => (await runs(db)).filter(({ status }) => !["running", "interrupted"].includes(status));
   await expect.poll(async () => (await over()).length).toBeGreaterThanOrEqual(count);
   return over();
 }
 
+/** The number of slices of each status. */
 export async function coverage(db: Database): Promise<Readonly<Record<string, number>>> {
   const { rows } = await sql<{ status: string; slices: number }>`
     select status, count(*)::integer as slices from bi.coverage group by status
@@ -59,8 +60,8 @@ export async function rowsAsWritten(db: Database): Promise<readonly Readonly<Rec
 
 type SliceStatus = { readonly status: string; readonly error: string | null };
 
-/** The status of each filter, grouping or project: complete if all of its days are. */
-export async function lastCoverage(
+/** The status of each filter, grouping or project; complete only if all days are. Of several rows with a name the last one counts. */
+export async function statusBy(
   db: Database,
   by: "filter" | "grouping" | "project" = "filter",
 ): Promise<Readonly<Record<string, SliceStatus>>> {
@@ -70,7 +71,7 @@ export async function lastCoverage(
   return Object.fromEntries(rows.map(({ name, ...status }) => [name, status]));
 }
 
-/** Holds the answers to these requests until `release` is called. `begun` resolves when the first of them is asked for. */
+/** Holds the answers to these requests until `release` is called. `begun` resolves when the first such request arrives. */
 export function hold(emulator: Emulator, isHeld: (request: SeenRequest) => boolean) {
   const begun = Promise.withResolvers<void>();
   const released = Promise.withResolvers<void>();

@@ -1,4 +1,4 @@
-// The command `init`: makes a configuration from a person's answers or from options, and checks each with the service.
+// The command `init` makes a configuration from a person's answers or from options, and checks it with the service.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -14,7 +14,7 @@ const { test } = await databaseTest();
 
 const EXISTS = { status: 2, stderr: expect.stringContaining("jobs.config.json exists") };
 
-test("init --yes writes a configuration of the key's only project, with which export works", async ({ context }) => {
+test("init --yes writes a configuration of the key's only project, which export can use", async ({ context }) => {
   const { url } = await context.serve({ dialect: "2026" });
   const made = await context.run(["init", "--yes", "--base-url", url, "--grouping", "none", "model", "--days", "2"]);
   expect(made).toMatchObject({ status: 0, stdout: expect.stringContaining(`${COMMAND} export\n`) });
@@ -68,10 +68,8 @@ test.for<readonly [what: string, status: number, says: string, given: Given]>([
   expect(await readdir(context.folder)).toEqual([]);
 });
 
-test("init refuses a key in place of its variable, to replace a configuration, and to ask without a terminal", async ({
-  context,
-}) => {
-  // That the key is shown nowhere is checked after the test.
+test("init refuses a literal key, an existing configuration, and questions without a terminal", async ({ context }) => {
+  // The search for secrets after the test would find the key if it was shown.
   expect(await context.run(["init", "--yes", "--key-variable", context.key])).toMatchObject({
     status: 2,
     stderr: expect.stringContaining("the name of an environment variable"),
@@ -120,7 +118,7 @@ test.for([
   expect(existsSync(path.join(context.folder, "jobs.config.json"))).toBe(false);
 });
 
-/** Runs `init`; `screen` is what it has shown. */
+/** Runs `init` at a terminal. `output.screen` is what it has shown. */
 function startAtTerminal({ key, folder }: { readonly key: string; readonly folder: string }) {
   const env = { PATH: process.env.PATH, HOME: process.env.HOME, USAGE_EXPORT_KEY: key, TERM: "dumb" };
   // `script` gives the program a pseudo-terminal.

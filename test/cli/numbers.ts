@@ -17,7 +17,7 @@ export type Reading = {
   readonly window: { readonly start: string; readonly end: string };
 };
 
-/** A number is the text that was sent, and a value of a dimension the text by which the views show it. */
+/** Numbers are texts exactly as they were sent, and values of dimensions are texts as the views show them. */
 type Row = Readonly<Record<string, string | null>>;
 type Numbers = Readonly<Record<string, readonly Row[]>>;
 type Values = Readonly<Record<string, string | readonly string[] | null | undefined>>;
@@ -29,7 +29,7 @@ export function lastDays(count: number): { readonly start: string; readonly end:
   return { start: addDays(today, -count), end: addDays(today, -1) };
 }
 
-/** The answer of the service with all numbers as texts. */
+/** The service's answer, with every number replaced by the text that was sent. */
 export async function ask<T>({ url }: Emulator, key: string, path: string): Promise<T> {
   const headers = { authorization: `Token ${key}` };
   const response = await fetch(`${url}/v1/projects/${PROJECT_ID}/${path}`, { headers });
@@ -39,7 +39,7 @@ export async function ask<T>({ url }: Emulator, key: string, path: string): Prom
   return JSON.parse(await response.text(), asSent);
 }
 
-/** The rows of a breakdown. A dimension that is not grouped by is left out. */
+/** The rows of a breakdown. `groups` has the values of the dimensions that it is grouped by. */
 async function askRows(
   emulator: Emulator,
   key: string,
@@ -50,12 +50,13 @@ async function askRows(
   const path = [`${source}/breakdown?${query}`, ...dimensions.map((name) => `grouping=${name}`)].join("&");
   const { results } = await ask<{ results: readonly SentRow[] }>(emulator, key, path);
   return results.map((sent) => {
-    const place = sent.grouping ?? sent;
-    const groups = Object.fromEntries(dimensions.map((name) => [name, shown(name, place[name])]));
-    return { sent, day: String(place.start), groups };
+    const group = sent.grouping ?? sent;
+    const groups = Object.fromEntries(dimensions.map((name) => [name, shown(name, group[name])]));
+    return { sent, day: String(group.start), groups };
   });
 }
 
+/** A value of a dimension as the views show it. */
 function shown(dimension: string, value: Values[string]): string | null {
   if (value == null) return null;
   const values = [value].flat().toSorted();
@@ -83,12 +84,10 @@ export async function servedNumbers(emulator: Emulator, key: string, reading: Re
 export async function storedNumbers(db: Database, reading: Reading): Promise<Numbers> {
   const numbers = sql.join(METRICS.map((metric) => sql`${sql.ref(metric)}::text`));
   return eachSeries(reading, async (grouping, filter, conditions) => {
-    const source =
-      conditions !== ""
-        ? sql`select *, group_value as "group" from bi.usage_filtered where filter = ${filter} and "grouping" = ${grouping}`
-        : grouping === "none"
-          ? sql`select *, null as "group" from bi.usage_total`
-          : sql`select *, ${sql.ref(grouping)} as "group" from ${sql.table(`bi.usage_by_${grouping}`)}`;
+    let source = sql`select *, ${sql.ref(grouping)} as "group" from ${sql.table(`bi.usage_by_${grouping}`)}`;
+    if (grouping === "none") source = sql`select *, null as "group" from bi.usage_total`;
+    if (conditions !== "")
+      source = sql`select *, group_value as "group" from bi.usage_filtered where filter = ${filter} and "grouping" = ${grouping}`;
     const { rows } = await sql<Row>`
       select usage_date::text, "group", ${numbers} from (${source}) source where project_id = ${PROJECT_ID}
     `.execute(db);
@@ -122,7 +121,7 @@ export async function servedBills(
   return inOrder(rows.map(({ sent, day, groups }) => ({ day, ...groups, amount: textOf(sent.dollars) })));
 }
 
-/** The rows of a view of bi, of the one grouping or filter if the view has several. */
+/** The rows of a view of bi. If the view has several groupings or filters, `where` chooses one. */
 export async function storedBills(
   db: Database,
   view: string,

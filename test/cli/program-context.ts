@@ -1,5 +1,6 @@
-// The test function of whole-program tests: each test gets a work folder, an API key of its own and an empty database. After the test
-// its programs are ended, and its key must not be found in its outputs and files, and after a file's first test not anywhere.
+// The test function of whole-program tests. Each test gets a work folder, an API key of its own and an empty database. After the test
+// its programs are ended, and its outputs and files are searched for the key. After the first test of a file, the database, the server's
+// log and the command lines of all processes are searched as well.
 
 import { randomBytes } from "node:crypto";
 import { mkdtempDisposable, writeFile } from "node:fs/promises";
@@ -18,7 +19,7 @@ import { type ConfigPart, PROJECT_ID, workerConfig } from "./small-config.ts";
 
 /** Undefined removes a variable from the environment. */
 export type Environment = Readonly<Record<string, string | undefined>>;
-/** The scopes are those of the test's key. */
+/** `scopes` are the scopes of the test's own key. */
 type ServeOptions = Partial<EmulatorOptions> & { readonly scopes?: readonly string[] };
 
 export type ProgramContext = Awaited<ReturnType<typeof openProgramContext>>;
@@ -64,7 +65,7 @@ export async function openProgramContext(env: Environment, limit: Pick<ProgramOp
   const key = newSecret();
   const { output, ...programs } = openPrograms(folder, { USAGE_EXPORT_KEY: key, ...env }, limit);
   opened.defer(programs.end);
-  /** Starts the emulator with the console key `key`, of a member unless it has other scopes, and the console keys of the options. */
+  /** Starts an emulator that knows `key`, by default with the scope of a member, and the console keys in the options. */
   const serve = async ({ scopes = ["member"], consoleKeys = [], ...options }: ServeOptions = {}) => {
     const first = { secret: key, projectId: PROJECT_ID, scopes };
     return opened.use(await startEmulator({ ...options, consoleKeys: [first, ...consoleKeys] }));
@@ -88,7 +89,7 @@ export async function openProgramContext(env: Environment, limit: Pick<ProgramOp
 let searchedBy: string | undefined;
 const isFirstOfFile = () => expect.getState().testPath !== searchedBy;
 
-/** To search the tables, the server's log and all processes takes longer than most tests, so the first of a file stands for all. */
+/** Searching the tables, the server's log and all processes takes longer than most tests, so only a file's first test does it. */
 export async function closeWithoutLeaks(
   context: Pick<ProgramContext, "end" | "leaks" | typeof Symbol.asyncDispose>,
   databaseUrl: string | undefined,
@@ -104,7 +105,7 @@ export async function closeWithoutLeaks(
 
 const ROOT = path.join(import.meta.dirname, "../..");
 
-/** Runs the program in a folder, with this environment and what a test changes of it. */
+/** Functions that run the program in a folder with the environment `all`, in which a test may change variables. */
 function openPrograms(folder: string, all: Environment, limit: Pick<ProgramOptions, "timeoutMs">) {
   const programs: Program[] = [];
   const keep = (program: Program) => {
@@ -120,14 +121,14 @@ function openPrograms(folder: string, all: Environment, limit: Pick<ProgramOptio
     keep(startProgram(args, { ...limit, env: environment(changes), cwd: folder }));
   const startHere = (args: readonly string[], env: ProgramOptions["env"]) =>
     keep(startCommand(args, { env, cwd: folder }));
-  /** Runs a command in this process where that makes no difference. Its output is not a file, and no signal reaches it. */
+  /** Runs a command, in this process if that makes no difference to the test: no signal reaches it there, and its output is no file. */
   const run = (args: readonly string[], changes?: Environment): Promise<ProgramResult> => {
     const env = environment(changes);
     return needsProcess(args, env) ? start(args, changes).ended : startHere(args, env).ended;
   };
   /** Runs a worker in this process, until it is stopped or the test ends. */
   const work = (changes?: Environment) => startHere(["start"], environment(changes));
-  /** Everything that was written, once all has ended. */
+  /** What all programs have written, once the last one has ended. */
   const output = async () => {
     const outputs = await Promise.allSettled(programs.map(({ ended }) => ended));
     const textOf = ({ stdout, stderr }: ProgramResult) => stdout + stderr;
@@ -151,14 +152,14 @@ export async function prepareDatabase({ db, url }: TestDatabase): Promise<void> 
   await logStatements(url, isLogged);
 }
 
-/** The tests of a file use the same database, one after the other. To truncate so many tables takes a second on a busy machine. */
+/** The tests of a file use the same database, one after the other. Truncating so many tables would take a second on a busy machine. */
 async function emptyTables(db: Database): Promise<void> {
   await sql`
     do $$
     declare
       name text;
     begin
-      -- No trigger and no foreign key is checked.
+      -- Turns off triggers and foreign keys, so that the order of the tables does not matter.
       perform set_config('session_replication_role', 'replica', true);
       for name in
         select format('%I.%I', schemaname, tablename) from pg_tables

@@ -1,4 +1,4 @@
-// Which jobs, series and days the command line may choose, and what a mistake is answered with.
+// Which jobs, series and days the command line may choose, and the error for each mistake.
 
 import { expect, test } from "vitest";
 import {

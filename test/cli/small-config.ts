@@ -1,4 +1,4 @@
-// A configuration with one project, one job and one series for an emulator. A test passes the fields that differ.
+// A configuration with one project, one job and one series. A test passes the fields that differ.
 
 export const PROJECT_ID = "project-1";
 
@@ -19,7 +19,7 @@ const JOB = {
 
 export function smallConfig(baseUrl: string, { service, exports = [{}], ...rest }: ConfigPart = {}): Fields {
   return {
-    // Fast, because the emulator needs no protection.
+    // A high rate, because the emulator needs no protection.
     service: { baseUrl, dialect: "interface", requestsPerSecond: 100, ...service },
     projects: [PRODUCTION],
     exports: exports.map((job) => ({ ...JOB, ...job })),

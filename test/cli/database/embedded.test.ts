@@ -12,7 +12,7 @@ import { lastDays, servedNumbers, storedNumbers } from "../numbers.ts";
 import { type ProgramContext, programTest } from "../program-context.ts";
 
 const test = programTest();
-/** Each start of the embedded database takes seconds. */
+/** For tests that take long: each start of the embedded database takes seconds. */
 const testInCi = test.runIf(process.env.CI !== undefined);
 
 const EMBEDDED = { DATABASE_URL: undefined };
@@ -21,14 +21,14 @@ const READING = { groupings: ["none", "endpoint", "tags", "model"], window: last
 const setUp = (context: ProgramContext) =>
   context.setUp({ service: { maxConcurrent: 1 }, exports: [{ groupings: READING.groupings }] });
 
-const kept = path.join(temporaryFolder(afterAll), "data");
+const migratedCopy = path.join(temporaryFolder(afterAll), "data");
 
-/** The first test runs the command, which takes seconds, and the others get a copy of its database. */
+/** The first call runs `migrate`, which takes seconds. Later calls copy the database that it made. */
 async function migrate(context: ProgramContext): Promise<void> {
   const data = path.join(context.folder, "data");
-  if (existsSync(kept)) return cp(kept, data, { recursive: true });
+  if (existsSync(migratedCopy)) return cp(migratedCopy, data, { recursive: true });
   expect(await context.run(["migrate"], EMBEDDED)).toMatchObject({ status: 0 });
-  await cp(data, kept, { recursive: true });
+  await cp(data, migratedCopy, { recursive: true });
 }
 
 async function expectServed(context: ProgramContext, emulator: Emulator): Promise<void> {
@@ -51,7 +51,7 @@ test("commands and a worker work on the embedded database that they name", async
   const early = await run("export");
   expect(early).toMatchObject({ status: 1, stderr: expect.stringContaining("run: usage-export migrate") });
   await migrate(context);
-  // That the next export changes no row, the test of the package shows.
+  // The test of the package checks that the next export changes no row.
   expect(await run("export")).toMatchObject({ status: 0, stdout: expect.stringContaining("8 slices complete") });
   expect(await run("status")).toMatchObject({ status: 0, stdout: expect.stringContaining("slices: 8 complete") });
 
@@ -62,24 +62,29 @@ test("commands and a worker work on the embedded database that they name", async
   await expectServed(context, emulator);
 });
 
-testInCi("a second process names the process that uses the database without disturbing it", async ({ context }) => {
-  const emulator = await setUp(context);
-  await migrate(context);
-  const first = context.start(["export"], EMBEDDED);
-  const releaseAnswers = await holdAnswersFrom(emulator, 2);
+testInCi(
+  "a second process fails, names the first one that uses the database, and does not disturb it",
+  async ({ context }) => {
+    const emulator = await setUp(context);
+    await migrate(context);
+    const first = context.start(["export"], EMBEDDED);
+    const releaseAnswers = await holdAnswersFrom(emulator, 2);
 
-  const second = await context.run(["export"], EMBEDDED);
-  releaseAnswers();
+    const second = await context.run(["export"], EMBEDDED);
+    releaseAnswers();
 
-  expect(second).toMatchObject({
-    status: 1,
-    stderr: expect.stringMatching(new RegExp(`in use by process ${first.pid} \\(usage-export export\\).*DATABASE_URL`)),
-  });
-  expect(await first.ended).toMatchObject({ status: 0 });
-  await expectServed(context, emulator);
-});
+    expect(second).toMatchObject({
+      status: 1,
+      stderr: expect.stringMatching(
+        new RegExp(`in use by process ${first.pid} \\(usage-export export\\).*DATABASE_URL`),
+      ),
+    });
+    expect(await first.ended).toMatchObject({ status: 0 });
+    await expectServed(context, emulator);
+  },
+);
 
-testInCi("after exports that were stopped and killed, the next export stores what is missing", async ({ context }) => {
+testInCi("after a stopped and a killed export, the next export stores what is missing", async ({ context }) => {
   const emulator = await setUp(context);
   await migrate(context);
   for (const [signal, status] of [
@@ -91,7 +96,6 @@ testInCi("after exports that were stopped and killed, the next export stores wha
     program.kill(signal);
     expect(await program.ended).toMatchObject({ status });
   }
-  // Answers are no longer held.
   emulator.fault = undefined;
 
   expect(await context.run(["export"], EMBEDDED)).toMatchObject({ status: 0 });
@@ -99,10 +103,10 @@ testInCi("after exports that were stopped and killed, the next export stores wha
   await expectServed(context, emulator);
 });
 
-test("a command that can't make the folder of the database names DATABASE_URL", async ({ context }) => {
+test("a command that can't create the folder of its database advises to set DATABASE_URL", async ({ context }) => {
   await setUp(context);
   await writeFile(path.join(context.folder, "data"), "");
-  // The database is in the current folder, wherever the configuration is.
+  // The database is in the current folder, even if the configuration is somewhere else.
   const config = path.join(temporaryFolder(onTestFinished), "jobs.config.json");
   await rename(path.join(context.folder, "jobs.config.json"), config);
   expect(await context.run(["status", "--config", config], EMBEDDED)).toMatchObject({

@@ -1,4 +1,4 @@
-// Discovered projects: they appear, vanish, get other names, and the list of them can't always be believed or read.
+// Discovered projects: how they appear, vanish and change their names, and what an export does if their list is doubtful or unreadable.
 
 import { sql } from "kysely";
 import { expect } from "vitest";
@@ -11,7 +11,7 @@ const { test, db } = await databaseTest();
 
 const ABC = { a: "alpha", b: "beta", c: "gamma" };
 
-/** An account of these projects, and a configuration that discovers them with its key. A test changes the account by changing `names`. */
+/** Serves an account with these projects, and configures an export that discovers them. A test changes the account by changing `names`. */
 async function openAccount(context: ProgramContext, projects: Readonly<Record<string, string>>, entry: object = {}) {
   const names = new Map(Object.entries(projects));
   const secret = context.newSecret();
@@ -29,7 +29,7 @@ async function openAccount(context: ProgramContext, projects: Readonly<Record<st
   };
 }
 
-/** By the project's id, its name in the views and the requests of its days. */
+/** Each project's name in the views and the requests of its days, by the project's id. */
 async function stored() {
   const { rows } = await sql<{ id: string; name: string; requests: string }>`
     select project_id as id, project as name, string_agg(requests::text, ' ' order by usage_date) as requests
@@ -112,7 +112,7 @@ test("check --confirm-projects believes a short list at once", async ({ context 
   expect((await run("check", "--confirm-projects")).stdout).toContain("warn list: 0 listed; 0 new, 1 gone");
 });
 
-test("a list that is cut, or not readable, leaves the projects as they were", async ({ context }) => {
+test("a list that is cut off or can't be read leaves the projects as they were", async ({ context }) => {
   const { emulator, names, run } = await openAccount(context, ABC);
   expect(await run("export")).toMatchObject(requests(3));
   names.set("d", "delta");

@@ -18,7 +18,7 @@ const USAGE: readonly UsageRecord[] = [
 ];
 const EACH = { groupings: ["none", "accessor", "model"], filters: [{ name: "all" }, { each: "accessor" }] };
 
-/** The requests by key and model, over all days. */
+/** The requests of each key and model, summed over all days. */
 async function byModelAndKey(): Promise<Readonly<Record<string, string>>> {
   const { rows } = await sql<{ name: string; requests: string }>`
     select value || ' ' || group_value as name, sum(requests) as requests from bi.usage_by_two_dimensions
@@ -27,7 +27,7 @@ async function byModelAndKey(): Promise<Readonly<Record<string, string>>> {
   return Object.fromEntries(rows.map(({ name, requests }) => [name, requests]));
 }
 
-/** The keys in the filters of all requests after the first `since`. */
+/** The keys that the requests filtered by, without the first `since` requests. */
 function accessorsAsked({ requests }: Emulator, since = 0): readonly string[] {
   const asked = requests
     .slice(since)
@@ -69,7 +69,7 @@ test("a fan-out reads at most `atMost` values and says how many it leaves out", 
   expect(stderr).toMatch(/leftOut\W+101\b/);
 });
 
-test("a value that no filter can have is neither read nor counted as left out by `atMost`", async ({ context }) => {
+test("a value that can't be in a filter is neither read nor counted as left out by `atMost`", async ({ context }) => {
   const unusable = ["key  d", "e".repeat(257)].map((accessor) => ({ accessor, model: ["nova-3"], requests: 9 }));
   const exports = [{ ...EACH, filters: [{ name: "all" }, { each: "accessor", atMost: 3 }] }];
   await context.setUp({ exports }, { usage: () => [...USAGE, ...unusable] });
@@ -81,7 +81,9 @@ test("a value that no filter can have is neither read nor counted as left out by
   expect(Object.keys(await byModelAndKey())).toHaveLength(4);
 });
 
-test("a fan-out by tags reads each tag of every set by itself", async ({ context }) => {
+test("a fan-out by tags reads each tag on its own, also one that is used only in a set of tags", async ({
+  context,
+}) => {
   const exports = [{ groupings: ["tags", "model"], filters: [{ name: "all" }, { each: "tags" }] }];
   await context.setUp({ exports }, { usage: () => USAGE });
 
@@ -98,8 +100,8 @@ test("a fan-out by tags reads each tag of every set by itself", async ({ context
   ]);
 });
 
-test("nothing is stored under a value if the service does not know the filter's name", async ({ context }) => {
-  // In dialect 2026, which the emulator speaks, the filter is called "tag", and "tags" is a feature.
+test("a fan-out stores nothing if the service does not know the parameter that it filters by", async ({ context }) => {
+  // In dialect 2026, which the emulator speaks, the parameter is "tag". It takes "tags" for the name of a feature.
   const exports = [{ groupings: ["tags", "method"], filters: [{ name: "all" }, { each: "tags" }] }];
   await context.setUp({ service: { dialect: "interface" }, exports }, { usage: () => USAGE, dialect: "2026" });
 
@@ -109,7 +111,7 @@ test("nothing is stored under a value if the service does not know the filter's 
   expect(rows).toEqual([]);
 });
 
-test("--filter chooses all values of a fan-out, or one that was used", async ({ context }) => {
+test("--filter chooses one value of a fan-out, or all of them with *", async ({ context }) => {
   const emulator = await context.setUp({ exports: [EACH] }, { usage: () => USAGE });
   await context.run(["export"]);
 
@@ -144,7 +146,7 @@ test("the days of a key without usage in the window are not due", async ({ conte
   await context.run(["export"]);
   await context.run(["export"]);
   usage = USAGE.filter(({ accessor }) => accessor !== "key-c");
-  // This shows that key-c has no usage in the window.
+  // This run learns that key-c has no usage in the window.
   await context.run(["export", "--filter", "all"]);
 
   const since = emulator.requests.length;
@@ -155,7 +157,7 @@ test("the days of a key without usage in the window are not due", async ({ conte
   expect(rows).toEqual([{ active: false }]);
 });
 
-test("a second export of several days reads at most `atMost` keys of all these days", async ({ context }) => {
+test("in an export of several days, `atMost` counts the keys of all these days together", async ({ context }) => {
   const days = [30, 20, 10].map((back) => addDays(dayOf(new Date()), -back));
   const old = { accessor: "key-old", model: ["nova-3"], requests: 9 };
   const usage = (_: string, day: string) => (day === days[2] ? [...USAGE, old] : []);
@@ -168,7 +170,7 @@ test("a second export of several days reads at most `atMost` keys of all these d
 
 test("a second backfill reads every key that was used in its days", async ({ context }) => {
   const today = dayOf(new Date());
-  // A series of so many days needs two requests. The one for the newer days gets nothing for the old key.
+  // So many days take two requests per series. The old key has no usage in the days of the second one.
   const [from, to] = [addDays(today, -45), addDays(today, -6)];
   const old = [{ accessor: "key-old", model: ["nova-3"], requests: 9 }];
   // The key was used on the first two of these days.

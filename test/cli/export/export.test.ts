@@ -1,4 +1,4 @@
-// The answer and the log of the command `export`, and the options that choose what is read.
+// The output and the log of the command `export`, and the options that choose what is read.
 
 import { sql } from "kysely";
 import { expect } from "vitest";
@@ -25,7 +25,7 @@ test("standard output has one line for each job, with the counts of what was don
   expect(await context.run(["export"])).toMatchObject({ status: 0, stdout });
 });
 
-test("the answer in JSON has the counts of each job, and each failure with its request", async ({ context }) => {
+test("--json prints the counts of each job, and each failure with its request", async ({ context }) => {
   const emulator = await serveTwoJobs(context);
   emulator.fault = ({ path }) =>
     path.includes("grouping=tags") ? { kind: "answer", status: 400, body: "not today" } : undefined;
@@ -86,7 +86,7 @@ test("--job, --project, --grouping and --filter narrow what is read", async ({ c
   ]);
 });
 
-test("--day reads the given days instead of the window, and makes no other day missing", async ({ context }) => {
+test("--day reads the given days instead of the window, and no other day becomes due", async ({ context }) => {
   const emulator = await context.setUp();
   const days = [addDays(today, -40), addDays(today, -39), addDays(today, -20)];
 

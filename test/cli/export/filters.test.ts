@@ -1,5 +1,5 @@
-// Filters by features, tags and models that the service may not know. A filter that works is not refused, and an answer that ignores
-// a filter is not stored as the filter's numbers.
+// Filters by features, tags and models that the service may not know. A filter that works is never refused, and an answer of a service
+// that ignored the filter is never stored as the filter's numbers.
 
 import { readFile } from "node:fs/promises";
 import path from "node:path";
@@ -9,7 +9,7 @@ import { modelId } from "../../../src/emulator/usage.ts";
 import { makeDoubtsAnHourOlder } from "../../db/stored-usage.ts";
 import type { Emulator, EmulatorOptions, FaultPlan } from "../../support/emulator.ts";
 import { ageStoredData } from "../age-stored-data.ts";
-import { lastCoverage } from "../evidence.ts";
+import { statusBy } from "../evidence.ts";
 import { databaseTest, type ProgramContext } from "../program-context.ts";
 import { PROJECT_ID } from "../small-config.ts";
 
@@ -46,7 +46,7 @@ const byModel = (model: string) => ({ name: model, dimensions: { model } });
 const DIARIZED = { name: "diarized", features: { diarize: true } };
 const RARE = { name: "rare", features: { "aura-2": true } };
 
-/** Serves TAGGED, and configures an export with these filters. `dialect` is the one that is configured. */
+/** Serves TAGGED, and configures an export with these filters. The last parameter has `dialect` as configured, and fields of the job. */
 function setUp(
   context: ProgramContext,
   filters: readonly object[],
@@ -58,7 +58,7 @@ function setUp(
 
 const calls = (emulator: Emulator, part: string) => emulator.requests.filter(({ path }) => path.includes(part)).length;
 
-/** The usage requests of each day, in the order of the days, by filter. */
+/** By filter, the number of usage requests on each day, such as "5 5" for two days. */
 async function filtered(): Promise<Readonly<Record<string, string>>> {
   const { rows } = await sql<{ filter: string; requests: string }>`
     select filter, string_agg(requests::text, ' ' order by usage_date) as requests from bi.usage_filtered group by filter
@@ -77,7 +77,7 @@ test("the packaged configuration works with the public example of Get Fields", a
   expect(checked).toMatchObject({ ...OK, stdout: expect.not.stringMatching(/FAIL|warn (?!role)/) });
   expect(await context.run(["export"])).toMatchObject(OK);
   const complete = { status: "complete" };
-  expect(await lastCoverage(db)).toMatchObject({ all: complete, "diarized-listen": complete });
+  expect(await statusBy(db)).toMatchObject({ all: complete, "diarized-listen": complete });
 });
 
 test("a feature that is not listed is known if it changes the numbers", async ({ context }) => {
@@ -87,7 +87,7 @@ test("a feature that is not listed is known if it changes the numbers", async ({
   expect(await context.run(["export"])).toMatchObject(known);
   const asked = calls(emulator, "/usage/");
   expect(await context.run(["export"])).toMatchObject(OK);
-  // One series, one window: its breakdown, the total that it is compared with, and the names.
+  // These three are the filtered breakdown, the total that it is compared with, and the list of names.
   expect(calls(emulator, "/usage/")).toBe(asked + 3);
 });
 
@@ -97,7 +97,7 @@ test("a filter that the numbers neither prove nor disprove is read with a warnin
   expect(await context.run(["export"])).toMatchObject({ ...OK, stderr: warning });
 });
 
-test("a filter by an unlisted tag without usage is doubted, however often it is read", async ({ context }) => {
+test("a filter by an unlisted tag without usage stays suspect, however often it is read", async ({ context }) => {
   await setUp(context, [byTag("prod"), byTag("prodd")]);
   expect(await context.run(["export"])).toMatchObject(FAILED);
   await makeDoubtsAnHourOlder(db);
@@ -105,7 +105,7 @@ test("a filter by an unlisted tag without usage is doubted, however often it is 
 
   expect(await filtered()).toEqual({ prod: "5 5" });
   const error = expect.stringMatching(/no usage with the filter.*not list the tag "prodd"; did you mean "prod"\?/);
-  expect(await lastCoverage(db)).toEqual({
+  expect(await statusBy(db)).toEqual({
     prod: { status: "complete", error: null },
     prodd: { status: "suspect", error },
   });
@@ -134,14 +134,16 @@ test("a filter by an unlisted model, or by a name that several models have, fail
   const filters = [byModel("nova-3"), byModel("nova-4"), byModel("id-1")];
   const emulator = await setUp(context, filters, { dialect: "2026", fault }, { dialect: "2026" });
   expect(await context.run(["export"])).toMatchObject(FAILED);
-  expect(await lastCoverage(db)).toMatchObject({
+  expect(await statusBy(db)).toMatchObject({
     "nova-3": { status: "failed", error: expect.stringMatching(/2 models are called "nova-3" \(id-1, id-2\)/) },
     "nova-4": { status: "suspect", error: expect.stringMatching(/not list the model "nova-4".*mean "nova-3"\?/) },
   });
   expect(calls(emulator, "model=nova-3")).toBe(0);
 });
 
-test("a value that the interface does not name is an error, unless it shall be a warning", async ({ context }) => {
+test('a value that the interface does not name is an error, or a warning with `checkFeatures` "warn"', async ({
+  context,
+}) => {
   const filters = [{ name: "own", dimensions: { deployment: "dedicated" } }];
   const usage = () => [{ requests: 3, deployment: "dedicated" }, { requests: 4 }];
   const emulator = await setUp(context, filters, { usage });
@@ -159,6 +161,7 @@ test("a value that the interface does not name is an error, unless it shall be a
 test("while the service ignores a filter, its days are suspect", async ({ context }) => {
   const job = { window: { days: 3 }, groupings: ["none", "tags"] };
   await setUp(context, [{ name: "all" }, byTag("prod")], { dialect: "2026" }, job);
+  // Two groupings of three days in the first run, and of four days a day later.
   const suspect = expect.stringMatching(/ [68] suspect(.*\n)+ {2}suspect: production .*: .*seems to ignore/);
   expect(await context.run(["export"])).toMatchObject({ ...FAILED, stdout: suspect });
   await ageStoredData(db, 1);
@@ -166,14 +169,14 @@ test("while the service ignores a filter, its days are suspect", async ({ contex
 
   expect(await filtered()).toEqual({});
   const error = /ignore the tag "prod".*without the filter the numbers are the same.*service\.dialect to "auto"/;
-  expect(await lastCoverage(db)).toMatchObject({
+  expect(await statusBy(db)).toMatchObject({
     all: { status: "complete" },
     prod: { status: "suspect", error: expect.stringMatching(error) },
   });
   expect(await context.run(["status", "--project", "production"])).toMatchObject(FAILED);
 });
 
-test('with dialect "auto", an ignored filter causes a new probe', async ({ context }) => {
+test('with dialect "auto", an ignored filter makes the export probe for the dialect again', async ({ context }) => {
   const filters = [byTag("prod"), byModel("nova-2")];
   const { url } = await setUp(context, filters, { dialect: "2026" }, { dialect: "auto" });
   await sql`insert into usage_export.service_dialect (service, dialect) values (${url}, 'interface')`.execute(db);
@@ -188,7 +191,7 @@ test("a filter that matches all usage is accepted if the service knows its name"
   expect(await filtered()).toEqual({ prod: "5 5", diarized: "5 5" });
 });
 
-test("a filter by a known tag and a known model is in no doubt if it narrows the numbers", async ({ context }) => {
+test("a filter by a known tag and a known model is not doubted if it narrows the numbers", async ({ context }) => {
   await setUp(context, [{ name: "both", dimensions: { tags: "prod", model: "nova-3" } }]);
   expect(await context.run(["export"])).toMatchObject(OK);
   expect(await filtered()).toEqual({ both: "5 5" });
@@ -207,10 +210,10 @@ test("a filter without usage on several days is stored when a later run confirms
     expect(await context.run(["export"])).toMatchObject({ ...FAILED, stdout: suspect });
   }
   const error = expect.stringMatching(/no usage with the filter on any of 2 days/);
-  expect(await lastCoverage(db)).toEqual({ diarized: { status: "suspect", error } });
+  expect(await statusBy(db)).toEqual({ diarized: { status: "suspect", error } });
   await makeDoubtsAnHourOlder(db);
   expect(await context.run(["export"])).toMatchObject(OK);
-  expect(await lastCoverage(db)).toEqual({ diarized: { status: "complete", error: null } });
+  expect(await statusBy(db)).toEqual({ diarized: { status: "complete", error: null } });
 
   // From then on, one more day without usage is not suspect.
   const newest = sql`(select max(usage_date) from usage_export.slice)`;
@@ -227,7 +230,7 @@ test("with `checkFeatures` off no filter is checked, and only its breakdown is r
   expect(calls(emulator, "/usage/")).toBe(1);
 });
 
-/** Requests for a misspelt feature get no usage, as from a service that takes an unknown name for a feature that nobody used. */
+/** Requests for a misspelt feature get no usage: the service takes the unknown name for a feature that nobody used. */
 const UNUSED: FaultPlan = ({ path }) =>
   path.includes("diarise") ? { kind: "body", change: (answer) => ({ ...answer, results: [] }) } : undefined;
 const TYPO = { name: "typo", features: { diarise: true } };
@@ -243,7 +246,7 @@ test.for<readonly [string, Partial<EmulatorOptions>, object, string]>([
   ["a tag of the other dialect", OTHER, { filters: [byTag("prod")] }, "service.dialect"],
   ["a model of the other dialect", OTHER, { groupings: ["model"] }, "service.dialect"],
   ["a service that does not group", { grouping: "ignored" }, { groupings: ["model"] }, "grouping"],
-])("%s is no usage that is stored as complete, whatever the window", async ([, options, job, error], { context }) => {
+])("an answer to %s is never stored as complete, whatever the window", async ([, options, job, error], { context }) => {
   const usage = () => TAGGED.map((record) => ({ ...record, endpoint: "listen", method: "sync" }));
   for (const days of [1, 3]) {
     await context.setUp({ exports: [{ window: { days }, ...job }] }, { usage, ...options });
@@ -251,7 +254,7 @@ test.for<readonly [string, Partial<EmulatorOptions>, object, string]>([
       expect(await context.run(["export"])).toMatchObject(FAILED);
       await makeDoubtsAnHourOlder(db);
     }
-    expect(Object.values(await lastCoverage(db))).toEqual([
+    expect(Object.values(await statusBy(db))).toEqual([
       { status: expect.stringMatching(/suspect|failed/), error: expect.stringContaining(error) },
     ]);
   }

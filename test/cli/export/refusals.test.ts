@@ -1,11 +1,11 @@
-// If an answer does not fit the request or can't be right, or the service refuses or does not answer, no number is taken from it: the last
-// good ones stay, and coverage says why there are no newer ones.
+// An answer that does not fit the request or can't be right changes no number, and neither does a refusal. The last good numbers stay, and
+// coverage says why there are no newer ones.
 
 import { sql } from "kysely";
 import { expect } from "vitest";
 import type { EmulatorOptions, Fault } from "../../support/emulator.ts";
 import { changeRows } from "../../support/emulator.ts";
-import { lastCoverage, rowsAsWritten } from "../evidence.ts";
+import { rowsAsWritten, statusBy } from "../evidence.ts";
 import { databaseTest } from "../program-context.ts";
 import { PRODUCTION } from "../small-config.ts";
 
@@ -14,7 +14,7 @@ const { test, db } = await databaseTest();
 const OK = { status: 0 };
 const FAILED = { status: 1 };
 
-/** Each fault with the words of its error that say what happened. */
+/** Each fault, with words that the error in bi.coverage must contain. */
 const DOUBTFUL: Readonly<Record<string, readonly [Fault, RegExp]>> = {
   html: [
     { kind: "answer", status: 200, headers: { "content-type": "text/html" }, body: "<html>Log in</html>" },
@@ -32,7 +32,7 @@ const DOUBTFUL: Readonly<Record<string, readonly [Fault, RegExp]>> = {
 
 test("a doubtful answer changes no number, and coverage says what is wrong with it", async ({ context }) => {
   const cases = Object.keys(DOUBTFUL);
-  // Each case has a series of its own. The fault plan finds the case by the value of the series' filter.
+  // Each case has a series of its own, which filters by the name of the case.
   const filters = cases.map((name) => ({ name, dimensions: { accessor: name } }));
   const usage = () => cases.map((accessor) => ({ accessor, endpoint: "listen", requests: 5, hours: 1.5 }));
   const emulator = await context.setUp({ exports: [{ groupings: ["endpoint"], filters }] }, { usage });
@@ -48,7 +48,7 @@ test("a doubtful answer changes no number, and coverage says what is wrong with 
     filter,
     { status: "failed", error: expect.stringMatching(words) },
   ]);
-  expect(await lastCoverage(db)).toEqual(Object.fromEntries(expected));
+  expect(await statusBy(db)).toEqual(Object.fromEntries(expected));
 });
 
 test("if the key of one project is refused, the other project is still exported", async ({ context }) => {
@@ -63,9 +63,9 @@ test("if the key of one project is refused, the other project is still exported"
   );
   const result = await context.run(["export"], { WRONG_KEY: context.newSecret(), SECOND_KEY: second });
   expect(result).toMatchObject({ ...FAILED, stdout: expect.stringMatching(/4 slices complete, 0 suspect, 4 failed/) });
-  // The refusal is said once, though it kept several requests from being made.
+  // The output has the refusal once, although several requests were not made because of it.
   expect(result.stdout.match(/401/g)).toHaveLength(1);
-  expect(await lastCoverage(db, "project")).toEqual({
+  expect(await statusBy(db, "project")).toEqual({
     production: { status: "failed", error: expect.stringMatching(/401.*Invalid credentials/) },
     staging: { status: "complete", error: null },
   });
@@ -77,9 +77,9 @@ const WITH_AURA = [{ requests: 5, feature_set: ["aura-2"] }, { requests: 7 }];
 
 test.for([
   ["that lists no features", { fields: "missing", usage: () => WITH_AURA }, {}, "aura-2", true],
-  ['that does not know the feature, with "checkFeatures": "warn",', {}, { checkFeatures: "warn" }, "brand_new", false],
+  ['that does not list the feature and "checkFeatures": "warn"', {}, { checkFeatures: "warn" }, "brand_new", false],
 ] as const)(
-  "a service %s is still requested with the filter, with a warning",
+  "with a service %s, the filter is still requested and a warning is logged",
   async ([_, options, job, feature, isStored], { context }) => {
     const filters = [{ name: "new", features: { [feature]: true } }];
     await context.setUp({ exports: [{ ...job, filters }] }, options);
@@ -88,7 +88,7 @@ test.for([
       stderr: expect.stringMatching(/"level":40.*feature/),
     });
     const doubted = { status: "suspect", error: expect.stringContaining("ignore") };
-    expect(await lastCoverage(db)).toEqual({ new: isStored ? { status: "complete", error: null } : doubted });
+    expect(await statusBy(db)).toEqual({ new: isStored ? { status: "complete", error: null } : doubted });
   },
 );
 
@@ -110,7 +110,7 @@ test("an answer with a total instead of groups is refused, and the stored number
     status: "failed",
     error: expect.stringMatching(`^no row has a value of "${grouping}", and none has one by ${other} either`),
   });
-  expect(await lastCoverage(db, "grouping")).toEqual({
+  expect(await statusBy(db, "grouping")).toEqual({
     endpoint: refused("endpoint", "method"),
     tags: refused("tags", "endpoint"),
     none: { status: "complete", error: null },
@@ -122,17 +122,19 @@ test("an answer with a total instead of groups is refused, and the stored number
   ]);
 });
 
-test("for a project without tags the usage without tags is stored, after one more call", async ({ context }) => {
+test("if a project uses no tags, one more call shows that its answer by tags is right, and it is stored", async ({
+  context,
+}) => {
   const emulator = await context.setUp({ exports: [{ groupings: ["none", "tags", "accessor"] }] }, TAGLESS);
   expect(await context.run(["export"])).toMatchObject(OK);
-  expect(await lastCoverage(db, "grouping")).toMatchObject({ tags: { status: "complete", error: null } });
+  expect(await statusBy(db, "grouping")).toMatchObject({ tags: { status: "complete", error: null } });
   const { rows } = await sql`select distinct tags, requests from bi.usage_by_tags`.execute(db);
   expect(rows).toEqual([{ tags: null, requests: "7" }]);
   expect(emulator.requests.filter(({ path }) => path.includes("grouping=endpoint"))).toHaveLength(1);
   expect((await context.run(["check"])).stdout).toMatch(/^ {2}ok {3}grouping tags: 1 row yesterday/m);
 });
 
-test("any number of filters of a project without tags take one more call together", async ({ context }) => {
+test("if a project uses no tags, all its filtered series share that one more call", async ({ context }) => {
   const filters = ["listen", "speak"].map((endpoint) => ({ name: endpoint, dimensions: { endpoint } }));
   const emulator = await context.setUp(
     { exports: [{ groupings: ["tags"], filters: [{ name: "all" }, ...filters] }] },

@@ -1,5 +1,5 @@
 // The views for BI tools show the numbers that the service answered, for exports with a window, without one, and with answers without a date.
-// A later answer without rows changes nothing until another run confirms it.
+// If a later answer has no rows, the stored numbers stay until another run confirms that they are gone.
 
 import { readFile } from "node:fs/promises";
 import path from "node:path";
@@ -54,7 +54,7 @@ test("every view shows the service's numbers, and a run of unchanged days writes
   expect(await written()).toEqual(before);
 });
 
-test("each run stores the new numbers of today with the finality open", async ({ context }) => {
+test("each run stores the newest numbers of today, and their finality is open", async ({ context }) => {
   const emulator = await context.setUp({ exports: [{ window: { days: 1, today: true } }] });
   const reading = { groupings: ["none"], window: { start: yesterday, end: today } };
   for (const hour of [12, 13]) {
@@ -77,7 +77,7 @@ test("an export without a window sends no dates and stores the days that the ans
   await expectServed(context, emulator, { groupings: ["none", "tags"], window: lastDays(DAYS) });
 });
 
-/** Exports one row for each of these days, without a window. From then on, the emulator has no usage. */
+/** Exports one row for each day, without a window. After that the emulator has no usage. */
 async function exportThenEmpty(context: ProgramContext, fault?: Fault) {
   let isEmpty = false;
   const usage = () => (isEmpty ? [] : [{ endpoint: "listen", requests: 5 }]);
@@ -153,7 +153,7 @@ test("a worker finds unusual days that were read while anomalies were off", asyn
   expect(await unusualDays()).toEqual([{ day: yesterday }]);
 });
 
-/** On each night exports one summary of all usage up to now, without a date. Each is higher by 10. */
+/** Each night the service answers one total of all usage so far, without a date, and an export stores it. It grows by 10 a night. */
 async function exportNights(context: ProgramContext, nights: number): Promise<void> {
   let requests = 9_950;
   const usage = (_: string, day: string) =>
@@ -168,7 +168,9 @@ async function exportNights(context: ProgramContext, nights: number): Promise<vo
 
 const rowsOf = async (view: string) => (await sql`select * from ${sql.raw(view)}`.execute(db)).rows;
 
-test("a growing summary is stored as snapshots, and shown nowhere as the usage of a day", async ({ context }) => {
+test("a growing total without a date is stored as snapshots, and shown nowhere as the usage of a day", async ({
+  context,
+}) => {
   await exportNights(context, 3);
   const { rows } = await sql`
     select snapshot, group_value, requests, requests_change, fell, gone from bi.usage_snapshot order by snapshot
@@ -183,7 +185,7 @@ test("a growing summary is stored as snapshots, and shown nowhere as the usage o
     expect(await rowsOf(view)).toEqual([]);
   await context.run(["report", "--out", "report.html"]);
   const report = await readFile(path.join(context.folder, "report.html"), "utf8");
-  // The report may name none of the three totals, nor their sum; its script has numbers of its own.
+  // The report must not show any of the three totals, nor their sum. Its scripts are left out, as they contain other numbers.
   const body = report.replaceAll(/<(script|style)[^>]*>[\s\S]*?<\/\1>/g, "");
   expect(body).not.toMatch(/9[,. \u202f]?9[5-9]0|29[,. \u202f]?880/);
   expect((await context.run(["status"])).stdout).toMatch(/carry no date/);

@@ -1,5 +1,5 @@
 // The commands `explain` and `report`: the sentences and tables that say why usage rose or fell, and the file that a report is written to.
-// The usage is exported from the emulator, or stored with hostile names.
+// Some tests export the usage from the emulator, others store it themselves.
 
 import { mkdir, readdir, readFile, rm } from "node:fs/promises";
 import path from "node:path";
@@ -23,7 +23,7 @@ const yesterday = addDays(today, -1);
 /** The day that yesterday is compared with: the same weekday. */
 const weekBefore = addDays(yesterday, -7);
 const YESTERDAY = periodText({ start: yesterday, end: yesterday });
-/** As in a sentence about both days: a year that they share stands only behind yesterday. */
+/** A sentence about both days has a year that they share only once, after yesterday. */
 const WEEK_BEFORE = periodText({ start: weekBefore, end: weekBefore }).replace(`, ${yesterday.slice(0, 4)}`, "");
 
 type Json = { readonly changes: readonly Change[] };
@@ -80,7 +80,7 @@ test("a hostile name stays on its line of the table, without control characters"
   expect(table).toMatch(/ \+2 +new {2}gnp\.exe\n/);
 });
 
-test("without stored numbers the answer says so, and what a cost needs", async ({ context }) => {
+test("without stored numbers explain says so, and it says what a cost needs", async ({ context }) => {
   expect(await context.run(["explain", "--day", today])).toMatchObject({ status: 0 });
   const { status, stdout } = await context.run(["explain", "--day", "2026-03-02"]);
   expect(stdout).toBe(
@@ -91,7 +91,7 @@ test("without stored numbers the answer says so, and what a cost needs", async (
   expect(await context.run(["explain", "--metric", "cost"])).toMatchObject({ status: 0, stdout: needs });
 });
 
-test("a project that is not stored is refused, with the name that is nearest", async ({ context }) => {
+test("an unknown project is refused, and the error suggests the nearest name", async ({ context }) => {
   const project = { ...newProject(), name: "production" };
   await storeSeries(db, [{ project, grouping: "none" }]);
   const { status, stderr } = await context.run(["explain", "--project", "producton"]);
@@ -127,7 +127,7 @@ test("only projects without billing have an estimated cost", async ({ context })
   expect(stdout).toContain("Projects in it: other.");
 });
 
-test("a name that two projects had means the one that is still read", async ({ context }) => {
+test("if two projects had the same name, the name means the one that is still read", async ({ context }) => {
   const [old, current] = [
     { id: "old", name: "production" },
     { id: "current", name: "production" },
@@ -146,7 +146,7 @@ test("a name that two projects had means the one that is still read", async ({ c
 
 const HTML = /^<!doctype html>\n[\s\S]*<\/html>\n$/;
 
-test("a report is one file, and its sentences are printed", async ({ context }) => {
+test("a report is one file, and its sentences are also printed", async ({ context }) => {
   await context.setUp({ exports: [{ groupings: ["none", "model", "tags"] }] });
   await context.run(["export"]);
 
@@ -165,7 +165,7 @@ test("a report is one file, and its sentences are printed", async ({ context }) 
   expect(await readdir(context.folder)).toEqual(["jobs.config.json", "usage-report.html"]);
 });
 
-test("a report is made even if days could not be read, and the answer says so", async ({ context }) => {
+test("a report is made even if days could not be read, and the command says so", async ({ context }) => {
   await context.setUp({}, { fault: () => ({ kind: "body", change: () => ({}) }) });
   await context.run(["export"]);
   const { status, stdout } = await context.run(["report", "--out", "late.html"]);

@@ -1,4 +1,4 @@
-// Where answers go: a file that is replaced as a whole, standard output, and a bar of progress on a terminal.
+// Where output goes: to a file that is replaced as a whole, or to standard output. A terminal also gets a progress bar.
 
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
@@ -31,7 +31,7 @@ test.each([
   ["in a folder that does not exist", "none/usage.csv", "ENOENT"],
   ["whose name is too long for the temporary file beside it", `${"u".repeat(250)}.csv`, "ENAMETOOLONG"],
   ["whose name is that of a folder", "folder", "EISDIR"],
-])("the error for a file %s has the code delivery and names the file", async (_, name, code) => {
+])('a file %s is an error with the code "delivery" that names the file', async (_, name, code) => {
   const folder = temporaryFolder(onTestFinished);
   await mkdir(path.join(folder, "folder"));
   const file = path.join(folder, name);
@@ -43,7 +43,7 @@ test.each([
   expect(await readdir(folder)).toEqual(["folder"]);
 });
 
-test("a stop is reported as such, and leaves no file", async () => {
+test("after a stop the reason of the stop is thrown, and no file is left", async () => {
   const folder = temporaryFolder(onTestFinished);
   const stop = new AbortController();
   const reason = new Error("stopped by SIGTERM");
@@ -63,7 +63,7 @@ test("EPIPE from the source is thrown, unlike EPIPE from standard output", async
   await expect(writeStandardOutput(broken(), NEVER)).rejects.toThrow("write EPIPE");
 });
 
-/** Adds each count a second after the one before it, and returns what is written, to a terminal or not. */
+/** Adds one of the counts each second, and returns what is written to the stream. */
 async function draw(counts: readonly Partial<RunCounts>[], terminal = { isTTY: true, columns: 100 }): Promise<string> {
   let ms = 0;
   let written = "";
@@ -90,7 +90,7 @@ test.each<[string, readonly Partial<RunCounts>[], string]>([
     "\r\x1b[Knightly [======------------------] 3 of 12 slices, 3 s left\r\x1b[K",
   ],
   ["failures as soon as there are any", [{ complete: 2 }, { failed: 2 }], "4 of 12 slices, 2 failed, 4 s left"],
-  ["itself before anything is done", [], "nightly [------------------------] 0 of 12 slices"],
+  ["that nothing is done yet", [], "nightly [------------------------] 0 of 12 slices"],
   ["a full bar if more is done than was planned", [{ complete: 13 }], `[${"=".repeat(24)}] 13 of 12 slices`],
 ])("on a terminal a bar shows %s", async (_, states, shown) => {
   expect(await draw(states)).toContain(shown);

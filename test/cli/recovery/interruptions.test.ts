@@ -37,7 +37,7 @@ test("on a signal a worker finishes the jobs it has claimed and leaves the rest 
   emulator.fault = undefined;
   releaseAnswers();
   expect(await worker.ended).toMatchObject({ status: 0 });
-  // It had two requests in hand: the second waited for the only slot, and both were finished.
+  // The worker had claimed two requests, the second of which waited for the only slot. It finished both.
   expect(breakdowns(emulator)).toHaveLength(2);
   expect(await coverage(db)).toEqual({ complete: 4, missing: 2 });
   expect(await runs(db)).toMatchObject([{ status: "running", requests: 2, failed: 0 }]);
@@ -87,7 +87,7 @@ test("a stopping worker waits for a busy database for as long as drainSeconds al
     await worker.waitFor("worker stops");
     emulator.fault = undefined;
     releaseAnswers();
-    // Stopped commands give up after 10 s.
+    // A stopped command would give up after 10 s.
     const waitingLong = () =>
       read(sql`
         select from pg_stat_activity

@@ -1,4 +1,4 @@
-// Whatever ends an export in the middle, the next one stores what is missing. A key file that can't be read fails its own project.
+// Whatever ends an export in the middle, the next one stores what is missing. A key file that can't be read fails only its own project.
 
 import { spawnSync } from "node:child_process";
 import { mkdir, rm, writeFile } from "node:fs/promises";
@@ -10,7 +10,7 @@ import type { Emulator } from "../../support/emulator.ts";
 import { forgetSequences } from "../../support/forget-sequences.ts";
 import { BUSY_MS } from "../../support/limits.ts";
 import { silenceFolder } from "../../support/silent-folder.ts";
-import { coverage, holdAnswersFrom, lastCoverage } from "../evidence.ts";
+import { coverage, holdAnswersFrom, statusBy } from "../evidence.ts";
 import { ALL_GROUPINGS, lastDays, servedNumbers, storedNumbers } from "../numbers.ts";
 import { databaseTest, type ProgramContext } from "../program-context.ts";
 import { PRODUCTION } from "../small-config.ts";
@@ -145,7 +145,7 @@ const COMPLETE = { status: "complete", error: null };
 /** A key that can't be read does not hold up the other project. */
 const ONE_FAILED = { production: COMPLETE, staging: { status: "failed", error: expect.stringContaining(SILENCE) } };
 
-test("a key on a file system that does not answer fails its own project", async ({ context, skip }) => {
+test("a key on a file system that does not answer fails only its own project", async ({ context, skip }) => {
   await serveBoth(context);
   using silence = silenceFolder(path.join(context.folder, "share"));
   if (!silence) return skip("needs root and /dev/fuse");
@@ -153,28 +153,28 @@ test("a key on a file system that does not answer fails its own project", async 
   const exported = await context.start(["export"]).ended;
   expect(exported).toMatchObject({ status: 1, stdout: expect.stringContaining(SILENCE) });
   expect(performance.now() - startedMs).toBeLessThan(30_000 + BUSY_MS);
-  expect(await lastCoverage(db, "project")).toEqual(ONE_FAILED);
+  expect(await statusBy(db, "project")).toEqual(ONE_FAILED);
   expect((await context.start(["status"]).ended).stdout).toContain(SILENCE);
 });
 
-test("a worker works on without a key whose file system does not answer", async ({ context, skip }) => {
+test("a worker goes on with other projects if the file system of a key does not answer", async ({ context, skip }) => {
   await serveBoth(context);
   using silence = silenceFolder(path.join(context.folder, "share"));
   if (!silence) return skip("needs root and /dev/fuse");
   const worker = context.start(["start"]);
-  await expect.poll(() => lastCoverage(db, "project")).toEqual(ONE_FAILED);
+  await expect.poll(() => statusBy(db, "project")).toEqual(ONE_FAILED);
   const stoppedMs = performance.now();
   worker.kill("SIGTERM");
   expect(await worker.ended).toMatchObject({ status: 0 });
   expect(performance.now() - stoppedMs).toBeLessThan(DRAIN_SECONDS * 1000 + BUSY_MS);
 });
 
-test("a key file that is there and can't be read, such as a pipe, fails its own project", async ({ context }) => {
+test("a key file that exists but can't be read, such as a pipe, fails only its own project", async ({ context }) => {
   await serveBoth(context);
   const file = path.join(context.folder, "share/staging.key");
   await rm(file);
   spawnSync("mkfifo", [file]);
   const exported = await context.run(["export"]);
   expect(exported).toMatchObject({ status: 1, stdout: expect.stringContaining("staging.key is not a regular file") });
-  expect(await lastCoverage(db, "project")).toMatchObject({ production: COMPLETE });
+  expect(await statusBy(db, "project")).toMatchObject({ production: COMPLETE });
 });

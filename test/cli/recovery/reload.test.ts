@@ -1,4 +1,4 @@
-// A worker takes up a changed configuration while it works: nothing is asked twice, nothing is lost, and a mistake is shown everywhere.
+// A worker takes up a changed configuration while it works: no request is made twice or lost, and a mistake is shown everywhere.
 
 import { spawnSync } from "node:child_process";
 import { readFile, rename, rm, writeFile } from "node:fs/promises";
@@ -13,7 +13,7 @@ const { test, db } = await databaseTest();
 const RELOADS = 20;
 const FILTERS = 120;
 
-/** As an editor does it, and as most tools that write configurations do. */
+/** Renames a new file into place, as editors and most tools do. */
 async function replaceConfig({ folder }: ProgramContext, config: object): Promise<void> {
   await writeFile(path.join(folder, "new"), JSON.stringify(config));
   await rename(path.join(folder, "new"), path.join(folder, "jobs.config.json"));
@@ -56,7 +56,7 @@ test("requests in flight end under the configuration that they began with", asyn
   expect(new Set(breakdowns(emulator)).size).toBe(4);
   expect(breakdowns(emulator)).toHaveLength(4);
   expect(await coverage(db)).toEqual({ complete: 8 });
-  // It is the same worker, and the same address of the monitor.
+  // It is still the same worker.
   const { stdout } = await context.run(["status", "--json"]);
   expect(JSON.parse(stdout).workers).toMatchObject([{ state: "live", pid: program.pid }]);
 });
@@ -88,7 +88,7 @@ test("a mistake in the changed configuration is shown everywhere until it is cor
     .poll(() => page("/metrics"))
     .toMatch(/^usage_export_condition\{name="config",subject="",severity="warning"\} 1$/m);
   await expect.poll(() => page("/")).toContain("Configuration refused since");
-  // `status` needs a configuration of its own that is right.
+  // `status` itself needs a valid configuration.
   await writeFile(path.join(context.folder, "good.json"), JSON.stringify(good));
   expect(await context.run(["status", "--config", "good.json"])).toMatchObject({
     status: 1,
@@ -124,7 +124,7 @@ test("a configuration that lacks a first key is taken up once the key is there",
   await expect.poll(() => worker.count("worker started")).toBe(2);
 });
 
-test("a changed configuration has the key printed again by its command", async ({ context }) => {
+test("after a change of the configuration the key command is run again", async ({ context }) => {
   const [before, after] = [context.newSecret("vault"), context.newSecret("vault")];
   const consoleKeys = [before, after].map((secret) => ({ secret, projectId: PROJECT_ID, scopes: ["member"] }));
   const key = { command: ["sh", "-c", "echo run >> runs; cat vault"] };

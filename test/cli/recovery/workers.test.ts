@@ -1,4 +1,4 @@
-// Workers that share a run, are killed, suspended or meet failures. The requests at the service show what is read again.
+// Workers that share a run, are killed or suspended, or meet failures. The requests at the service show what is read again.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { sql } from "kysely";
@@ -12,7 +12,7 @@ import { manyFilters } from "../small-config.ts";
 const { test, db } = await databaseTest();
 
 const REQUESTS = 50;
-/** A worker has at most twice as many requests in hand as it may make at once. */
+/** A worker claims at most twice as many requests as it may make at once. */
 const IN_HAND_MAX = 8;
 const WHOLE = { status: "ok", planned: 2 * REQUESTS, complete: 2 * REQUESTS, failed: 0 };
 
@@ -72,13 +72,13 @@ test("a suspended worker that wakes up beside its successor stores and counts no
   sleeper.kill("SIGCONT");
 
   // If both ask for a slice within 50 ms, either may win, and the other one's answer is dropped as stale.
-  const read = (all: readonly Run[]) => all.map((run) => ({ ...run, complete: run.complete + run.stale }));
-  expect(read(await waitForRuns(db, 1))).toMatchObject([WHOLE]);
+  const withStale = (all: readonly Run[]) => all.map((run) => ({ ...run, complete: run.complete + run.stale }));
+  expect(withStale(await waitForRuns(db, 1))).toMatchObject([WHOLE]);
   for (const worker of [sleeper, other]) {
     worker.kill("SIGTERM");
     expect(await worker.ended).toMatchObject({ status: 0 });
   }
-  expect(read(await runs(db))).toMatchObject([WHOLE]);
+  expect(withStale(await runs(db))).toMatchObject([WHOLE]);
   await expectStoredOnce();
 });
 
@@ -127,7 +127,7 @@ test("three workers make 300 requests once each, within the caps", async ({ cont
   expect(new Set(breakdowns(emulator)).size).toBe(300);
   expect(breakdowns(emulator)).toHaveLength(300);
 
-  // The service is the judge of the caps. A request is in flight at least from its arrival until its answer is sent.
+  // The caps are checked by the times at the service. A request is in flight at least from its arrival until its answer is sent.
   const times = emulator.requests.map(({ receivedAt }) => receivedAt.getTime()).sort((a, b) => a - b);
   const atOnce = times.map((time, i) => times.slice(0, i + 1).filter((other) => other > time - delayMs).length);
   expect(Math.max(...atOnce)).toBeLessThanOrEqual(4);

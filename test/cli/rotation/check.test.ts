@@ -1,4 +1,4 @@
-// What `check` says about a rotation: whether its keys may create keys, and its sinks can be written.
+// What `check` says about a rotation: whether its keys may create keys, and whether its sinks can be written.
 
 import { readFile, writeFile } from "node:fs/promises";
 import { expect } from "vitest";
@@ -62,7 +62,7 @@ twoKeysTest("a key that may only read is rotated with another key that may only 
 });
 
 test("other files in the folder of a sink stay as they are", async ({ context }) => {
-  // The program makes files of its own beside the sink: these have names that it might give them.
+  // The program writes temporary files beside the sink. These files have names that it might choose.
   const helpers = ["next", "probe"].map((name) => `${context.sink}.${name}`);
   for (const file of helpers) await writeFile(file, "somebody's");
   expect(await context.run(["check"])).toMatchObject({ status: 0 });

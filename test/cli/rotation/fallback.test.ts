@@ -14,7 +14,7 @@ import { PROGRAM, type RotationContext, rotationTest } from "./rotation-context.
 
 const test = await rotationTest();
 
-/** Without the first `since` requests, the id of the key of each request for the breakdown; undefined for a key that does not work. */
+/** The ids of the keys that called the breakdown, without the first `since` requests. A key that does not work has the id undefined. */
 function keyIds({ emulator }: RotationContext, since = 0): readonly (string | undefined)[] {
   return emulator.requests
     .slice(since)
@@ -37,10 +37,10 @@ test("exports use the first key until the rotation has made one, and then the ne
   expect(keyIds(context, since)).toEqual(context.createdKeys());
 });
 
-test("a running export changes over to a new key", async ({ context }) => {
+test("a running export switches to a new key", async ({ context }) => {
   await context.prepare();
   const [old] = context.createdKeys();
-  // The held calls take both slots: the rotation begins when the first attempt is given up, after `timeoutSeconds`.
+  // The held calls take both slots, so the rotation can begin only when one of them is given up, after `timeoutSeconds`.
   const service = { baseUrl: context.proxy.urlOf(PROGRAM), maxConcurrent: 2, timeoutSeconds: 10 };
   await context.configure({}, { ...MANY, service });
   const since = context.emulator.requests.length;
@@ -54,7 +54,7 @@ test("a running export changes over to a new key", async ({ context }) => {
   const [, current] = context.createdKeys();
   const used = keyIds(context, since);
   expect(used.slice(0, 2)).toEqual([old, old]);
-  // A call that began before the rotation is tried again with the old key, perhaps after all others.
+  // Not necessarily the last call: one that began before the rotation is repeated with the old key, perhaps after all others.
   expect(used).toContain(current);
 });
 
@@ -68,7 +68,7 @@ test("an export with a refused key falls back once, and alerts until the next ro
   const { status, stderr } = await context.run(["export"]);
   expect(status).toBe(0);
   const readBy = keyIds(context, since);
-  // Calls that are in flight when the first is refused, at most four, are refused, too.
+  // Up to four calls are in flight when the first one is refused, and are refused as well.
   expect(readBy.filter((key) => key !== undefined)).toEqual(GROUPINGS.map(() => old));
   expect(readBy.length).toBeLessThanOrEqual(GROUPINGS.length + 4);
   const alert = `the service refused ${current}, the key in use; ${old} was used in its place`;

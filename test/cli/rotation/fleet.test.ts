@@ -28,7 +28,7 @@ const delivered = (context: RotationContext, id: string) => readFileSync(keyFile
 
 async function configure(context: RotationContext, rest: Readonly<Record<string, unknown>>) {
   await mkdir(path.join(context.folder, "keys"), { recursive: true, mode: 0o700 });
-  // Each of several workers listens.
+  // Several workers run at once, so each needs a free port.
   await context.configure({}, { exports: [], monitor: { port: 0 }, ...rest });
 }
 
@@ -60,7 +60,7 @@ async function configureAccount(context: RotationContext, schedule: string, expo
   return { env, run: (...args: readonly string[]) => context.run(args, env) };
 }
 
-/** By project, how many keys were created. */
+/** The number of created keys of each project, by its id. */
 function createdBy({ emulator }: RotationContext): Readonly<Record<string, number>> {
   const created = emulator.keys().filter(({ origin }) => origin === "created");
   return Object.fromEntries(
@@ -77,7 +77,7 @@ async function ledger({ db }: RotationContext) {
   return rows.map(({ text }) => text);
 }
 
-/** How each project of the runs so far ended. */
+/** How each project ended in the runs so far, such as "p1 ok". */
 async function ended({ db }: RotationContext) {
   const rows = await db.selectFrom("usage_export.run_project").selectAll().orderBy("project_id").execute();
   return rows.map((row) => `${row.project_id} ${row.finished_at && row.error === null ? "ok" : "failed"}`);
@@ -129,7 +129,7 @@ test("rotate handles all or the named projects, and a renamed one keeps its key"
   expect(createdBy(context)).toEqual({ p0: 1, p1: 1, p2: 1 });
 });
 
-test("a project without a key fails alone, and status has one line about the rotation", async ({ context }) => {
+test("projects with a wrong first key fail alone, and status has one line about the rotation", async ({ context }) => {
   await configureNorth(context, 4);
   for (const id of ["p1", "p2"]) writeFileSync(path.join(context.folder, `first-${id}`), "a-key-that-nobody-knows");
   const run = await context.run(["rotate", "--json"]);

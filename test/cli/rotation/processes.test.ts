@@ -1,5 +1,5 @@
-// Rotations that run at the same time, are suspended or stopped, or lose their database, at the moments that matter: one key is made, and
-// none that was made is lost. A create whose answer is lost is never sent again.
+// Rotations that run at the same time, are suspended or stopped, or lose their database at a critical moment. Each time one key is made,
+// and no key that was made is lost. A create whose answer is lost is never sent again.
 
 import { writeFile } from "node:fs/promises";
 import path from "node:path";
@@ -13,8 +13,6 @@ import { type RotationContext, rotationTest } from "./rotation-context.ts";
 
 const test = await rotationTest();
 const STOPPED = { status: 1, stderr: expect.stringContaining("stopped by SIGTERM") };
-
-const sinkKeyWorks = (context: RotationContext) => context.emulator.secretWorks(context.sinkSecret()?.trim() ?? "");
 
 const isCreate = ({ method }: { method: string }) => method === "POST";
 
@@ -32,10 +30,10 @@ test.for([
   expect(context.proxy.creates).toHaveLength(1);
   expect(context.createdKeys()).toHaveLength(1);
   expect(await context.states()).toEqual(["active"]);
-  expect(sinkKeyWorks(context)).toBe(true);
+  expect(context.sinkKeyWorks()).toBe(true);
 });
 
-test("two concurrent rollbacks together go back one key", async ({ context }) => {
+test("two concurrent rollbacks go back only one key", async ({ context }) => {
   const secrets: (string | undefined)[] = [];
   for (let i = 0; i < 3; i++) {
     await context.prepare("--now");
@@ -49,7 +47,7 @@ test("two concurrent rollbacks together go back one key", async ({ context }) =>
   expect(context.sinkSecret()).toBe(secrets[1]);
 });
 
-test("if a process is suspended during its create, its key is an orphan", async ({ context }) => {
+test("the key of a process that is suspended during its create becomes an orphan", async ({ context }) => {
   const { release } = hold(context.emulator, isCreate);
   const sleeper = context.start(["rotate"]);
   await expect.poll(() => context.createdKeys()).toHaveLength(1);
@@ -98,7 +96,7 @@ test("a signal does not interrupt a delivery, and the next rotation continues", 
   await writeFile(path.join(context.folder, "go"), "");
   expect(await program.ended).toMatchObject(STOPPED);
   expect(await context.run(["rotate"])).toMatchObject({ status: 0 });
-  expect(sinkKeyWorks(context)).toBe(true);
+  expect(context.sinkKeyWorks()).toBe(true);
   expect(context.proxy.creates).toHaveLength(1);
 });
 
@@ -161,7 +159,7 @@ test.for<readonly [name: string, fault: Fault, made: number]>([
   expect(context.proxy.creates.at(-1)?.comment).toContain(rows[1]?.intent_id);
 });
 
-test("the orphan is found by its comment in the same run, and kept if retire is keep", async ({ context }) => {
+test("an orphan is found by its comment in the same run, and kept if retire is keep", async ({ context }) => {
   await prepareDue(context);
   failCreates(context, { kind: "lose" });
   await context.run(["rotate"]);
@@ -175,7 +173,7 @@ test("the orphan is found by its comment in the same run, and kept if retire is 
   expect(context.createdKeys()).toHaveLength(3);
 });
 
-test("if retire is delete, the orphan is deleted", async ({ context }) => {
+test("if retire is delete, an orphan is deleted", async ({ context }) => {
   await context.configure({ retire: "delete" });
   await prepareDue(context);
   failCreates(context, { kind: "lose" });

@@ -7,9 +7,9 @@ import { type RotationContext, rotationTest } from "./rotation-context.ts";
 const test = await rotationTest();
 const limitedTest = await rotationTest({ scopes: ["usage:read", "project:read", "keys:read"] });
 
-const postsOf = ({ proxy }: RotationContext) => proxy.creates.length;
+const createCount = ({ proxy }: RotationContext) => proxy.creates.length;
 
-async function failuresOf({ db }: RotationContext): Promise<number | undefined> {
+async function failedAttempts({ db }: RotationContext): Promise<number | undefined> {
   const row = await db.selectFrom("usage_export.rotation").select("failed_attempts").executeTakeFirst();
   return row?.failed_attempts;
 }
@@ -28,14 +28,14 @@ limitedTest("if the calling key may not create keys, the error names the missing
   expect(stdout).toMatch(/the service answered 403.*the key needs the scope keys:write/);
   expect(await context.ledgerRows()).toEqual([]);
   expect(await context.events()).toEqual(["intent", "not-created", "failed"]);
-  expect(postsOf(context)).toBe(1);
+  expect(createCount(context)).toBe(1);
 });
 
 test("a first key that the service does not know is reported before a create is sent", async ({ context }) => {
   const result = await context.run(["rotate"], { USAGE_EXPORT_KEY: context.newSecret() });
   expect(result).toMatchObject({ status: 1, stdout: expect.stringContaining("it does not accept the key") });
   expect(await context.events()).toEqual(["failed"]);
-  expect(postsOf(context)).toBe(0);
+  expect(createCount(context)).toBe(0);
 });
 
 test("a sink that can't be delivered to is reported before the service is called", async ({ context }) => {
@@ -60,13 +60,13 @@ test("a new key that the service refuses stays unused, and the current key stays
   expect(stdout).toContain("it does not accept the key");
   expect(context.sinkSecret()).toBe(before);
   expect(await context.ledgerRows()).toMatchObject([{ state: "active" }, { state: "pending", step: "stored" }]);
-  expect(await failuresOf(context)).toBe(1);
+  expect(await failedAttempts(context)).toBe(1);
 
   context.emulator.fault = undefined;
   expect(await context.run(["rotate"])).toMatchObject({ status: 0 });
-  expect(postsOf(context)).toBe(2);
+  expect(createCount(context)).toBe(2);
   expect(await context.states()).toEqual(["draining", "active"]);
-  expect(await failuresOf(context)).toBe(0);
+  expect(await failedAttempts(context)).toBe(0);
 });
 
 test("a new key that the service takes for another key stays unused", async ({ context }) => {
@@ -93,11 +93,11 @@ test("a key with fewer scopes than requested stays unused, and rotate --now make
   });
   expect(await context.run(["rotate"])).toMatchObject({ status: 1 });
   expect(context.sinkSecret()).toBe(before);
-  expect(postsOf(context)).toBe(2);
+  expect(createCount(context)).toBe(2);
 
   context.emulator.fault = undefined;
   expect(await context.run(["rotate", "--now"])).toMatchObject({ status: 0 });
-  expect(postsOf(context)).toBe(3);
+  expect(createCount(context)).toBe(3);
   expect(await context.states()).toEqual(["draining", "draining", "active"]);
 });
 
@@ -119,14 +119,14 @@ test("after five failed attempts nothing is created until a person asks for it",
     expect(await context.run(["rotate"])).toMatchObject({ status: 1 });
     expect(await context.run(["keys"])).toMatchObject({ status: i < 5 ? 0 : 1 });
   }
-  expect(postsOf(context)).toBe(5);
+  expect(createCount(context)).toBe(5);
 
   context.emulator.fault = undefined;
   const blocked = /needs attention: 5 attempts failed, the last with: .*409.*nothing is created until rotate --now/;
   for (const args of [["rotate"], ["rotate", "--dry-run"], ["rotate", "--json"]]) {
     expect(await context.run(args)).toMatchObject({ status: 1, stdout: expect.stringMatching(blocked) });
   }
-  expect(postsOf(context)).toBe(5);
+  expect(createCount(context)).toBe(5);
   for (const command of ["keys", "status"]) {
     const { status, stdout } = await context.run([command]);
     expect(stdout).toMatch(/5 failed attempts, the last: .*409/);
@@ -135,7 +135,7 @@ test("after five failed attempts nothing is created until a person asks for it",
   }
 
   expect(await context.run(["rotate", "--now"])).toMatchObject({ status: 0 });
-  expect(postsOf(context)).toBe(6);
+  expect(createCount(context)).toBe(6);
   expect(await context.states()).toEqual(["active"]);
   expect(await context.run(["keys"])).toMatchObject({ status: 0, stdout: expect.not.stringContaining("attention") });
 });
@@ -151,5 +151,5 @@ test("a process that dies at every create makes no more than five keys", async (
     status: 1,
     stdout: expect.stringContaining("needs attention: 5 attempts failed"),
   });
-  expect(postsOf(context)).toBe(0);
+  expect(createCount(context)).toBe(0);
 });

@@ -5,7 +5,7 @@ import type { UsageSource } from "../../../src/emulator/usage.ts";
 import type { FaultPlan } from "../../support/emulator.ts";
 import { type RotationContext, rotationTest } from "./rotation-context.ts";
 
-/** Which key used something, by how many days ago. On each of these days the other keys have a row without usage. */
+/** The key that made usage on a day, by days ago. On each of these days the other keys have a row without usage. */
 let usedAgo: Readonly<Record<number, string>> = {};
 const usage: UsageSource = (_project, _day, ageDays) => {
   const used = usedAgo[Math.floor(ageDays)];
@@ -17,7 +17,7 @@ const test = await rotationTest({ creatorScopes: ["member"], emulator: { usage }
 const OK = { status: 0 };
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-/** Makes a key that was replaced `daysAgo` days ago, and the one in its place. */
+/** Makes a key, replaces it by another one, and makes both older by `daysAgo` days. */
 async function replaceKey(context: RotationContext, daysAgo: number) {
   usedAgo = {};
   await context.prepare();
@@ -32,7 +32,7 @@ const noteOf = async (context: RotationContext) => (await context.ledgerRows())[
 const deletesOf = ({ emulator }: RotationContext) => emulator.requests.filter(({ method }) => method === "DELETE");
 const DUE = "due for removal since";
 
-/** The service's clock is so many days ahead of the database's. */
+/** Sets the service's clock this many days ahead of the database's. */
 function setClock({ emulator }: RotationContext, days: number): void {
   const { now } = emulator;
   emulator.now = () => new Date(now().getTime() + days * DAY_MS);
@@ -41,7 +41,7 @@ function setClock({ emulator }: RotationContext, days: number): void {
 test("after its grace period a key that nobody uses any more is due for removal", async ({ context }) => {
   const { old, oldSecret, current } = await replaceKey(context, 8);
   usedAgo = { 9: old, 1: current };
-  // The service tells its time to the second, so that eight days may not quite be over.
+  // The service tells its time in whole seconds, so eight days may not quite be over.
   const rotated = (await context.run(["rotate"])).stdout;
   expect(rotated).toMatch(new RegExp(`mark-due ${old}: it was replaced [78] days ago, and its grace is 7 days`));
   expect(await noteOf(context)).toContain("the breakdown by accessor shows no usage since");
@@ -124,7 +124,7 @@ test.for([
   ["behind", 2, [0, 1]],
   ["ahead of", -2, [6, 0]],
 ] as const)(
-  "while the database's clock is days %s the service's, a due key is not deleted, as other days would be read",
+  "while the database's clock is days %s the service's, a due key is not deleted, as the wrong days would be checked",
   async ([, days, [oldAgo, currentAgo]], { context }) => {
     const { old, current } = await replaceKey(context, 20);
     usedAgo = { [oldAgo]: old, [currentAgo]: current };
@@ -172,7 +172,7 @@ test("with retire keep, a key that the service no longer lists is retired", asyn
   expect(await context.states()).toEqual(["retired", "active"]);
 });
 
-test("a delete that fails fails the run, and is repeated by the next", async ({ context }) => {
+test("a delete that the service refuses fails the run, and the next run repeats it", async ({ context }) => {
   usedAgo = { 1: (await replaceKey(context, 8)).current };
   await context.configure({ retire: "delete" });
   context.emulator.fault = ({ method }) => (method === "DELETE" ? { kind: "answer", status: 403 } : undefined);

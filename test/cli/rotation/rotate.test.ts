@@ -1,3 +1,5 @@
+// The commands `rotate`, `keys` and `keys rewrap` when nothing goes wrong.
+
 import { statSync } from "node:fs";
 import { expect } from "vitest";
 import { COMMON, rotationTest } from "./rotation-context.ts";
@@ -42,7 +44,7 @@ test("a key that is not due stays, and the service is asked only whether it work
   ]);
 });
 
-test("a key that is due creates its successor, and still works", async ({ context }) => {
+test("a key that is due creates its successor, and the old key still works", async ({ context }) => {
   await context.prepare();
   const [old] = context.createdKeys();
   const oldSecret = context.sinkSecret();
@@ -90,7 +92,7 @@ test("a key that is to expire is requested with its time to live", async ({ cont
   expect(context.proxy.creates[0]).not.toHaveProperty("expiration_date");
 });
 
-test("rotations are run one after the other, and one that fails does not stop the next", async ({ context }) => {
+test("rotations run one after the other, and one that fails does not stop the next", async ({ context }) => {
   const sinks = { broken: context.folder, exporter: context.sink };
   const rotations = Object.entries(sinks).map(([name, file]) => ({ ...COMMON, name, deliver: [{ file }] }));
   await context.configure({}, { rotations });

@@ -29,7 +29,7 @@ export type RotationOptions = {
   readonly creatorScopes?: readonly string[];
   readonly emulator?: Partial<EmulatorOptions>;
   readonly decideFault?: DecideFault;
-  /** Puts a front before the program's database, and returns its URL. */
+  /** Puts a proxy (front) between the program and its database, and returns the proxy's URL. */
   readonly databaseVia?: (url: string) => Promise<AsyncDisposable & { readonly url: string }>;
   /** A program is killed after this time. */
   readonly timeoutMs?: number;
@@ -54,7 +54,7 @@ export async function rotationTest(options: RotationOptions = {}) {
 /** The tests of a file use the same database, one after the other. */
 let databaseOfFile: ReturnType<typeof testDatabase> | undefined;
 
-/** Without a database, it gets one of its own. */
+/** Without `database`, the context has a database of its own. */
 export async function openRotationContext(
   options: RotationOptions = {},
   database?: { readonly db: Database; readonly url: string },
@@ -88,6 +88,7 @@ export async function openRotationContext(
   const configure = (rotation: Fields = {}, rest: Fields = {}) =>
     program.configure(rotationConfig(proxy.urlOf(PROGRAM), { deliver: [{ file: sink }], ...rotation }, rest));
   await configure();
+  const sinkSecret = () => (existsSync(sink) ? readFileSync(sink, "utf8").trim() : "");
   return {
     ...program,
     ...{ db, databaseUrl, emulator, proxy, masterKey, configure },
@@ -98,16 +99,17 @@ export async function openRotationContext(
       secrets.push(key);
       return key;
     },
-    /** Rotates, to prepare a state. Cases of the fault harness do so at the same time, so the folder is not the working directory. */
+    /** Rotates before the part that is tested. Cases of the fault harness do so at once, so none can rely on the working directory. */
     async prepare(...args: readonly string[]) {
       const config = path.join(program.folder, "jobs.config.json");
       const { status, stdout } = await program.run(["rotate", "--config", config, ...args], {
         DATABASE_URL: databaseUrl,
       });
-      if (status !== 0) throw new Error(`the rotation to begin with ended with ${status}: ${stdout}`);
+      if (status !== 0) throw new Error(`the rotation before the test ended with ${status}: ${stdout}`);
     },
     /** The key in the sink; empty while there is none. */
-    sinkSecret: () => (existsSync(sink) ? readFileSync(sink, "utf8").trim() : ""),
+    sinkSecret,
+    sinkKeyWorks: () => emulator.secretWorks(sinkSecret()),
     /** The ids of the keys that were created and still work. */
     createdKeys: () =>
       emulator.keys().flatMap((key) => (key.origin === "created" && key.state === "active" ? key.apiKeyId : [])),
@@ -127,7 +129,7 @@ export async function openRotationContext(
 
 export const COMMON = { schedule: "0 4 * * *", project: "production", comment: "usage exporter", scopes: ["member"] };
 
-/** A configuration that calls the service as fast as the program can: there is no real service to be spared. */
+/** A configuration with one project, whose key comes from the rotation ROTATION. */
 function rotationConfig(baseUrl: string, rotation: Fields, rest: Fields): Fields {
   const key = { rotation: ROTATION, first: { env: "USAGE_EXPORT_KEY" } };
   return smallConfig(baseUrl, {
@@ -137,7 +139,7 @@ function rotationConfig(baseUrl: string, rotation: Fields, rest: Fields): Fields
   });
 }
 
-/** A proxy before the service. It records the bodies of creates, also of those that do not arrive, and adds the new secrets to `secrets`. */
+/** Starts a proxy for the service. It records the bodies of all creates, even if they do not arrive, and adds new secrets to `secrets`. */
 async function startHttpProxy(targetUrl: string, decideFault: DecideFault, secrets: string[]) {
   const proxy = {
     creates: [] as { readonly comment: string }[],

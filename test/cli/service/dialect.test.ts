@@ -1,10 +1,10 @@
-// The dialect "auto": a probe finds the service's dialect, it is stored for all runs, and probed again when an answer does not fit.
+// The dialect "auto": a probe finds the service's dialect, which is stored for all runs. If an answer does not fit it, it is probed again.
 
 import { sql } from "kysely";
 import { expect } from "vitest";
 import type { Dialect } from "../../../src/usage/dimensions.ts";
 import type { Emulator, EmulatorOptions } from "../../support/emulator.ts";
-import { breakdowns, lastCoverage, workOnce } from "../evidence.ts";
+import { breakdowns, statusBy, workOnce } from "../evidence.ts";
 import { databaseTest, type ProgramContext } from "../program-context.ts";
 
 const { test, db } = await databaseTest();
@@ -25,7 +25,7 @@ function setUp(
   return context.setUp({ service: { dialect: "auto" }, exports }, { usage: () => USAGE, ...options });
 }
 
-/** The usage requests of each group, by grouping and filter. */
+/** By grouping and filter, the groups with their numbers of requests, such as "nova-3 5". */
 async function stored(): Promise<Readonly<Record<string, readonly string[]>>> {
   const { rows } = await sql<{ name: string; shown: readonly string[] }>`
     select "grouping" || ' / ' || filter as name, array_agg(distinct coalesce(group_value, 'total') || ' ' || requests) as shown
@@ -77,7 +77,7 @@ test("a filter that the probed dialect lacks fails alone", async ({ context }) =
   const set = { name: "set", dimensions: { feature_set: "diarize" } };
   await setUp(context, { dialect: "2026" }, [{ name: "all" }, set]);
   expect(await context.run(["export"])).toMatchObject({ status: 1 });
-  expect(await lastCoverage(db)).toEqual({
+  expect(await statusBy(db)).toEqual({
     all: { status: "complete", error: null },
     set: { status: "failed", error: expect.stringMatching(/narrows by feature_set.*only groups by/) },
   });

@@ -1,5 +1,5 @@
-// Keys from files with the project's id in their path, or from commands. A key that the service refuses is not sent again until it was read
-// anew. Once it works, the days that it failed to read are read, and no page says any longer that it is refused.
+// Keys from files with the project's id in their path, or from commands. A key that the service refuses is not sent again before it has
+// been read anew. Once it works, the days that failed are read, and `status` no longer says that it is refused.
 
 import { mkdir, rename, writeFile } from "node:fs/promises";
 import path from "node:path";
@@ -40,7 +40,7 @@ test("after a 401 the key file is read again, so that a run can use a replaced k
 
 const REFUSED = /the service refuses the API key of production \(401\)/;
 
-/** Two exports have read everything, and then a command in another shell had a wrong key. */
+/** Two exports read everything. Then another run of both has a wrong key, so that every day fails. */
 async function failAll(context: ProgramContext): Promise<void> {
   await context.setUp({ exports: [{ name: "a" }, { name: "b", groupings: ["none", "model", "tags"] }] });
   expect(await context.run(["export"])).toMatchObject({ status: 0 });
@@ -74,7 +74,7 @@ test("a worker that starts tries at once what a refused key could not read", asy
 test("a worker sends a refused key once a run, however many projects have it", async ({ context }) => {
   const names = Array.from({ length: 6 }, (_, i) => `p${i}`);
   const emulator = await context.setUp({
-    // Calls that are made at the same time do not know of each other's refusal.
+    // With more calls at once, several would be sent before the first one is refused.
     service: { maxConcurrent: 1 },
     projects: names.map((name) => ({ ...PRODUCTION, id: name, name })),
     exports: [{ projects: names }],
@@ -86,7 +86,7 @@ test("a worker sends a refused key once a run, however many projects have it", a
 
 const KEY_FILE = `keys/${PROJECT_ID}`;
 
-/** The project's key comes from a vault, which is a script here: it prints the file. */
+/** The project's key comes from a vault. Here it is a script that prints the file. */
 async function setUpVault(context: ProgramContext, key?: object) {
   await mkdir(path.join(context.folder, "keys"), { mode: 0o700 });
   const vault = path.join(context.folder, "vault");

@@ -1,5 +1,5 @@
-// Programs share the caps of the service, even if some are suspended, killed or join later. Paused keys and hanging calls do not hold back other
-// projects.
+// Programs share the caps of the service, even if some are suspended, killed or join later. Paused keys and hanging calls do not hold back
+// other projects.
 
 import { writeFile } from "node:fs/promises";
 import type { ServerResponse } from "node:http";
@@ -17,7 +17,7 @@ const { test, db, read } = await databaseTest();
 
 const JOB = { window: { days: 1 }, checkFeatures: "off" };
 
-/** A service that counts its calls. It answers a call once `decide` resolves, unless to false: then `decide` has answered. */
+/** A service that counts its calls. It answers a call once `decide` resolves. If it resolves to false, `decide` itself has answered. */
 async function openTally(decide: (projectId: string, response: ServerResponse) => Promise<unknown>) {
   const startsMs: number[] = [];
   const tally = { atOnce: 0, atOnceMax: 0 };
@@ -107,7 +107,7 @@ test("paused keys and hanging calls do not hold back other projects", async ({ c
     .poll(status)
     .toMatch(/calls with the key of file .*paused-0\.key are paused until .* UTC, as the service/);
   await expect.poll(() => Math.min(total("quick"), total("swift"))).toBe(FILTERS);
-  // Nobody waited for the end of a pause.
+  // The quick projects are done before a pause has ended.
   expect(Math.max(...PAUSED.map(total))).toBeLessThan(FILTERS);
   // One of the four slots is left to the others.
   expect(hangingMax).toBe(3);
@@ -126,7 +126,7 @@ test("a pause of hours is cut to an hour, and status shows its end", async ({ co
   await context.work().waitFor("the service asked for a pause: calls to it wait");
 
   const status = async (...options: readonly string[]) => (await context.run(["status", ...options])).stdout;
-  // The log may be ahead of the database.
+  // The line may be logged before the pause is stored.
   await expect.poll(() => status()).toMatch(/the key of env USAGE_EXPORT_KEY are paused until .* UTC, as the service/);
   const { callPauses } = JSON.parse(await status("--json"));
   expect(callPauses).toMatchObject([{ key: "env USAGE_EXPORT_KEY" }]);

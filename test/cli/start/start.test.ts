@@ -62,7 +62,7 @@ test.for([["start"], ["export"]])("%s deletes runs that are older than keepDays"
   expect(rows).toHaveLength(1);
 });
 
-test("a paused job does not run, and its missed days are read once it is resumed", async ({ context }) => {
+test("a paused job does not run, and after it is resumed its missed days are read", async ({ context }) => {
   const emulator = await context.setUp({ exports: [{ window: { days: 1 } }] });
   await workOnce(context, db);
   await ageStoredData(db, 2);
@@ -114,7 +114,7 @@ test("a request that fails at every attempt is not retried for an hour", async (
   }
 });
 
-test("a worker replaces a key that is due by exactly one new key", async ({ context }) => {
+test("a worker replaces a key that is due with exactly one new key", async ({ context }) => {
   const common = { schedule: farSchedule(), project: "production", comment: "usage exporter", scopes: ["member"] };
   const key = { rotation: "exporter", first: { env: "USAGE_EXPORT_KEY" } };
   const rotations = [{ ...common, name: "exporter" }];
@@ -130,7 +130,7 @@ test("a worker replaces a key that is due by exactly one new key", async ({ cont
   expect(emulator.requests.filter(({ method }) => method === "POST")).toHaveLength(1);
 });
 
-/** Makes the program treat its standard error as a terminal that is open. */
+/** A module that makes the program take its standard error for an open terminal. */
 const FAKE = `import tty from "node:tty"; import { syncBuiltinESMExports } from "node:module";
   process.stderr.isTTY = true; tty.isatty = () => true; syncBuiltinESMExports();`;
 const TERMINAL = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(FAKE)}` };

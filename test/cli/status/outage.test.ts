@@ -53,7 +53,7 @@ test("an unavailable service is shown once, beside the run that is retrying", as
   expect(await context.run(["status"])).toMatchObject({ status: 0 });
 });
 
-test("without a worker, a service that refuses connections is not said to be tried again", async ({ context }) => {
+test("without a worker, status does not say that an unreachable service is tried again", async ({ context }) => {
   await context.configure(smallConfig("http://127.0.0.1:1", { exports: [{ groupings: GROUPINGS }] }));
   await context.run(["export"]);
   expect((await context.run(["status"])).stdout).toMatch(
@@ -61,11 +61,11 @@ test("without a worker, a service that refuses connections is not said to be tri
   );
 });
 
-test("a failed run is on the dashboard, and notified once, until it has recovered", async ({ context }) => {
+test("a failed run is shown on the dashboard until it has recovered, and notified once", async ({ context }) => {
   const texts: string[] = [];
   let pings = 0;
   await using receiver = await scriptedServer(({ method, body }, response) => {
-    // A slow machine may also be told of a worker or a job that is late.
+    // On a slow machine there may also be notifications about a late worker or job.
     if (method === "POST")
       texts.push(...(JSON.parse(body).text.match(/^(?:Readings fail|Over: failed readings).*/s) ?? []));
     else pings++;
@@ -75,7 +75,7 @@ test("a failed run is on the dashboard, and notified once, until it has recovere
   const emulator = await context.setUp({ notify, exports: [{ groupings: ["none", "endpoint"] }] });
   emulator.fault = ({ path }) =>
     path.includes("endpoint") ? { kind: "answer", status: 400, body: "<b>no</b> such grouping" } : undefined;
-  // A new worker notifies at its first tick, a running one perhaps only after a minute.
+  // A new worker notifies at its first tick. A running one may take a minute.
   const startAnother = () =>
     context.work({
       NOTICES_URL: `${receiver.origin}/services/${context.newSecret()}`,

@@ -1,5 +1,5 @@
-// What the command `status` prints, and that its exit status agrees with the coverage. If a job needs a worker and none runs, all is not
-// well.
+// What the command `status` prints, and whether its exit status agrees with the coverage. If a job needs a worker and none runs, status
+// says that something is wrong.
 
 import { randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
@@ -101,7 +101,7 @@ test("status shows what failed and why, until a backfill has read it", async ({ 
   expect(await context.run(["status"])).toMatchObject({ status: 0 });
 });
 
-/** The fields that scripts read, by the part of the JSON answer that has them. */
+/** The fields that scripts read, by the part of the JSON output that has them. */
 const FIELDS = {
   "": "budgets callPauses causes conditions gaps gapsLeftOut jobs lists projects readAt rotations slices undated workers",
   "callPauses[]": "key until",
@@ -121,7 +121,7 @@ const FIELDS = {
   "workers[]": "host lastSeenAt pid recent startedAt state version",
 };
 
-test("the answer in JSON has exactly the fields that scripts read", async ({ context }) => {
+test("--json prints exactly the fields that scripts read", async ({ context }) => {
   await context.setUp({ exports: [{}, { name: "paused" }] }, { fault: () => UNREADABLE });
   await context.run(["export", "--job", "nightly"]);
   await pauseJob(db, { kind: "export", name: "paused" }, { why: "moving house", by: "me" });
@@ -139,7 +139,7 @@ test("the answer in JSON has exactly the fields that scripts read", async ({ con
   );
 });
 
-/** The paths of all fields; those of all items of a list are the same. */
+/** The paths of all fields. The items of a list share their paths. */
 function fieldsOf(value: unknown, path = ""): string[] {
   if (value === null || typeof value !== "object") return [];
   if (Array.isArray(value)) return value.flatMap((one) => fieldsOf(one, `${path}[]`));
@@ -264,7 +264,7 @@ test("status lists the worst projects first, or only those that --project names"
   const { exports } = parseConfig(JSON.stringify(CONFIG), "jobs.config.json", "/");
   const series = configuredSeries(exports);
   const ids = await registerSeries(db, series);
-  // No day of lab is due, two days of prod-eu, three of prod-us, and four of its bills.
+  // Due days: none of lab, two of prod-eu, three of prod-us, and four of the bills of prod-us.
   for (const [i, { series: one }] of series.entries()) {
     if (i > 0) await setDue(db, [seriesIdOf(ids, one)], addDays(yesterday, -i), yesterday);
   }
