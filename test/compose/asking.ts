@@ -15,7 +15,7 @@ type Answer = {
 /** The values that can be chosen, by the name of the variable. */
 type Options = Readonly<Record<string, readonly string[]>>;
 
-/** Call it at the top of a test file. All values are returned as text, so that numbers stay exact and days are not converted. */
+/** To be called at the top of a test file. All values are returned as text, so that numbers stay exact and days are not converted. */
 export async function openReader(url: string, range: TimeRange) {
   const client = new pg.Client({ connectionString: url, types: { getTypeParser: () => (value: string) => value } });
   await client.connect();

@@ -1,4 +1,4 @@
-// Runs the statements of the dashboards on an empty database, and on one with usage, before and after billing is read as well.
+// Runs the statements of the dashboards on an empty database, and on one with usage, without and with billing.
 
 import { expect, test } from "vitest";
 import { testDatabase } from "../support/database.ts";
@@ -50,7 +50,7 @@ const UNITS: ReadonlyMap<string, string> = new Map([
 
 const usageQueries = QUERIES.filter(({ rawSql }) => viewsOf(rawSql).some((view) => view.startsWith("usage_")));
 
-test.each(QUERIES)("$name answers with rows, and on a database without usage with nothing", async (query) => {
+test.each(QUERIES)("$name returns rows, and nothing on a database without usage", async (query) => {
   expect((await onStored.open(query)).rows.length).toBeGreaterThan(0);
   const { rows } = await onEmpty.open(query);
   expect(rows.flatMap((row) => Object.values(row)).filter((value) => value !== null && value !== "0")).toEqual([]);

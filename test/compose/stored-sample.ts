@@ -11,7 +11,7 @@ import { newIntent, usedKeys } from "../db/keys/written-ledger.ts";
 import { billed } from "../db/stored-billing.ts";
 import { configured, daysBack, fail, type Numbers, newProject, register, setDue, store } from "../db/stored-usage.ts";
 
-/** The usage of each project on each day, the same in each unfiltered series. The hours are binary fractions, which add up exactly. */
+/** The usage of a project on each day, in each unfiltered series. The hours are binary fractions, so that doubles add up exactly. */
 export const DAY = { requests: 30, hours: 1.5 };
 /** The part of the usage that each filter lets through. */
 export const FILTERED_DAY = { requests: 8, hours: 0.5 };
@@ -25,7 +25,7 @@ const FILTERS: readonly Filter[] = [
 
 export type StoredSample = {
   readonly projects: readonly Project[];
-  /** One of the projects: the service sends its requests, but no hours. */
+  /** One of the projects. The service sends its requests, but no hours. */
   readonly silent: Project;
   readonly series: readonly ConfiguredSeries[];
   readonly from: Date;
@@ -63,7 +63,7 @@ export async function storeSample(db: Database): Promise<StoredSample> {
   return { projects, silent, series, from: new Date(`${back(6)}T00:00:00Z`) };
 }
 
-/** Adds billing by the groupings and filter of usage, on days of its own: two are missing, one failed, and one was restated. */
+/** Adds the billed total of each project. Of its six due days two are missing, one failed, and one was restated. */
 export async function storeBilling(db: Database, { projects, series }: StoredSample): Promise<void> {
   const billing = projects.map((project) => configured(project, "none", { source: "billing" }));
   const ids: readonly number[] = await register(db, ...series, ...billing);
@@ -82,7 +82,7 @@ export async function storeBilling(db: Database, { projects, series }: StoredSam
   }
 }
 
-/** There are more models than a chart has colours, values that are missing, and tokens of models that do not add up to the total. */
+/** Has more models than a chart has colours, groups without a value, and tokens of models that do not add up to the total. */
 function groupsOf([first, second]: readonly string[]): Readonly<Partial<Record<Grouping, Groups>>> {
   const models = Array.from({ length: 12 }, (_, i) => `model ${i}`);
   return {
@@ -115,7 +115,7 @@ const FILTERED: Readonly<Partial<Record<Grouping, Groups>>> = {
 };
 const FILTERED_BY: readonly Grouping[] = ["none", "model"];
 
-/** A rotation that has replaced a key, and a key whose creation was not answered. */
+/** Stores a rotation that has replaced a key, and a key whose creation was not answered. Returns the ids of the replaced and new key. */
 async function storeKeys(db: Database, project: Project): Promise<string[]> {
   const { recordKey, keys } = await usedKeys(db, project);
   await recordKey(newIntent(), "intent");

@@ -110,24 +110,11 @@ test("a configuration with every field is parsed into the form that the program 
 test("a service and a project are enough, and all other fields have defaults", () => {
   const { file: _, ...config } = parse(MINIMAL);
   expect(config).toEqual({
-    ...{
-      service: SERVICE,
-      projects: MINIMAL.projects,
-      exports: [],
-      rotations: [],
-      prices: [],
-      budgets: [],
-      discovery: [],
-    },
+    ...{ service: SERVICE, projects: MINIMAL.projects, discovery: [] },
+    ...{ exports: [], rotations: [], prices: [], budgets: [] },
     ...{ anomalies: { sensitivity: "normal" }, runs: { keepDays: 400 }, worker: { drainSeconds: 20 } },
     ...{ monitor: { host: "127.0.0.1", port: 9464 }, notify: {} },
   });
-});
-
-test("an export without a window has none, and one with days leaves today out", () => {
-  expect(parse(SAMPLE).exports[1]).not.toHaveProperty("window");
-  const [nightly] = parseText(sampleWith("exports[0].window", { days: 366 })).exports;
-  expect(nightly?.window).toEqual({ days: 366, today: false });
 });
 
 test.each([
@@ -150,6 +137,7 @@ test.each([
   ["service.requestsPerSecond", 0.1],
   ["service.requestsPerSecond", 10_000],
   ["service.dialect", "2026"],
+  ["exports[0].window", { days: 366 }],
   ["exports[1].schedule", "*/30 * * * * *"],
   ["exports[1].filters", [{ name: "german", features: { language: "de" } }]],
   ["exports[1].filters", [{ name: "odd", features: { "aura-2": true, "Numerals.v2": true, "2x_speed": false } }]],
@@ -165,6 +153,7 @@ test.each([
   ["rotations[0].expiresInDays", undefined],
 ])("%s may be %j", (place, value) => {
   const text = sampleWith(place, value);
+  // In dialect 2026 no filter by feature_set is possible.
   const isIn2026 = place === "service.dialect";
   expect(messageFor(isIn2026 ? text.replace('"feature_set": "a"', '"model": "a"') : text)).toBe("");
 });
@@ -225,7 +214,7 @@ test("relative paths in the file start at its folder, wherever the program runs"
   expect(config.projects[1]?.key).toEqual({ file: path.join(folder, "secrets/staging.key") });
 });
 
-test("the packaged example lacks nothing but the project's id", async () => {
+test("in the packaged example only the project's id is missing", async () => {
   const said = /has 1 error:\n- projects\[0\]\.id \(line \d+\): expected your project's id at the service/;
   await expect(loadConfig(EXAMPLE)).rejects.toMatchObject({ code: "config", message: expect.stringMatching(said) });
 });

@@ -184,7 +184,7 @@ test.each([
   expect(() => configOf(projects, [name])).toThrow(message);
 });
 
-test("a pattern may stand for projects of the file", () => {
+test("a pattern may match projects of the file", () => {
   expect(namesOf(configOf([ONE, { ...ONE, id: "p2", name: "two" }], ["t*"]).exports[0]?.projects)).toEqual(["two"]);
 });
 
@@ -202,7 +202,7 @@ test("each discovered project can have a key of its own, in a file or from a com
   ]);
 
   expect(projects.map(({ key }) => key)).toEqual([{ file: "/srv/usage/keys/a" }, { file: "/srv/usage/keys/b" }]);
-  // The files are known only with the projects.
+  // Only the key of the list is needed at the start. The other files are known once the projects are.
   expect(neededKeys(config, new Set()).map(({ path }) => path)).toEqual([["projects", 0, "key"]]);
 });
 

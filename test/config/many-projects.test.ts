@@ -1,4 +1,4 @@
-// Configurations of thousands of projects or filters: checking them takes time in proportion, and no message lists them all.
+// Configurations of thousands of projects or filters: the time to check them grows in proportion, and no message lists them all.
 
 import { expect, test } from "vitest";
 import type { ExportJob } from "../../src/usage/export-plan.ts";
@@ -19,7 +19,7 @@ function configOf(count: number, nameInExport = (name: string) => name): string 
   return JSON.stringify(config, null, 1);
 }
 
-/** By text, the CPU time of checking it: the least of five rounds, because other work on the machine only adds to it. */
+/** The CPU time of checking each text. It is the least of five rounds, because other work on the machine only adds to it. */
 function cpuTimes(texts: readonly string[]): readonly number[] {
   const rounds = Array.from({ length: 5 }, () =>
     texts.map((text) => {

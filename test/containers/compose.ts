@@ -1,4 +1,4 @@
-// docker-compose.yml on the engine of this machine, as a project apart from the one a person may have running.
+// Runs docker-compose.yml on this machine's engine, as a project of its own beside one that a person may have running.
 
 import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
@@ -15,7 +15,7 @@ export async function openTrial(profile: string, password: string, programPasswo
     COMPOSE_PROFILES: profile,
     POSTGRES_PASSWORD: password,
     PROGRAM_PASSWORD: programPassword,
-    // Any free one.
+    // Any free port.
     POSTGRES_PORT: "0",
     MONITOR_PORT: "0",
   };
@@ -27,7 +27,7 @@ export async function openTrial(profile: string, password: string, programPasswo
     compose,
     docker,
     containerOf: async (service: string) => (await compose("ps", "--all", "--quiet", service)).trim(),
-    /** The answer of a query, a line a row. */
+    /** The result of a query, with one line for each row. */
     query: async (statement: string) =>
       (await compose("exec", "-T", "postgres", "psql", "-U", "usage_export", "-Atc", statement)).trim(),
   };

@@ -4,7 +4,7 @@ import { randomBytes } from "node:crypto";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { openTrial } from "./compose.ts";
 
-/** docker-compose.yml gives it to the emulator. */
+/** The key that docker-compose.yml gives the emulator. */
 const KEY = "key-of-the-trial";
 const WORKER = "trial-worker";
 /** The emulator listens on the loopback of its own container. */
@@ -25,11 +25,11 @@ afterEach(async ({ task }) => {
 
 afterAll(() => compose("down", "--volumes", "--rmi", "local"));
 
-test("the first numbers are there within half a minute, with nothing configured", async () => {
+test("the first numbers are stored within half a minute, without any configuration", async () => {
   await expect.poll(() => count("bi.usage_total"), { timeout: 30_000 }).toBeGreaterThan(0);
 });
 
-test("the worker is ready, says so on this machine, and counts as healthy", async () => {
+test("the worker answers on this machine that it is ready, and the engine calls it healthy", async () => {
   const address = (await compose("port", "emulator", "9464")).trim();
   await expect.poll(() => statusOf(`http://${address}/readyz`), { timeout: 30_000 }).toBe(200);
 
@@ -37,7 +37,7 @@ test("the worker is ready, says so on this machine, and counts as healthy", asyn
   await expect.poll(() => inspect("{{.State.Health.Status}}"), { timeout: 90_000, interval: 500 }).toBe("healthy");
 });
 
-test("init asks the service with what compose gives it", async () => {
+test("init calls the service from the container", async () => {
   const init = ["init", "--yes", "--base-url", UNREACHABLE];
   const asked = compose("run", "-T", "--rm", "-e", `USAGE_EXPORT_KEY=${KEY}`, ...init);
   await expect(asked).rejects.toThrow("ECONNREFUSED");
