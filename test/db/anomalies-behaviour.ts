@@ -1,4 +1,4 @@
-// Which days are judged, and when an unusual one is over; the same on a server and in the embedded database.
+// Which days are judged unusual, and when an unusual day is over. The tests run on each kind of database.
 
 import { sql } from "kysely";
 import { beforeAll, expect, test } from "vitest";
@@ -19,14 +19,14 @@ export function testAnomalies(db: Database): void {
     back = await daysBack(db);
   });
 
-  /** A series by none; `amounts` are requests by how many days ago, "1000" where they say nothing. */
+  /** Stores a total. `amounts` has the requests of days by days ago; every other day has 1000. */
   async function seriesWith(amounts: Readonly<Record<number, string>>, from = 70, to = WINDOW_DAYS + 1) {
     const stored = await newSeries(db, "none", { windowDays: WINDOW_DAYS });
-    await read(stored.seriesId, amounts, from, to);
+    await storeDays(stored.seriesId, amounts, from, to);
     return stored;
   }
 
-  async function read(seriesId: number, amounts: Readonly<Record<number, string>>, from: number, to: number) {
+  async function storeDays(seriesId: number, amounts: Readonly<Record<number, string>>, from: number, to: number) {
     const days = Array.from({ length: from - to + 1 }, (_, n) => from - n);
     const usage: Usage = Object.fromEntries(days.map((n) => [back(n), { requests: amounts[n] ?? "1000" }]));
     await store(db, seriesId, usage, UNGUARDED);
@@ -37,7 +37,7 @@ export function testAnomalies(db: Database): void {
   const judge = (settings = SETTINGS) => judgePendingDays(db, settings);
   const anomaliesOf = (project: Project) => view(db, "usage_anomalies", project);
 
-  /** Lets the clock advance: what was judged was judged so much earlier. */
+  /** Makes every verdict older, as if this time had passed. */
   async function letPass(hours: number) {
     await sql`update usage_export.judged_day set judged_at = judged_at - make_interval(hours => ${hours})`.execute(db);
   }
@@ -69,7 +69,7 @@ export function testAnomalies(db: Database): void {
     const { project, seriesId } = await seriesWith({}, 70, 4);
     expect(await judge()).toHaveLength(1);
     for (const [i, verdict] of ["normal", "not judged", "high"].entries()) {
-      await read(seriesId, { 3: "1340", 2: "100", 1: "5000" }, 3 - i, 3 - i);
+      await storeDays(seriesId, { 3: "1340", 2: "100", 1: "5000" }, 3 - i, 3 - i);
       expect(await judge()).toMatchObject([{ day: back(3 - i), verdict, isFinal: false }]);
     }
     expect(await judge()).toEqual([]);
@@ -80,7 +80,7 @@ export function testAnomalies(db: Database): void {
     const { project, seriesId } = await seriesWith({}, 70, 4);
     await judge();
     for (const n of [3, 2]) {
-      await read(seriesId, { 3: "1340", 2: "5000" }, n, n);
+      await storeDays(seriesId, { 3: "1340", 2: "5000" }, n, n);
       await judge();
     }
     await letPass(48);
@@ -94,17 +94,17 @@ export function testAnomalies(db: Database): void {
     expect(sameTime).toMatchObject([{ usage_date: back(2) }]);
   });
 
-  test("a day that was read last when little of its usage was known is not judged, until it is read again", async () => {
+  test("a day that was read only shortly after its end is not judged until it is read again", async () => {
     const { project, seriesId } = await seriesWith({}, 70, 6);
     await judge();
-    await read(seriesId, { 5: "100" }, 5, 4);
+    await storeDays(seriesId, { 5: "100" }, 5, 4);
     await sql`
       update usage_export.slice set fetched_at = (usage_date + 1)::timestamp at time zone 'UTC' + interval '2 hours'
       where series_id = ${seriesId} and usage_date = (now() at time zone 'UTC')::date - 5
     `.execute(db);
     expect(await judge()).toMatchObject([{ day: back(4), verdict: "normal" }]);
     expect(await anomaliesOf(project)).toEqual([]);
-    await read(seriesId, {}, 5, 5);
+    await storeDays(seriesId, {}, 5, 5);
     expect(await judge()).toMatchObject([{ day: back(5), verdict: "normal" }]);
   });
 
@@ -114,17 +114,17 @@ export function testAnomalies(db: Database): void {
   ])("of a filter named %j %j days are judged", async (name, count) => {
     const filter = { name, features: { diarize: "true" }, dimensions: {} };
     const { seriesId } = await newSeries(db, "none", { windowDays: WINDOW_DAYS, filter });
-    await read(seriesId, {}, 70, 4);
+    await storeDays(seriesId, {}, 70, 4);
     expect(await judge()).toHaveLength(count);
   });
 
   test("days that became final meanwhile are judged together, and days before the first judged one never", async () => {
     const { project, seriesId } = await seriesWith({}, 70, 9);
     await judge();
-    await read(seriesId, { 6: "10" }, 8, 4);
+    await storeDays(seriesId, { 6: "10" }, 8, 4);
     const judged = (await judge()).map(({ day, verdict }) => [day, verdict]);
     expect(judged.sort()).toEqual([8, 7, 6, 5, 4].map((n) => [back(n), n === 6 ? "low" : "normal"]));
-    await read(seriesId, { 12: "9999" }, 12, 12);
+    await storeDays(seriesId, { 12: "9999" }, 12, 12);
     expect(await judge()).toEqual([]);
     expect(await anomaliesOf(project)).toHaveLength(1);
   });
@@ -132,7 +132,7 @@ export function testAnomalies(db: Database): void {
   test("a restated day is not judged again, and shows the amount that was judged", async () => {
     const { project, seriesId } = await seriesWith({ 4: "5000" });
     await judge();
-    await read(seriesId, { 4: "1000" }, 4, 4);
+    await storeDays(seriesId, { 4: "1000" }, 4, 4);
     expect(await judge()).toEqual([]);
     expect(await anomaliesOf(project)).toMatchObject([{ amount: "5000" }]);
   });
@@ -173,11 +173,11 @@ export function testAnomalies(db: Database): void {
     expect(await judge()).toMatchObject([{ verdict: "not judged", metric: null }]);
   });
 
-  test("nothing is judged while it is off, and after that only the newest final day", async () => {
+  test("nothing is judged while anomalies are off, and after that only the newest final day", async () => {
     const { seriesId } = await seriesWith({}, 70, 16);
     await judge();
     await sql`update usage_export.judged_day set usage_date = usage_date - 10`.execute(db);
-    await read(seriesId, { 6: "9999" }, 15, 4);
+    await storeDays(seriesId, { 6: "9999" }, 15, 4);
     expect(await judge({ ...SETTINGS, sensitivity: "off" })).toEqual([]);
     expect(await judge()).toMatchObject([{ day: back(4), verdict: "normal" }]);
   });
@@ -185,12 +185,12 @@ export function testAnomalies(db: Database): void {
   test("an unusual day is over with a later usual day, at the earliest after half a day", async () => {
     const { project, seriesId } = await seriesWith({ 8: "5000" }, 70, 8);
     await judge();
-    await read(seriesId, {}, 7, 6);
+    await storeDays(seriesId, {}, 7, 6);
     await judge();
     expect(await openIn(project)).toHaveLength(1);
     await letPass(20);
     expect(await openIn(project)).toHaveLength(1);
-    await read(seriesId, {}, 5, 5);
+    await storeDays(seriesId, {}, 5, 5);
     await judge();
     expect(await openIn(project)).toEqual([]);
     expect(await anomaliesOf(project)).toMatchObject([{ is_open: false }]);
@@ -205,7 +205,7 @@ export function testAnomalies(db: Database): void {
       select ${project.id}, '{}', (now() at time zone 'UTC')::date - back, ${seriesId}, verdict, now() - interval '61 days', true
       from (values (70, 'normal'), (69, 'not judged'), (68, 'high'), (63, 'normal')) as old (back, verdict)
     `.execute(db);
-    await read(seriesId, {}, 3, 3);
+    await storeDays(seriesId, {}, 3, 3);
     await sql`update usage_export.series set window_days = 2 where series_id = ${seriesId}`.execute(db);
     await judge();
     const { rows } = await sql<{ day: string }>`
@@ -231,7 +231,7 @@ export function testAnomalies(db: Database): void {
   test("after a step the days are unusual until more than half of two weeks have the new level", async () => {
     const { seriesId } = await seriesWith({}, 90, 14);
     await judge();
-    await read(seriesId, everyDay("3000"), 13, 4);
+    await storeDays(seriesId, everyDay("3000"), 13, 4);
     const verdicts = (await judge()).toSorted((a, b) => (a.day < b.day ? -1 : 1)).map(({ verdict }) => verdict);
     expect(verdicts).toEqual([...Array(8).fill("high"), ...Array(2).fill("normal")]);
   });

@@ -1,4 +1,4 @@
-// bi.balances: every amount that was read, from when to when, with every digit.
+// bi.balances: every amount that was read, with every digit, and the time from which to which it was read.
 
 import { sql } from "kysely";
 import { expect, test } from "vitest";
@@ -14,7 +14,7 @@ const balance = (amount: string, part: Partial<Balance> = {}): Balance => ({
   ...part,
 });
 
-/** The amounts in the order they were first read; one that is the newest is marked. */
+/** The amounts in the order in which they were first read. "now" marks the newest amount of a balance. */
 async function shown(project: Project): Promise<readonly string[]> {
   const rows = await read(sql<{ text: string }>`
     select concat_ws(' ', balance_id, amount, case when ended_at is null then 'now' end) as text

@@ -1,4 +1,4 @@
-// Dumping from a server: one snapshot while others write.
+// What only a server can show of dumps: a dump is one snapshot while others write, and its order does not depend on collations.
 
 import { sql } from "kysely";
 import { expect, test } from "vitest";

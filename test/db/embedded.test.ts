@@ -31,7 +31,7 @@ test("stored usage is there when the embedded database is opened again", async (
 test("migrating a restored database whose reader's role is missing creates the role with its rights", async () => {
   await sql`drop owned by usage_reader; drop role usage_reader`.execute(db);
   expect(await readerProblem(db)).toMatch(/^the role that BI tools read with does not exist; run migrate/);
-  // A user who may create no roles migrates all the same.
+  // A user who may not create roles can migrate, too.
   await sql`create role limited nosuperuser in role postgres; set role limited`.execute(db);
   expect(await migrateToLatest(db)).toEqual({ migrations: [], views: 0, hasReader: false });
   await sql`reset role; drop role limited`.execute(db);
@@ -42,5 +42,5 @@ test("migrating a restored database whose reader's role is missing creates the r
   });
 });
 
-/** The tests of the server, on another engine: half a minute that a change of the program hardly ever needs. */
+/** The tests that also run on a server. They take half a minute, so they run only in CI. */
 describe.runIf(process.env.CI !== undefined)("as a server does", () => testBehaviour(db));

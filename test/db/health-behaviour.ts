@@ -1,4 +1,4 @@
-// Tests of the health state that is read from a database, and of the metrics computed from it. Run on each kind of database.
+// Tests of the health state as it is read from a database, and of the metrics computed from it. Run on each kind of database.
 
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
@@ -95,7 +95,7 @@ export function testHealth(db: Database): void {
     expect(await liveCount()).toBe(0);
   });
 
-  test("a list of projects is shown while an entry of the configuration has it", async () => {
+  test("a list of projects is shown as long as the configuration has an entry for it", async () => {
     for (const list of ["env KEY", "env REMOVED"]) await recordListFailure(db, list, "no");
     const projects = [{ discover: true, key: { env: "KEY" } }];
     const text = JSON.stringify({ service: { baseUrl: "http://127.0.0.1:1" }, projects });
@@ -186,7 +186,7 @@ export function testHealth(db: Database): void {
   }
 }
 
-/** A configuration with an export or a rotation of that name, scheduled for every minute. */
+/** A configuration with an export or a rotation of the given name, scheduled for every minute. */
 function configOf({ export: name, rotation }: { readonly export?: string; readonly rotation?: string } = {}): Config {
   const schedule = "* * * * *";
   const jobs = {

@@ -1,4 +1,4 @@
-// Tests of claiming notifications: of many replicas one sends a notification, and if it dies, another one does. Run on each kind of
+// Tests of claiming notifications: only one of many replicas sends a notification, and if it dies, another one does. Run on each kind of
 // database.
 
 import { randomUUID } from "node:crypto";
@@ -71,7 +71,7 @@ export function testNotificationClaims(db: Database): void {
     expect(await claimNotification(db, subject, await lastSentOf(subject))).toBeUndefined();
   });
 
-  test("a notification about many subjects marks each of them, also one about which another was sent before", async () => {
+  test("a notification about many subjects marks each of them, even one that already had its own", async () => {
     const [known, other, many] = [newSubject(), newSubject(), newSubject()];
     await markSent(db, { subject: known, state: "well" }, await claimed(known));
     await markSent(db, { subject: many, state: "wrong", covers: [known, other] }, await claimed(many));

@@ -1,4 +1,4 @@
-// Which projects are stored as known, vanished or in doubt.
+// Which projects are stored as current, vanished or waiting for a confirmation after lists of projects were read.
 
 import { sql } from "kysely";
 import { beforeEach, expect, test } from "vitest";

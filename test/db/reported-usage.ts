@@ -6,12 +6,12 @@ import type { Day, Window } from "../../src/usage/days.ts";
 import type { Filter, Grouping, Project } from "../../src/usage/series.ts";
 import { type Usage as AnyUsage, configured, type Numbers, register, setDue, store } from "./stored-usage.ts";
 
-/** The rows of each day: the value of the grouping's dimension, which is not used for the total, and the numbers. */
+/** By day, pairs of a value of the grouping's dimension and its numbers. The value is ignored for a total. */
 export type Usage = Readonly<Record<Day, readonly (readonly [value: unknown, numbers: Numbers])[]>>;
 
 export const DIARIZED: Filter = { name: "diarized", features: { diarize: "true" }, dimensions: {} };
 
-/** Deletes all stored usage and prices: a report is about every series, so each test starts without any. */
+/** Deletes all stored usage, keys, prices and budgets: a report is about every series, so each test starts without any. */
 export async function forgetAll(db: Database): Promise<void> {
   await sql`
     truncate usage_export.configured, usage_export.series, usage_export.slice, usage_export.slice_row, usage_export.superseded_row,

@@ -1,4 +1,4 @@
-// Generates the types of the tables from a migrated database. kysely-codegen can't here: its overrides of a column's type fail under
+// Generates the types of the tables from a migrated database. kysely-codegen can't be used: its overrides of a column's type fail under
 // TypeScript 7, and it does not read the checks that list a column's values.
 
 import { globSync, readFileSync } from "node:fs";
@@ -25,7 +25,7 @@ type Column = {
   readonly column: string;
   readonly type: string;
   readonly isNullable: boolean;
-  /** Who gives it a value if an insert does not: the database always, or by default. */
+  /** Whether the database gives the column a value: always, or only if an insert does not. */
   readonly given: "always" | "default" | null;
   /** A check that lists the values. */
   readonly values: string | null;

@@ -1,4 +1,4 @@
-// Stores answers of the billing breakdown, as the service writes them, and reads what the views are made of.
+// Makes slices from answers of the billing breakdown as the service writes them, and reads the amounts that the views are made of.
 
 import { sql } from "kysely";
 import type { Database } from "../../src/db/connection/database.ts";
@@ -12,7 +12,7 @@ import type { ViewRow } from "./stored-usage.ts";
 /** An amount as the service writes it, or null, and the values of the dimensions. */
 export type BilledRow = readonly [dollars: string | null, dimensions?: Readonly<Record<string, unknown>>];
 
-/** The slice of a day. */
+/** The slice of a day that the service answers with these rows. */
 export function billed(day: Day, grouping: Grouping, rows: readonly BilledRow[]): NormalisedSlice {
   const results = rows.map(([dollars, dimensions]) =>
     sampleRow(day, dimensions, { dollars: dollars === null ? null : new ExactNumber(dollars) }),
@@ -27,7 +27,7 @@ function answerOf(day: Day, results: readonly unknown[]): unknown {
   return { start: day, end: day, resolution: { units: "day", amount: 1 }, results };
 }
 
-/** By day and values, the amounts as text without superfluous zeros. */
+/** The stored amounts with their days and values, as texts without superfluous zeros. */
 export async function visibleCost(db: Database): Promise<readonly ViewRow[]> {
   const { rows } = await sql<ViewRow>`
     select usage_date, "grouping", accessor, deployment, line_item, tags, trim_scale(dollars)::text as dollars

@@ -1,4 +1,4 @@
-// Stores costs as the service would answer them: charges, grouped and added up by the tests' own arithmetic in whole numbers.
+// Stores charges as the service would answer them: grouped and added up, with the tests' own arithmetic in whole numbers.
 
 import type { Database } from "../../src/db/connection/database.ts";
 import { daysOf, type Window } from "../../src/usage/days.ts";
@@ -20,7 +20,7 @@ export function sumOf(amounts: readonly string[]): string {
   return decimal(amounts.reduce((sum, amount) => sum + exact(amount), 0n));
 }
 
-/** One for each group, with the sum of its charges. */
+/** One row for each group, with the sum of its charges. */
 function rowsOf(charges: readonly Charge[], grouping: Grouping): readonly BilledRow[] {
   const names = dimensionsOf(grouping) as readonly BillingDimension[];
   const groupOf = (charge: Charge) => JSON.stringify(names.map((name) => [charge[name] ?? []].flat().sort()));
@@ -30,7 +30,7 @@ function rowsOf(charges: readonly Charge[], grouping: Grouping): readonly Billed
   ]);
 }
 
-/** Stores prices of an hour as the only ones. */
+/** Makes these prices per hour the only prices. */
 export async function storeHourPrices(
   db: Database,
   ...prices: readonly (readonly [model: string, currency: string, price: string])[]
@@ -41,7 +41,7 @@ export async function storeHourPrices(
 
 type Part = { readonly filter?: Filter; readonly windowDays?: number };
 
-/** Stores the answer that has these charges as the days of the window, for each of the groupings. */
+/** Stores, for each grouping, the answer with these charges for the days of the window. */
 export async function storeBills(
   db: Database,
   project: Project,

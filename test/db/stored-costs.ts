@@ -7,7 +7,7 @@ import type { Database } from "../../src/db/connection/database.ts";
 import { storePrices } from "../../src/db/prices-and-budgets.ts";
 import type { Cost } from "../usage/expected-costs.ts";
 
-/** Reads prices as a configuration has them. */
+/** Parses prices as the program parses those of a configuration. */
 export function parsedPrices(prices: readonly object[]): readonly Price[] {
   const service = { baseUrl: "https://api.example.com" };
   const projects = [{ id: "p", name: "p", key: { env: "KEY" } }];
@@ -19,7 +19,7 @@ export async function storePriceBook(db: Database, ...prices: readonly object[])
   await storePrices(db, parsedPrices(prices));
 }
 
-/** Numbers without superfluous zeros. */
+/** The rows of bi.cost_estimated, with numbers without superfluous zeros. */
 export async function storedCosts(db: Database): Promise<readonly Cost[]> {
   const { rows } = await sql<Cost>`
     select project_id as project, usage_date::text as day, model, endpoint, method, metric, status, currency,

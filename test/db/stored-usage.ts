@@ -63,7 +63,7 @@ function metricsOf(numbers: Numbers, extra: string | null = null): AnswerRow["me
   return { values: METRICS.map((metric) => numbers[metric] ?? null), extra };
 }
 
-/** A row for one value of the first dimension of the grouping. */
+/** A row for one value of the grouping's first dimension. Numbers that are a text are a number of requests. */
 export function rowOf(
   value: unknown,
   numbers: Numbers | string,
@@ -84,24 +84,20 @@ export function total(day: Day, numbers: Numbers): NormalisedSlice {
   return rowsOn(day, [{ group: UNGROUPED, metrics: metricsOf(numbers) }]);
 }
 
-/** The numbers of each day: of the total, or of each value of the dimension ("null" for none). A text is a number of requests. */
+/** By day, the numbers of the total or of each value of the dimension ("null" means no value). A text is a number of requests. */
 export type Usage = Readonly<Record<Day, Rows>>;
 type Rows = Readonly<Record<string, Numbers | string>> | readonly (readonly [value: unknown, Numbers | string])[];
 
 function slicesOf(grouping: Grouping, usage: Usage): readonly NormalisedSlice[] {
   return Object.entries(usage).map(([day, rows]) => {
-    const named: readonly (readonly [string, Numbers | string])[] = Object.entries(rows);
     const pairs: readonly (readonly [value: unknown, Numbers | string])[] = Array.isArray(rows)
       ? rows
-      : named.map(([value, numbers]) => [value === "null" ? null : value, numbers]);
-    if (grouping !== "none") {
-      return rowsOn(
-        day,
-        pairs.map(([value, numbers]) => rowOf(value, numbers, null, grouping)),
-      );
-    }
-    const numbers = Array.isArray(rows) ? pairs[0]?.[1] : named.length > 0 && rows;
-    return numbers ? total(day, numbers as Numbers) : rowsOn(day, []);
+      : Object.entries(rows).map(([value, numbers]) => [value === "null" ? null : value, numbers]);
+    if (pairs.length === 0) return rowsOn(day, []);
+    // A total is given as its numbers, or as a list of one pair whose value is ignored.
+    if (grouping === "none") return total(day, (Array.isArray(rows) ? pairs[0]?.[1] : rows) as Numbers);
+    const answered = pairs.map(([value, numbers]) => rowOf(value, numbers, null, grouping));
+    return rowsOn(day, answered);
   });
 }
 
@@ -154,13 +150,13 @@ export async function makeDoubtsAnHourOlder(db: Database): Promise<void> {
 
 export type ViewRow = Readonly<Record<string, unknown>>;
 
-/** The values of these columns, row by row as a text. */
+/** Each row as one text: the values of these columns, with spaces between them. */
 export function inShort(rows: readonly ViewRow[], columns: string): readonly string[] {
   const names = columns.split(" ");
   return rows.map((row) => names.map((name) => String(row[name])).join(" "));
 }
 
-/** A view's rows of the project, by day. */
+/** The project's rows in a view of bi, ordered by their text. */
 export async function view(db: Database, name: string, { id }: Project): Promise<readonly ViewRow[]> {
   const { rows } = await sql<ViewRow>`
     select * from ${sql.id("bi", name)} v where project_id = ${id} order by v::text
@@ -186,7 +182,7 @@ export async function coverageOf(db: Database, { id }: Project): Promise<readonl
   return rows;
 }
 
-/** Returns a function for the day so many days before today by the database's clock, which decides what is open, due and final. */
+/** Returns a function that counts days back from today by the database's clock, which decides what is open, due and final. */
 export async function daysBack(db: Database): Promise<(days: number) => Day> {
   const today = dayOf(await databaseNow(db));
   return (days) => addDays(today, -days);

@@ -28,9 +28,7 @@ function migrateProcess(url: string): Program {
   return startProgram(["migrate", "--json"], { env: { DATABASE_URL: url, LOG_LEVEL: "warn" } });
 }
 
-test("three processes that migrate an empty database at once all succeed, and only one applies migrations", async ({
-  empty,
-}) => {
+test("three processes that migrate at the same time all succeed, and one applies migrations", async ({ empty }) => {
   const processes = [migrateProcess(empty.url), migrateProcess(empty.url), migrateProcess(empty.url)];
   const results = await Promise.all(processes.map(({ ended }) => ended));
   expect(results.map(({ status, stderr }) => [status, stderr])).toEqual([
@@ -53,7 +51,7 @@ test("a second migrate changes nothing, and no lock is left behind in the sessio
   expect(rows).toEqual([]);
 });
 
-// Where the process is killed: at the first table, the first view and the first grant.
+// The process is killed at its first table, view or grant.
 test.each(["CREATE TABLE", "CREATE VIEW", "GRANT"])(
   "a process that is killed at %s leaves nothing behind, and the next one applies every migration",
   async (tag) => {
@@ -95,7 +93,7 @@ async function waitsOfMigrations(url: string): Promise<readonly unknown[]> {
   return rows.map((row) => row.wait_event_type);
 }
 
-/** Opens a database with older views, and a session that has read one and left its transaction open: the migration waits for it. */
+/** Opens a database with older views. A reader's transaction is still open, so a migration waits for it. */
 async function blockedDatabase() {
   const stack = new AsyncDisposableStack();
   const empty = stack.use(await emptyDatabase());
@@ -213,9 +211,7 @@ test.for(["no rights", "nosuperuser", "superuser"])(
   },
 );
 
-test("only the schema of this version is accepted, and the error says what to run for an older or a newer one", async ({
-  db,
-}) => {
+test("an older or newer schema is refused, and the error says what to run", async ({ db }) => {
   const older = { code: "database", message: "the database is not up to date; run: usage-export migrate" };
   await expect(requireCurrentSchema(db)).rejects.toMatchObject(older);
   await migrateToLatest(db);

@@ -1,4 +1,4 @@
-// The cache of rows. The pages and the read API with it: test/web/usage-site.ts.
+// The cache of rows by itself. test/web/usage-site.ts tests the pages and the read API with it.
 
 import { sql } from "kysely";
 import { expect, test } from "vitest";
@@ -8,7 +8,7 @@ import { newSeries } from "../stored-usage.ts";
 
 const { db, read } = await testDatabase();
 
-/** Its rows show when it was run. */
+/** Its row shows when it was run. */
 const STATEMENT = "select clock_timestamp()::text as at from pg_sleep(0.05)";
 
 async function readAt(cache: RowCache, statement = STATEMENT): Promise<string | undefined> {
@@ -62,7 +62,7 @@ test("rows are cached until the next day of a series is due", async () => {
   expect(await readAt(cache)).toBe(await readAt(cache));
 });
 
-test("visitors who ask the same at once share one statement, and a statement that failed is run again", async () => {
+test("readers who ask the same at once share one statement, and a statement that failed is run again", async () => {
   const cache = openRowCache();
   await readAt(cache, "select");
   expect(new Set(await Promise.all([readAt(cache), readAt(cache), readAt(cache)])).size).toBe(1);

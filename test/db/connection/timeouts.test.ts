@@ -1,4 +1,4 @@
-// Statements get an error in time if the database no longer answers. A proxy in front of Postgres (the front) drops its messages.
+// If the database no longer answers, a statement fails in time. A proxy before Postgres (the front) drops messages.
 
 import { Kysely, PostgresDialect, sql } from "kysely";
 import pg from "pg";
@@ -31,7 +31,7 @@ async function open(decideFault: DecideFault, limitMs = () => WAIT_MS_MAX, giveU
   return db;
 }
 
-/** Only the statement that gets no answer has a limit that a test can wait for: a busy machine may be slow to answer the others. */
+/** The statement with this number, which gets no answer, has a limit of 0.3 s. The others have a long one for busy machines. */
 function shortLimitOfStatement(number: number): () => number {
   let begun = 0;
   return () => (++begun === number ? 300 : WAIT_MS_MAX);
@@ -134,7 +134,7 @@ test("a single statement that is safe to repeat is repeated", async () => {
   expect(rows).toEqual([{ two: 2 }]);
 });
 
-test("a program that gives the database up gets an error for each statement at once", async () => {
+test("after a program has given up the database, each statement fails at once", async () => {
   const giveUp = new AbortController();
   const drop = dropAt("select 1", "back");
   const dropAndGiveUp: DecideFault = (event) => {

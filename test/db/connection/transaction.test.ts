@@ -118,7 +118,7 @@ async function settingsOf(on: Database): Promise<readonly (string | undefined)[]
   return rows.map(({ setting }) => setting);
 }
 
-test("the transaction has limits and a search path of its own", async () => {
+test("a transaction has time limits and a search path of its own", async () => {
   expect(await inTransaction(db, settingsOf)).toEqual(["pg_catalog", "20s", "25s", "1min"]);
 });
 
@@ -157,7 +157,7 @@ function kindOf(error: Error): string {
   return kinds.filter((kind) => kind !== false).join(" and ") || "neither";
 }
 
-/** A connection error may pass, and a denied access will not. A server without room for another connection is both. */
+/** A connection error may pass by itself, and a denied access will not. Too many connections (53300) count as both. */
 const CODES = {
   connection: "08006 08P01 57P01 57P03 ECONNREFUSED ECONNRESET ETIMEDOUT EAI_AGAIN",
   "connection and denied access": "53300",
@@ -169,7 +169,7 @@ test.each(Object.entries(CODES))("an error is of the kind %s with these codes: %
   for (const code of codes.split(" ")) expect([code, kindOf(errorWith(code))]).toEqual([code, kind]);
 });
 
-/** A pooler has one code for all. */
+/** A pooler has one code for all errors, so the message decides. */
 const MESSAGES = {
   "denied access": [
     "SASL authentication failed",

@@ -1,4 +1,4 @@
-// What `migrate` does if the views and functions of the database are not those of migrations/views.
+// What `migrate` does if the views and functions of the database differ from those in migrations/views.
 
 import { sql } from "kysely";
 import { test as base, expect } from "vitest";
@@ -61,16 +61,14 @@ test("views of an older version are replaced, and dropped ones are created again
   expect(await schemaText(db)).toBe(before);
 });
 
-/** Gives other columns to usage_export.visible_usage, from which nearly all usage views read, and to bi.usage_total. */
+/** Gives other columns to usage_export.visible_usage, which nearly all usage views read, and to bi.usage_total. */
 const OTHER_SHAPE = [
   "drop view usage_export.visible_usage cascade",
   `create view usage_export.visible_usage as select 'project-1'::text as project, 1 as other_column`,
   "create view bi.usage_total as select project, other_column from usage_export.visible_usage",
 ];
 
-test("views whose columns changed are created anew, with the views that depend on them and all grants", async ({
-  db,
-}) => {
+test("views with changed columns are created anew, with dependent views and all grants", async ({ db }) => {
   const role = `bi_${crypto.randomUUID().slice(0, 8)}`;
   const before = await schemaText(db);
   await run(db, ...OTHER_SHAPE, `create role ${role}`);
@@ -98,9 +96,7 @@ test("views whose columns changed are created anew, with the views that depend o
   }
 });
 
-test("the error names a view of somebody else that depends on a view to be dropped, and nothing is dropped", async ({
-  db,
-}) => {
+test("if somebody else's view depends on one to be dropped, nothing is, and the error names it", async ({ db }) => {
   await run(db, ...OTHER_SHAPE, "create materialized view public.my_report as select project from bi.usage_total");
   await makeOlder(db);
   await expect(migrateToLatest(db)).rejects.toMatchObject({
@@ -121,9 +117,7 @@ test("a view of somebody else stays if the view it reads is replaced by one with
   expect((await sql`select requests from public.my_report`.execute(db)).rows).toEqual([{ requests: null }]);
 });
 
-test("a function that somebody changed no longer runs as its owner, and the reader has its rights again", async ({
-  db,
-}) => {
+test("migrate resets a function that somebody changed, and the rights of the reader", async ({ db }) => {
   const before = await schemaText(db);
   await run(
     db,

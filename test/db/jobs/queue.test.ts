@@ -1,5 +1,5 @@
-// The queues as workers use them, each with its own connections, and their installation. pg-boss sends texts of several statements, on
-// connections of the pool that the rest of the program uses, too.
+// The queue as several workers use it, each with its own connections, and its installation. pg-boss sends several statements in one text,
+// on connections of the pool that the rest of the program also uses.
 
 import { sql } from "kysely";
 import type { JobInsert } from "pg-boss";
@@ -66,12 +66,12 @@ test("jobs that begin or end at about the same time share a statement, also besi
   const handle = (job: ClaimedJob) => (Number(keyOf(job)) < 7 ? end.promise : Promise.resolve());
   queue.work("export", { atOnce: 20, atOnceOfGroup: 8, handle });
   await expect.poll(async () => (await states()).filter((state) => state === "completed")).toHaveLength(60);
-  // Eight times each, and a last look; the queue's own upkeep may come in between.
+  // Jobs are claimed and completed eight times each, and one claim finds none. The rest is left for the queue's own upkeep.
   expect(statements).toBeLessThan(30);
   end.resolve();
 });
 
-test("what a worker has in hand when it stops is free for others at once", async () => {
+test("the jobs that a worker has claimed are free for others as soon as it stops", async () => {
   const queue = await open();
   await add(queue, { data: { key: "a" } });
   const lost = Promise.withResolvers<void>();
@@ -84,7 +84,7 @@ test("what a worker has in hand when it stops is free for others at once", async
   await lost.promise;
 });
 
-test("a worker that has lost a job to another one hears of it", async () => {
+test("a worker's handler is aborted if another worker has claimed its job", async () => {
   const [silent, other] = [await open(), await open()];
   await add(silent, { data: { key: "a" } });
   let lost = 0;
@@ -93,7 +93,7 @@ test("a worker that has lost a job to another one hears of it", async () => {
     handle: ({ signal }) => new Promise((resolve) => signal.addEventListener("abort", () => resolve(void lost++))),
   });
   await expect.poll(states).toEqual(["active"]);
-  // As the queue does with a job whose heartbeats stopped.
+  // The queue does this to a job whose heartbeats stopped.
   await sql`update usage_export_queue.job set state = 'retry', start_after = now()`.execute(db);
   const attempts: number[] = [];
   other.work("export", { atOnce: 1, handle: async ({ retryCount }) => void attempts.push(retryCount) });
@@ -101,7 +101,7 @@ test("a worker that has lost a job to another one hears of it", async () => {
   await expect.poll(() => lost).toBe(1);
 });
 
-test("a job that fails is tried again after 1 to 4 seconds, and seven times in all", async () => {
+test("a job that fails is tried again after at most 4 seconds, and seven times in all", async () => {
   const queue = await open();
   await add(queue, { data: { key: "a" } });
   const attempts: number[] = [];
@@ -133,7 +133,7 @@ test("a worker on a database without the queue's tables names the command that c
   }
 });
 
-test("processes that install at the same time all succeed", async () => {
+test("concurrent installations all succeed", async () => {
   await using empty = await databaseWithSchema();
   await using db = openPostgres(empty.url);
   await Promise.all([installQueue(db), installQueue(db), installQueue(db)]);

@@ -49,7 +49,7 @@ test("a run that is started twice, as after a COMMIT whose answer was lost, runs
   expect(await run(runId)).toMatchObject(running);
 });
 
-test("a project that a person's run has not reached yet is not started again meanwhile", async () => {
+test("while a run is live, the projects that it has not reached yet are held back from other runs", async () => {
   const runId = randomUUID();
   const projects = ["done", "ahead"].map((projectId) => ({ projectId, planned: 0 }));
   await startRun(db, { runId, kind: "rotation", job: "all", trigger: "manual" }, projects);
@@ -94,7 +94,7 @@ test("a run has the sums of its projects, and the last one ends it", async () =>
   expect(await open()).toEqual([undefined, undefined, undefined]);
 });
 
-test("once a key may read a project, only the refusals before this run are read again", async () => {
+test("after a run whose key may read the project, only refusals from before the run are read again", async () => {
   const { project, seriesId } = await newSeries(db, "model", { windowDays: 7 });
   const refuse = (day: string) => fail(db, seriesId, [day], { code: "unauthorized" });
   await refuse("2026-03-14");
@@ -148,7 +148,7 @@ test("the newest runs of all jobs are listed with the counts of their slices, th
   ]);
 });
 
-async function madeAgo(
+async function insertRunDaysAgo(
   days: number,
   part: { job: string; status?: string; trigger?: string; kind?: string },
 ): Promise<string> {
@@ -188,21 +188,21 @@ test("100 projects of a run are listed, and how many there are", async () => {
 test("runs are kept for keepDays, the newest of each job, outcome and trigger for ever, and workers for a week", async () => {
   const job = `job-${randomUUID()}`;
   const old = await Promise.all([
-    madeAgo(500, { job }),
-    madeAgo(401, { job }),
-    madeAgo(450, { job, status: "failed" }),
-    // Its end was never recorded.
-    madeAgo(460, { job, status: "running" }),
+    insertRunDaysAgo(500, { job }),
+    insertRunDaysAgo(401, { job }),
+    insertRunDaysAgo(450, { job, status: "failed" }),
+    // The end of this run was never recorded.
+    insertRunDaysAgo(460, { job, status: "running" }),
   ]);
   const kept = await Promise.all([
-    madeAgo(399, { job }),
-    madeAgo(410, { job, status: "failed" }),
-    madeAgo(420, { job, trigger: "backfill" }),
-    madeAgo(900, { job, kind: "rotation" }),
-    madeAgo(430, { job, status: "running" }),
-    madeAgo(1, { job }),
+    insertRunDaysAgo(399, { job }),
+    insertRunDaysAgo(410, { job, status: "failed" }),
+    insertRunDaysAgo(420, { job, trigger: "backfill" }),
+    insertRunDaysAgo(900, { job, kind: "rotation" }),
+    insertRunDaysAgo(430, { job, status: "running" }),
+    insertRunDaysAgo(1, { job }),
   ]);
-  const other = await madeAgo(2000, { job: `job-${randomUUID()}` });
+  const other = await insertRunDaysAgo(2000, { job: `job-${randomUUID()}` });
 
   await sql`
     insert into usage_export.worker (worker_id, host, pid, version, last_seen_at)
@@ -241,7 +241,7 @@ test("the events of a retired key are kept for keepDays, and those of other keys
   expect(await read(sql`select from usage_export.api_key where rotation = ${rotation.job.name}`)).toHaveLength(6);
 });
 
-test("a job that is paused or resumed again keeps the time of that, and gets the newest reason", async () => {
+test("pausing a paused job keeps its time and takes the new reason, and resuming it twice changes nothing", async () => {
   const job = { kind: "export", name: `job-${randomUUID()}` } as const;
   await pauseJob(db, job, { why: "moving", by: "me" });
   const paused = sql`update usage_export.job set paused_at = '2026-03-16T01:00:00Z' where name = ${job.name}`;

@@ -69,7 +69,7 @@ test("an expired lease can be taken, and its old owner can neither renew nor rel
   expect(await take(rotation)).toBeUndefined();
 });
 
-test("after the clock was set back by a day, a lease from before expires as soon as any other unless it is renewed", async () => {
+test("after the clock was set back by a day, a lease from before expires like any other unless it is renewed", async () => {
   const [dead, alive] = [newName(), newName()];
   await takenLease(dead);
   const lease = await takenLease(alive);

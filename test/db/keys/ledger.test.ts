@@ -69,7 +69,7 @@ test("a key is pending once its intent is recorded, and has a sealed secret once
   expect(await rowOf(intentId)).toMatchObject({ ...sealed, created_at: new Date("2026-05-01T12:00:00.123Z") });
 });
 
-test("when a key becomes active, or a rotation recovers, the count of failures is reset", async () => {
+test("the count of failures is reset when a key becomes active or a rotation recovers", async () => {
   const { rotation, intentId } = await rotationWith("draining");
   await rotation.write({ kind: "failed" }, "sink away");
   await rotation.write({ kind: "failed" }, "sink still away");
@@ -159,7 +159,7 @@ test("readers never see two active keys, or none", async () => {
   expect([...seen]).toEqual([1]);
 });
 
-test("the keys of another project are refused, with the fix", async () => {
+test("the keys of another project are refused, and the error says how to fix it", async () => {
   const { rotation } = await rotationWith("active");
   const project = { id: "project-2", name: "staging" };
   await expect(readLedger(db, { ...rotation.job, project })).rejects.toMatchObject({

@@ -63,7 +63,7 @@ test("each dimension of a group has the value that it has by itself", async () =
   ]);
 });
 
-test("an answer with over 90 % less is suspect, and what is stored stays; a credit is not less", async () => {
+test("an answer with over 90 % less is suspect and leaves the stored amounts; a credit is no such fall", async () => {
   const storeRows = await billingSeries("line_item");
   await storeRows([["20", { line_item: "a" }]]);
   expect((await storeRows([["1.99", { line_item: "a" }]])).slices).toMatchObject([{ day: DAY, decision: "suspect" }]);
@@ -80,7 +80,7 @@ test("an answer with over 90 % less is suspect, and what is stored stays; a cred
 
 const GROUPINGS: readonly Grouping[] = ["none", "accessor", "deployment", "tags"];
 
-/** Everything that shows usage. The views that show amounts of billing are bi.cost_* without those of estimates, and bi.focus_cost. */
+/** Reads everything that shows usage. Views of billing are left out: bi.balances, bi.focus_cost, bi.cost_* without estimates. */
 async function allUsage(): Promise<Readonly<Record<string, unknown>>> {
   const views = await read(sql<{ view: string; has_source: boolean }>`
     select c.relname as view, bool_or(a.attname = 'source') as has_source
@@ -100,7 +100,7 @@ async function allUsage(): Promise<Readonly<Record<string, unknown>>> {
   shown.usage_change = await read(sql`select * from bi.usage_change(${between}) c order by c::text`);
   shown.cost_change = await read(sql`select * from bi.cost_change(${between}) c order by c::text`);
   shown.usage_as_of = await read(sql`select * from bi.usage_as_of(now()) c order by c::text`);
-  // Its cost is the billed one, and its splits are of the cost.
+  // Its cost and its splits are left out: they are of the billed cost as soon as there is one.
   const { figures, total } = await readByStatements(db, (run) =>
     overview(run, { period, before: undefined, projects: undefined }, back(0)),
   );
@@ -137,7 +137,7 @@ test("where billing is stored, all numbers of usage are as they were", async () 
     };
     for (const requests of ["300", "100"]) await storeDay(2, requests);
     await storeDay(5, "100");
-    // A day that only the total and billing have.
+    // On this day only the total has usage, and billing has amounts.
     if (series.grouping === "none") await storeDay(3, "100");
   }
   const before = await allUsage();

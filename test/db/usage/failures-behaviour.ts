@@ -7,8 +7,8 @@ import { coverageOf, fail, newSeries, nextFetchNo, store, total, view } from "..
 
 const FIRST = "2026-03-16";
 const SECOND = "2026-03-17";
-/** The period of an answer to a request without a window. */
-const OWN = { serviceChoosesDays: true } as const;
+/** An answer to a request without a window. */
+const NO_WINDOW = { serviceChoosesDays: true } as const;
 
 export function testFailures(db: Database): void {
   const statuses = async (project: Project) =>
@@ -21,14 +21,14 @@ export function testFailures(db: Database): void {
     const [row] = await coverageOf(db, project);
     expect(String(row?.error)).toMatch(/^ab 😀+/u);
     expect(String(row?.error).length).toBeLessThanOrEqual(1_000);
-    // A stretch has the reason of its newest day.
+    // A gap has the reason of its newest day.
     await fail(db, seriesId, [SECOND], { reason: "of the second day" });
     expect(await view(db, "coverage_gaps", project)).toMatchObject([
       { from_date: FIRST, to_date: SECOND, error: "of the second day" },
     ]);
   });
 
-  test("a failed fetch changes no day that a later fetch has answered, be the answer stored or in doubt", async () => {
+  test("a failed fetch changes no day that a later fetch has answered, even if that answer is in doubt", async () => {
     const { project, seriesId } = await newSeries(db, "endpoint", { usage: { [FIRST]: { listen: "1" } } });
     const fetchNo = await nextFetchNo(db);
     await store(db, seriesId, { [FIRST]: {}, [SECOND]: { listen: "1" } });
@@ -43,23 +43,23 @@ export function testFailures(db: Database): void {
     const { project, seriesId } = await newSeries(db, "none");
     const due = async () =>
       (await view(db, "freshness", project)).map((row) => [row.due_from, row.due_through, row.fresh_through]);
-    await store(db, seriesId, { "2026-03-15": { requests: "1" } }, OWN);
-    await store(db, seriesId, { [SECOND]: { requests: "1" } }, OWN);
+    await store(db, seriesId, { "2026-03-15": { requests: "1" } }, NO_WINDOW);
+    await store(db, seriesId, { [SECOND]: { requests: "1" } }, NO_WINDOW);
     expect(await due()).toEqual([["2026-03-15", SECOND, "2026-03-15"]]);
     expect(await view(db, "coverage_gaps", project)).toMatchObject([
       { from_date: FIRST, to_date: FIRST, status: "missing" },
     ]);
-    await store(db, seriesId, { [FIRST]: { requests: "1" } }, OWN);
+    await store(db, seriesId, { [FIRST]: { requests: "1" } }, NO_WINDOW);
     expect(await due()).toEqual([["2026-03-15", SECOND, SECOND]]);
   });
 
   test("without a window, the next answer ends a failure, even if it names only earlier days", async () => {
     const { project, seriesId } = await newSeries(db, "none");
-    await store(db, seriesId, { [FIRST]: { requests: "1" } }, OWN);
-    // A run on the 18th reads the 17th, but this is not known without an answer.
+    await store(db, seriesId, { [FIRST]: { requests: "1" } }, NO_WINDOW);
+    // The run on the 18th would have read the 17th. Without an answer this is not known, so the 18th counts as failed.
     await fail(db, seriesId, ["2026-03-18"]);
     expect(await view(db, "coverage_gaps", project)).toHaveLength(1);
-    await store(db, seriesId, { [SECOND]: { requests: "2" } }, OWN);
+    await store(db, seriesId, { [SECOND]: { requests: "2" } }, NO_WINDOW);
     expect(await statuses(project)).toEqual([
       [FIRST, "complete"],
       [SECOND, "complete"],
@@ -69,7 +69,7 @@ export function testFailures(db: Database): void {
   test("if undated answers count as days, the failure of a day ends only with an answer of the same day", async () => {
     const { project, seriesId } = await newSeries(db, "none");
     const storeUndated = (day: string) =>
-      store(db, seriesId, [{ ...total(day, { requests: "1" }), undated: true }], { ...OWN, undated: "day" });
+      store(db, seriesId, [{ ...total(day, { requests: "1" }), undated: true }], { ...NO_WINDOW, undated: "day" });
     await storeUndated("2026-03-15");
     await fail(db, seriesId, [FIRST]);
     await fail(db, seriesId, [SECOND]);

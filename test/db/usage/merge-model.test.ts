@@ -191,7 +191,7 @@ test("storing a month does not scan the slices of all years", async () => {
 
 /** How many slices were read by scans of the whole table. */
 async function slicesReadWhole(): Promise<number> {
-  // A connection reports its statistics when it is told to. The pool has fewer connections than these calls, so each is told.
+  // A connection reports its statistics only when told to. There are more calls here than connections in the pool, so each is told.
   await Promise.all(
     Array.from({ length: 8 }, () => sql`select pg_stat_force_next_flush(), pg_sleep(0.05)`.execute(db)),
   );

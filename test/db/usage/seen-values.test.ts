@@ -20,7 +20,7 @@ test("a small project's values are seen beside those of projects with thousands 
   const keys = Array.from({ length: 5_001 }, (_, i): [string, string] => [`key ${i}`, "1000"]);
   await store(db, largeId, { [DAY]: keys });
   await store(db, smallId, { [DAY]: { rarely: "1", often: "2" } });
-  // What a filter has is not counted once more.
+  // Filtered usage is part of all usage, so it is not counted again.
   await store(db, filteredId, { [DAY]: { rarely: "2" } });
   const values = await storedValues(db, [large.id, small.id], { dimension: "accessor", atMost: 50 }, WINDOW);
   expect(values.find(({ projectId }) => projectId === large.id)).toMatchObject({ valuesOfProject: 5_001 });
@@ -62,7 +62,7 @@ const SHAPES = [null, undefined, [], "", [""], [null], ["", null]];
 const CASES = SOURCES.flatMap((source) => DIMENSIONS_OF[source].map((dimension) => [source, dimension] as const));
 
 test.each(CASES)(
-  "of %s by %s, whatever shape no value has from night to night, it is one group, NULL",
+  "%s by %s has one group, NULL, for all usage without a value, in whatever form the service answers no value",
   async (source, dimension) => {
     const { project, series, seriesId } = await newSeries(db, dimension, { source });
     const name = source === "billing" ? "cost_by_group" : `usage_by_${dimension}`;

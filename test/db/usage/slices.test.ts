@@ -1,4 +1,4 @@
-// Which slices are read again, the statuses of slices, and the causes of failures.
+// Which slices are read again, the status of each slice, and the causes of failures.
 
 import { sql } from "kysely";
 import { beforeEach, expect, test } from "vitest";
@@ -159,7 +159,7 @@ test("refused keys are grouped by project, and other failures by their text with
   expect(grouped.sort()).toEqual(expected.sort());
 });
 
-test("a refusal of billing is another cause than one of usage, and a refused key is one cause of both", async () => {
+test("a refusal of billing alone is a cause of its own, and a refused key is one cause for usage and billing", async () => {
   const project = newProject();
   const series = (["usage", "billing"] as const).map((source) => configured(project, "none", { source }));
   const [usage = 0, billing = 0] = await register(db, ...series);
@@ -176,7 +176,7 @@ test("a refusal of billing is another cause than one of usage, and a refused key
   expect(await grouped()).toEqual([[false, 3]]);
 });
 
-test("a cause lasts since the first failure after a good reading, not since the newest attempt", async () => {
+test("a cause begins with the first failure after a good reading, not with the newest attempt", async () => {
   const { seriesId } = await newSeries(db, "none");
   await fail(db, seriesId, DAYS);
   await read(sql`update usage_export.slice set failing_since = (usage_date + interval '25 hours') at time zone 'UTC'`);

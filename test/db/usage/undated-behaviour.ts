@@ -20,7 +20,8 @@ import {
 } from "../stored-usage.ts";
 
 const RUN_DAY = "2026-03-18";
-const OWN: AnswerPart = { serviceChoosesDays: true };
+/** An answer to a request without a window. */
+const NO_WINDOW: AnswerPart = { serviceChoosesDays: true };
 
 function undated(rows: readonly AnswerRow[]): NormalisedSlice {
   return { ...rowsOn(RUN_DAY, rows), undated: true };
@@ -32,7 +33,7 @@ function summary(requests: Readonly<Record<string, string>>): NormalisedSlice {
 
 export function testUndated(db: Database): void {
   const storeSummary = (seriesId: number, requests: Readonly<Record<string, string>>, part: AnswerPart = {}) =>
-    store(db, seriesId, [summary(requests)], { ...OWN, ...part });
+    store(db, seriesId, [summary(requests)], { ...NO_WINDOW, ...part });
 
   const snapshots = async (project: Project) =>
     inShort(await view(db, "usage_snapshot", project), "snapshot group_value requests requests_change fell gone");
@@ -69,7 +70,7 @@ export function testUndated(db: Database): void {
   test("the numbers and changes of a snapshot are exact, and a metric that the service did not send has neither", async () => {
     const { project, seriesId } = await newSeries(db);
     const [first, second] = ["123456789012345678.000000000001", "123456789012345678.000000000003"];
-    for (const hours of [first, second]) await store(db, seriesId, [undated([rowOf("listen", { hours })])], OWN);
+    for (const hours of [first, second]) await store(db, seriesId, [undated([rowOf("listen", { hours })])], NO_WINDOW);
     expect(await view(db, "usage_snapshot", project)).toMatchObject([
       { hours: first, hours_change: null, requests: null },
       { hours: second, hours_change: "0.000000000002", requests: null, requests_change: null },
@@ -101,7 +102,7 @@ export function testUndated(db: Database): void {
     expect(await snapshots(project)).toEqual(["1 listen 2 null false false"]);
   });
 
-  test("answers that are stored at once are snapshots or stale, and the newest snapshot is that of the newest fetch", async () => {
+  test("of answers that are stored at once, each is a snapshot or stale, and the newest fetch makes the newest snapshot", async () => {
     const { project, seriesId } = await newSeries(db);
     const fetches = [];
     for (let i = 0; i < 6; i++) fetches.push(await nextFetchNo(db));
@@ -121,7 +122,7 @@ export function testUndated(db: Database): void {
     await storeSummary(nothing.seriesId, {});
     expect(await snapshots(nothing.project)).toEqual(["1 null null null false false"]);
     const dated = await newSeries(db);
-    await store(db, dated.seriesId, { "2026-03-16": { listen: "1" } }, OWN);
+    await store(db, dated.seriesId, { "2026-03-16": { listen: "1" } }, NO_WINDOW);
     await storeSummary(dated.seriesId, {});
     expect(await snapshots(dated.project)).toEqual([]);
   });
@@ -139,7 +140,7 @@ export function testUndated(db: Database): void {
   test("stored days stay when answers stop naming days, and new days become due only when answers name days again", async () => {
     const { project, seriesId } = await newSeries(db);
     const due = async () => (await view(db, "freshness", project)).map(({ due_through }) => due_through);
-    await store(db, seriesId, { "2026-03-16": { listen: "1" } }, OWN);
+    await store(db, seriesId, { "2026-03-16": { listen: "1" } }, NO_WINDOW);
     const makeDue = sql`update usage_export.series set next_due_at = now() - interval '1 hour' where series_id = ${seriesId}`;
     await makeDue.execute(db);
     const grown = await due();
@@ -148,7 +149,7 @@ export function testUndated(db: Database): void {
     expect((await coverageOf(db, project)).map(({ status }) => status)).toEqual(["complete", "undated"]);
     expect(await shown(db, project)).toEqual({ "2026-03-16": { listen: "1" } });
 
-    await store(db, seriesId, { "2026-03-17": { listen: "2" } }, OWN);
+    await store(db, seriesId, { "2026-03-17": { listen: "2" } }, NO_WINDOW);
     expect(await due()).toEqual(grown);
     expect((await coverageOf(db, project)).some(({ status }) => status === "undated")).toBe(false);
   });

@@ -1,5 +1,5 @@
-// Answers that arrive at the same time are stored together, and the result of each must not depend on the others. Then: the fetch numbers
-// that processes take from one database.
+// Answers that arrive at the same time are stored together, but the result of each must not depend on the others. The last tests are about
+// the fetch numbers that several processes take from one database.
 
 import { setImmediate } from "node:timers/promises";
 import { sql } from "kysely";
@@ -19,7 +19,7 @@ function openBusyWriter() {
   return writer.store;
 }
 
-/** How many transactions have written the stored rows. */
+/** The number of transactions that have written the stored rows. */
 async function transactions(): Promise<number> {
   return (await read(sql`select distinct xmin::text from usage_export.slice_row`)).length;
 }
@@ -83,14 +83,14 @@ test.each([
   expect(await shown(db, project)).toEqual({ [DAY]: { listen: "2" } });
 });
 
-test("a later fetch has a higher number, even after all spare numbers were used at once", async () => {
+test("a later fetch has a higher number, even after all numbers taken in advance were used at once", async () => {
   const next = openFetchNumbers(db);
   const atOnce = () => Promise.all(Array.from({ length: 200 }, () => next()));
   const numbers = [await next(), ...(await atOnce()), await next()];
   expect(numbers).toEqual([...new Set(numbers)].sort((a, b) => a - b));
 });
 
-test("spare numbers are dropped after 50 ms", async () => {
+test("fetch numbers taken in advance are dropped after 50 ms", async () => {
   let nowMs = 1_000;
   const next = openFetchNumbers(db, () => nowMs);
   await next();

@@ -1,4 +1,4 @@
-// bi.budgets: what counts for which budget, exactly, and what is said of days that are missing or not final.
+// bi.budgets: which usage counts for a budget, its exact sum, and how missing days and days that are not final show.
 
 import { sql } from "kysely";
 import { beforeEach, expect, test } from "vitest";
@@ -32,7 +32,7 @@ const NOVA = (hours: string) => ({ "nova-3": { hours } });
 
 type Parts = Readonly<Partial<Record<"exports" | "prices", readonly object[]>>>;
 
-/** Stores the budgets of a configuration with two projects, and registers its series, of which it returns an id. */
+/** Stores the budgets of a configuration with two projects, and registers its series. Returns a function for the id of a series. */
 async function configure({ budgets, exports, prices = [] }: Parts & { readonly budgets: readonly object[] }) {
   const config = parseConfig(
     JSON.stringify({
@@ -123,7 +123,7 @@ test.each([
   expect(await ofMonth("threshold_reached")).toEqual([[reached]]);
 });
 
-test("a tag counts with every set that holds it, a model too, and a key with all keys of its rotation", async () => {
+test("every set that holds a budget's tag or model counts, and every key of a budget's rotation", async () => {
   const id = await configure({
     budgets: [
       { name: "key", key: "exporter" },
@@ -169,7 +169,7 @@ test("a day waits for a series with conditions while a price needs it and it is 
   expect(await ofMonth("days_read", "used")).toEqual([[8, "24.0"]]);
 });
 
-test("a cost is that of bi.cost_estimated in the currency, and what has no price is said", async () => {
+test("a cost is the sum of bi.cost_estimated in the budget's currency, and unpriced usage is flagged", async () => {
   const id = await configure({
     budgets: [
       { ...COST, name: "eur", currency: "EUR" },
@@ -188,7 +188,7 @@ test("a cost is that of bi.cost_estimated in the currency, and what has no price
   ]);
 });
 
-test("a cost is the billed one where billing is read as the budget needs it, and estimated in other projects", async () => {
+test("a cost is billed where billing is read by the grouping that the budget needs, else estimated", async () => {
   const id = await configure({
     budgets: [
       { ...COST, name: "both" },
@@ -214,7 +214,7 @@ test("a cost is the billed one where billing is read as the budget needs it, and
   expect(await ofMonth("budget", "cost_source", "used", "has_unpriced")).toEqual([
     ["both", "billed and estimated", "10.0000000000000000000000000001", false],
     ["estimated", "estimated", "3.0", false],
-    // One of its charges has no amount.
+    // One charge of the rotation has no amount.
     ["key", "billed", "1.5", true],
     ["model", "estimated", "3.0", false],
     ["tag", "billed", "0.75", false],
@@ -285,7 +285,7 @@ test("billing of the same grouping says nothing of a budget of usage", async () 
 
 const usesOfMonth = () => readAtOneMoment(db, (tx) => budgetsIn(tx, { start: MONTH, end: MONTH }));
 
-test("a budget of a tag that no usage has says so once other tags were read", async () => {
+test("a budget by tag is marked if usage by tags was read and none has the tag", async () => {
   const scopes = [{ tag: "prodd" }, { tag: "prod" }, { key: "k" }];
   const id = await configure({ budgets: scopes.map((scope) => ({ ...scope, name: Object.values(scope)[0] })) });
   const unseen = async () => (await usesOfMonth()).flatMap(({ name, isNeverSeen }) => (isNeverSeen ? [name] : []));
@@ -301,7 +301,7 @@ test("a budget of which nearly all is used is not shown as used up", async () =>
   expect((await usesOfMonth()).map(({ percent }) => percent)).toEqual(["99.99"]);
 });
 
-test("a budget of days has a row a day", async () => {
+test("a daily budget has one row for each day", async () => {
   const id = await configure({ budgets: [{ period: "day", from: addDays(today, -3) }] });
   await store(db, id("one", "none"), { [addDays(today, -2)]: { hours: "2" }, [addDays(today, -1)]: { hours: "1" } });
   expect(await budgets(["period_start", "period_end", "used"])).toEqual(
@@ -309,7 +309,7 @@ test("a budget of days has a row a day", async () => {
   );
 });
 
-test("a changed budget holds for all of its periods, and one that is removed has none", async () => {
+test("a changed budget applies to all of its periods, and a removed one has none", async () => {
   const amounts = () => budgets(["budget", "amount"], sql`period_start >= ${MONTH}::date`);
   await configure({ budgets: [{ amount: 5 }] });
   const changed = (await amounts()).map(() => ["b", "6"]);
@@ -340,7 +340,7 @@ test("a budget without a first day keeps the one that it got, until its period c
 
 const isCurrent = sql`period_end >= ${today}::date`;
 
-test("the forecast of the current month is that of bi.usage_forecast for the same days, and goes up with each project", async () => {
+test("the forecast of the current month is that of bi.usage_forecast, added up over all projects", async () => {
   const id = await configure({
     budgets: [
       { name: "both" },
@@ -365,7 +365,7 @@ test("the forecast of the current month is that of bi.usage_forecast for the sam
   });
 });
 
-test("a project that has vanished counts until its last day, and keeps no later day from being known", async () => {
+test("a project that has vanished counts until its last day, and later days are complete without it", async () => {
   const id = await configure({ budgets: [{}], exports: [{ ...BOTH, window: { days: 3 }, groupings: ["none"] }] });
   await store(db, id("one", "none"), everyDay(lastDays(60), { hours: "2" }));
   await store(db, id("two", "none"), everyDay(lastDays(60).slice(0, 20), { hours: "2" }));
@@ -374,13 +374,13 @@ test("a project that has vanished counts until its last day, and keeps no later 
   await retire(sql`project_id = 'two'`);
   const after = await use();
   expect(after.slice(0, 2)).toEqual([before[0], 0]);
-  // The days that only the other project has are known by now: half as much a day is to be expected.
+  // Now a day is known once the remaining project has it, and half as much is expected a day.
   expect(Number(before[2])).toBeGreaterThan(3 * 28);
   expect(Number(after[2])).toBeGreaterThan(0);
   expect(Number(after[2])).toBeLessThan(3 * 28);
 });
 
-test("a day is not read while the billing of a project is missing whose usage is not exported any more", async () => {
+test("a day counts as unread while billing is missing, even of a project whose usage is no longer exported", async () => {
   const exports = [
     { ...BOTH, groupings: ["model"] },
     { ...BILLS, projects: ["one", "two"] },
@@ -397,7 +397,7 @@ test("a day is not read while the billing of a project is missing whose usage is
   expect(await ofMonth("used", "days_read")).toEqual([["18.0", 2]]);
 });
 
-test("what a project that has vanished was billed stays its cost", async () => {
+test("what was billed to a project that has vanished still counts", async () => {
   const id = await configure({ budgets: [{ ...COST, amount: 10 }], exports: [{ ...BILLS, projects: ["one", "two"] }] });
   for (const project of ["one", "two"]) await bill(id(project, "none"), FIRST, [["4.5"]]);
   await bill(id("one", "none"), SECOND, [["1"]]);
@@ -405,7 +405,7 @@ test("what a project that has vanished was billed stays its cost", async () => {
   expect(await ofMonth("cost_source", "used", "days_read")).toEqual([["billed", "10.0", 2]]);
 });
 
-test("a program whose prices, budgets and series are stored already waits for no other that stores them", async () => {
+test("a program that finds its prices, budgets and series stored already waits for no lock", async () => {
   const parts = { budgets: [{}], prices: [PRICE] };
   await configure(parts);
   await inTransaction(db, async (tx) => {

@@ -1,4 +1,4 @@
-// Loads a copy of the usage views by bi.changed_days, as a warehouse does: whole days are deleted and inserted again.
+// Keeps a copy of the usage views up to date with bi.changed_days, as a warehouse does: it deletes whole days and inserts them again.
 
 import fs from "node:fs";
 import path from "node:path";
@@ -34,7 +34,7 @@ await readWarehouse(
 
 type Loaded = { readonly days: readonly string[]; readonly next: string };
 
-/** The views that are copied, as one relation; the filter of all usage is called all. */
+/** The rows of the copied views, in one relation. Unfiltered usage has the filter "all". */
 const rowsOfViews = sql`
   (
     select project_id, "grouping", 'all' as filter, usage_date, to_jsonb(u) - 'lineage' as row from bi.usage_by_group u
@@ -101,7 +101,7 @@ test("after each of 100 nights with restatements, vanished groups, failures and 
       if (uniform() < 0.15) await fail(db, seriesId, [day]);
       else await store(db, seriesId, { [day]: answer() }, UNGUARDED);
     });
-    // A load in the middle of the night sees some of what is written meanwhile.
+    // A load while the night's answers are stored sees some of them.
     if (uniform() < 0.5) since = (await load(since)).next;
     await Promise.all(writing);
     since = (await load(since)).next;
@@ -137,7 +137,7 @@ test("a change that is committed after a newer one was loaded comes with the nex
   await expectEqual();
 });
 
-test("the SQL of the cookbook makes a copy equal, even if a group or every group of a day is gone", async () => {
+test("the SQL of the cookbook keeps a copy equal, even if one or all groups of a day are gone", async () => {
   const page = fs.readFileSync(path.join(import.meta.dirname, "../../../docs/cookbook.md"), "utf8");
   const [, recipe = ""] = /```sql\n(create table if not exists usage_copy[^`]+)```/.exec(page) ?? [];
   await using copying = openPostgres(directUrl);
@@ -155,7 +155,7 @@ test("the SQL of the cookbook makes a copy equal, even if a group or every group
     const shown = await sql`select to_jsonb(u) as row from bi.usage_by_model u order by 1`.execute(copying);
     expect(copied.rows).toEqual(shown.rows);
   }
-  // nova-3 with 5 three days ago, aura-2 with 4, nova-3 with 6.
+  // The 5 of nova-3 three days ago, the 4 of aura-2, and the 6 of nova-3.
   expect(await read(sql`select sum(requests) as requests from usage_copy`)).toEqual([{ requests: "15" }]);
 });
 

@@ -1,6 +1,6 @@
-// The change functions on random pairs of periods: their rows are compared with those that are computed here from the stored numbers. The
-// computed rows of a pair add up to the change of the total. The numbers have rotated keys, tags that overlap, days that failed or were never read, charges without an
-// amount, and long decimals.
+// Compares the rows of the change functions, for random pairs of periods, with rows that are computed here from the stored numbers. The
+// computed rows of a pair add up to the change of the total. The numbers include rotated keys, overlapping tags, days that failed or were
+// never read, charges without an amount, and long decimals.
 
 import { type RawBuilder, sql } from "kysely";
 import { beforeEach, expect, test } from "vitest";
@@ -67,7 +67,7 @@ function amountsOf<T>(
 const daysRead = (days: Days<unknown> | undefined, pair: Pair) =>
   [...beforeOf(pair), ...afterOf(pair)].filter((day) => days?.has(day)).length;
 
-/** The first of those with the most days. Undefined if none has any. */
+/** The first item with the most days; undefined if none has any. */
 function best<T>(all: readonly T[], daysOf: (one: T) => number): T | undefined {
   const most = Math.max(...all.map(daysOf));
   return most > 0 ? all.find((one) => daysOf(one) === most) : undefined;

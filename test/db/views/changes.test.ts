@@ -1,5 +1,5 @@
-// bi.usage_change, bi.cost_change and bi.billed_change: the status and effects of each row, what is final, and what can be asked for. That the
-// amounts are right is in changes-random.test.ts.
+// bi.usage_change, bi.cost_change and bi.billed_change: the status and effects of each row, which rows are final, and what can be asked
+// for. changes-random.test.ts checks the amounts.
 
 import { sql } from "kysely";
 import { beforeEach, expect, test } from "vitest";
@@ -131,7 +131,7 @@ test("a cost is compared only if the series with the conditions of a price was r
 
   await store(db, filtered, { [back(3)]: { nova: { hours: "10" } } });
   expect(await change("cost_change", 3)).toMatchObject([{ part: "group", status: "same", days_compared: 1 }]);
-  // By then the price is over, and nobody needs the series.
+  // On later days the price no longer applies, so the filtered series is not needed.
   expect(await change("cost_change", 1)).toMatchObject([{ part: "group", status: "unpriced", days_compared: 1 }]);
 });
 
@@ -148,7 +148,7 @@ test("a day that was read, failed later and kept its rows is compared, and is no
   expect(new Set(await finality())).toEqual(new Set(["1 false"]));
 });
 
-test("each function can be asked for projects, metrics and groupings, and has no usage under a filter", async () => {
+test("each function can be limited to projects, metrics and groupings, and leaves out filtered usage", async () => {
   await storePriceBook(db, NOVA);
   const [one, other] = [newProject(), newProject()];
   const groupings = ["none", "model", "endpoint"] as const;

@@ -1,5 +1,5 @@
-// bi.cost_estimated: its rows equal the tests' own calculation with whole numbers, including usage that has no price. And the keys and the
-// finality of charges, whose amounts test/cli/export/billing.test.ts compares.
+// The rows of bi.cost_estimated equal the tests' own calculation with whole numbers, including usage that has no price. The last tests are
+// about the keys and the finality of charges. test/cli/export/billing.test.ts compares the amounts of charges.
 
 import fc from "fast-check";
 import { sql } from "kysely";
@@ -30,7 +30,7 @@ function seriesOf({ project, grouping, endpoint, method }: Used) {
   return configured({ id: project, name: project }, grouping, { filter: { name, features: {}, dimensions } });
 }
 
-/** Stores rows by model, or totals, each series and day with all its rows at once. */
+/** Stores these rows by model and totals. All rows of a series and day are in one answer. */
 async function use(used: readonly Used[]): Promise<void> {
   const ofSeries = [...Map.groupBy(used, (row) => seriesKey(seriesOf(row).series)).values()];
   const ids = await register(db, ...ofSeries.flatMap(([first]) => (first ? [seriesOf(first)] : [])));
@@ -106,7 +106,7 @@ const prices = fc.array(
   { maxLength: 12 },
 );
 
-/** Leaves out prices that overlap one before them. */
+/** Leaves out prices that the configuration refuses because they overlap an earlier one. */
 function accepted(all: readonly ConfiguredPrice[]): readonly ConfiguredPrice[] {
   const kept: ConfiguredPrice[] = [];
   for (const one of all) {

@@ -146,7 +146,7 @@ test("the gaps of a bill leave those of usage by the same grouping whole", async
   expect(gaps.toSorted()).toEqual(["billing 1", "usage 3"]);
 });
 
-// Random slices of random series show what a calculation day by day says.
+// For random slices of random series, the views are compared with a calculation day by day.
 
 const DAYS = 14;
 const seed = Math.floor(Math.random() * 2 ** 31);
@@ -156,7 +156,7 @@ const random = (below: number) => Math.floor(uniform() * below);
 /** A slice by its letter: its status, and whether it has numbers and was read after the end of its day. */
 const SLICES = {
   c: { status: "complete", fetched: true, closed: true },
-  // Read only before it was over.
+  // This day was read only before it was over (early).
   e: { status: "complete", fetched: true, closed: false },
   s: { status: "suspect", fetched: true, closed: true },
   f: { status: "failed", fetched: false, closed: false },
@@ -173,7 +173,7 @@ type RandomSeries = {
 
 const sliceOn = ({ slices }: RandomSeries, day: number) => SLICES[slices[day] as keyof typeof SLICES];
 
-/** What the views say of a day, and why; undefined if it is in none. */
+/** The expected status of a day and its reason; undefined if the views don't show the day. */
 function shownOn(series: RandomSeries, day: number): string | undefined {
   const slice = sliceOn(series, day);
   const isDue = day <= series.dueFrom && day >= series.dueThrough;
@@ -186,7 +186,7 @@ function textOf({ status, error }: ViewRow): string {
   return error === null ? `${status}` : `${status} ${error === "down" ? "down" : "early"}`;
 }
 
-/** The stretches of days with the same text. */
+/** The expected gaps, each with its text, first day, last day and length. */
 function gapsOf(series: RandomSeries): readonly string[] {
   const gaps: { text: string; from: number; to: number }[] = [];
   for (let day = DAYS + 2; day >= 0; day--) {

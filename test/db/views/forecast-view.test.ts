@@ -122,7 +122,7 @@ test("bi.usage_forecast does not take the first reading of a day for all of its 
   expect(Number(row?.forecast)).toBe(100 * monthDays.length);
 });
 
-// Forecast and anomalies on made-up usage of known shapes and the emulator's: how far off the estimates are, and what is found.
+// Forecasts and anomalies on made-up usage of known shapes, and on the emulator's: how far off forecasts are, and which days are found.
 
 type Shape = (uniform: () => number) => (day: Day, n: number) => number;
 
@@ -191,7 +191,7 @@ test.each([
   ["spiky", 200, 0.12],
   ["emulator", 12, 0.03],
 ] as const)(
-  "the forecast at mid-month of usage that is %s, in %i months, is off by less than %f in most of them",
+  "for usage of the shape %s, the forecast at mid-month of %i months is off by less than %f in most of them",
   async (shape, count, most) => {
     const errors: Awaited<ReturnType<typeof errorsOf>>[] = [];
     for (let n = 0; n < count; n++) {
@@ -209,7 +209,7 @@ test.each([
 
 const HISTORY_DAYS = 56;
 const JUDGED = { start: addDays("2025-01-01", HISTORY_DAYS), end: addDays("2025-01-01", HISTORY_DAYS + 79) };
-/** Planted in single days, as a share of the day's amount. */
+/** Changes that are planted in single days, as shares of the day's amount. */
 const CHANGES = [-1, -0.8, -0.3, 0.3, 1, 3];
 
 async function judge(amounts: ReadonlyMap<Day, number>) {

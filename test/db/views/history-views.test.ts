@@ -25,7 +25,7 @@ const back = await daysBack(db);
 
 const DAY = "2026-03-17";
 
-/** As text, because a Date has no microseconds. */
+/** The database's time, as text because a Date has no microseconds. */
 async function moment(): Promise<string> {
   const [row] = await read(sql<{ now: string }>`select clock_timestamp()::text as now`);
   return row?.now ?? "";
@@ -52,7 +52,7 @@ test("a changed number is one restatement, with its old value, its new value and
   ]);
 });
 
-test("an amount of a bill that is answered again is no restatement, and a changed one is one, in dollars", async () => {
+test("a billed amount that comes again is no restatement, and a changed one is a restatement in dollars", async () => {
   const { project, seriesId } = await newSeries(db, "line_item,tags", { source: "billing" });
   const group = { line_item: "sync::aura-2", tags: ["prod"] };
   for (const dollars of ["0.1", "0.10", "0.30"])
@@ -65,7 +65,7 @@ test("an amount of a bill that is answered again is no restatement, and a change
   ]);
 });
 
-test("a group that appears, also on an empty day, disappears and comes back restates its numbers each time", async () => {
+test("a group restates its numbers when it appears, even on an empty day, disappears and comes back", async () => {
   const [one, both, again] = [{ listen: "1" }, { listen: "1", speak: "2" }, { listen: "1", speak: "3" }];
   const rows = await restated({ [DAY]: {} }, { [DAY]: one }, { [DAY]: both }, { [DAY]: one }, { [DAY]: again });
   expect(inShort(rows, "kind group_value metric old_value new_value revision").toSorted()).toEqual([
@@ -100,7 +100,7 @@ test("changed extra metrics are one restatement, with the whole objects before a
   ]);
 });
 
-test("bi.usage_as_of shows for the present what the views show, in every column and for every series", async () => {
+test("bi.usage_as_of shows of the present what the other views show, in every column and for every series", async () => {
   const project = newProject();
   const endpoint = (requests: string) => ({ [back(2)]: { listen: requests } });
   const all = (requests: string) =>

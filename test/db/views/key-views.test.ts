@@ -65,7 +65,7 @@ test("a key that is deleted keeps its comment and tags until it is listed again"
   await storeListedKeys(db, project.id, [listed("k2")]);
   expect(await goneSince()).toEqual(since);
   await storeListedKeys(db, project.id, [listed("k1"), listed("k2")]);
-  // It was read with a key that it should name.
+  // An empty list is not believed: it lacks even the key that it was read with.
   await storeListedKeys(db, project.id, []);
   expect(await known(project)).toEqual(["k1", "k2"]);
   const stored = await read(sql`
@@ -145,10 +145,10 @@ test("bi.api_keys shows a rotation's keys in order, with their state, use and li
 
 // bi.top_groups and bi.unused_keys.
 
-/** By days back. */
+/** Usage by days back. */
 type Used = Readonly<Record<number, Usage[string]>>;
 
-/** Stores the days of a grouping of each project; the other series are then no longer configured. */
+/** Stores each project's days of a grouping. All other series are then no longer configured. */
 async function storeUsed(grouping: Grouping, ...all: readonly (readonly [Project, Used])[]): Promise<void> {
   const usageOf = (used: Used) =>
     Object.fromEntries(Object.entries(used).map(([days, rows]) => [back(Number(days)), rows]));
@@ -163,7 +163,7 @@ const listedAgo = (apiKeyId: string, daysAgo: number) => listed(apiKeyId, { crea
 const rowsOf = ({ id }: Project, call: string) =>
   read(sql<ViewRow>`select * from bi.${sql.raw(call)} where project_id = ${id}`);
 
-test("the largest groups are those of the days before today, each project apart, and equal ones by name", async () => {
+test("the largest groups are ranked by the days before today, for each project apart, equal ones by name", async () => {
   const [one, other] = [newProject(), newProject()];
   const used = {
     0: { read: "100" },

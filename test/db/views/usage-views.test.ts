@@ -151,7 +151,7 @@ test.each<[string, number | null, string | null, string, string]>([
   }
 });
 
-// bi.usage_by_single_tag and its like: each set is counted under each of its values.
+// The views bi.*_by_single_*: a set is counted under each of its values.
 
 type Sets = readonly (readonly [value: unknown, Numbers | string])[];
 
@@ -173,7 +173,7 @@ test.each(["model", "feature_set"] as const)("each %s has its usage alone and it
   const name = grouping === "model" ? "model" : "feature";
   const rows = await view(db, `usage_by_single_${name}`, project);
   expect(inShort(rows, `${name} requests shared_requests hours`).toSorted()).toEqual(
-    // 10 + 4 + 2, of which 4 with another one.
+    // nova-3 has 10 + 4 + 2, of which it shares 4 with aura-2.
     ["nova-3 16 4 0.3", "aura-2 4 4 0.2", '["nova-3"] 7 0 null', "a\\u0000b 6 0 null", "null 3 0 null"].sort(),
   );
 });
