@@ -149,7 +149,7 @@ export const PublicUrl = checked(z.string(), (text) => urlProblem(text, "https:/
   (text) => new URL(text).href.replace(/\/*$/, "/"),
 );
 
-/** The message does not show an address that may hold a password or a token. A pattern is needed, as URLs may have spaces and backslashes. */
+/** Shows no address that may hold a password or a token. URL.canParse alone would accept spaces and backslashes. */
 function urlProblem(text: string, example: string): string | undefined {
   if (/^https?:\/\/[^\s\\@?#<>"]+$/i.test(text) && URL.canParse(text)) return undefined;
   const got = /[@?#]/.test(text) ? "" : `; got ${describeValue(text)}`;

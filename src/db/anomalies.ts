@@ -7,21 +7,21 @@ import { type AnomalySettings, GUARDED_FROM, METRIC_TABLE, TOLERANCES } from "..
 import type { Database } from "./connection/database.ts";
 import { inTransaction, type Tx } from "./connection/transaction.ts";
 
-/** Days this far beyond their window are still judged, for example after an outage. */
+/** How many days before the window are still judged, for example after an outage. */
 const CATCH_UP_DAYS = 14;
 
-/** The names of filters that `each` makes, such as "accessor=VALUE". */
+/** Matches the names of filters that `each` makes, such as "accessor=VALUE". */
 const NAMES_OF_EACH = `^(${EACH_DIMENSIONS.join("|")})=`;
 
 /** Multiplies the tolerance for a day that late usage may still change. */
 const SETTLING_TOLERANCE = 1.25;
 
 /**
- * The days to judge: those that have become final, and the newest of the others. Three are left out:
- * - days before the oldest recent verdict; without one, as at first, all but the newest day and the newest final day
- * - filters made by `each`, because hundreds of keys would make false alarms every day
- * - final days that were last read before half of their window was over, for example before an outage: their late usage was
- *   never read, so they would look like a drop. An export that runs at least once in half a window has none.
+ * The days to judge: those that have become final, and the newest day if it is not final yet. Left out are:
+ * - days before the oldest recent verdict of the project and filter or, without a verdict, before their newest final day
+ * - filters made by `each`: with hundreds of keys there would be false alarms every day
+ * - final days that were last read before half of their window had passed, for example because of an outage: their late usage
+ *   was never read, so they would look like a drop. If an export runs at least once in half a window, it has no such days.
  */
 async function pendingDays(db: Database): Promise<readonly unknown[]> {
   const { rows } = await sql`
@@ -84,7 +84,7 @@ export async function judgePendingDays(db: Database, { sensitivity }: AnomalySet
         from pending p
         join usage_export.series s using (series_id)
         left join lateral (
-          -- Until a day is final, late usage may come, so it is never called low.
+          -- A day that is not final is never called low, because late usage may still come.
           select k.metric, k.amount, judgement.expected, judgement.low, judgement.high,
             case when p.is_final or judgement.verdict <> 'low' then judgement.verdict end as verdict
           from (
@@ -94,7 +94,7 @@ export async function judgePendingDays(db: Database, { sensitivity }: AnomalySet
             group by metric
           ) k
           cross join lateral usage_export.judge_day(p.usage_date, k.amount, k.days, k.amounts, ${TOLERANCES[sensitivity]} * case when p.is_final then 1 else ${SETTLING_TOLERANCE}::numeric end, k.minimum) judgement
-          -- A day has one row: the most unusual metric, else a usual one, else one without a verdict, else one low before its day is final.
+          -- Takes the most unusual metric, else a normal one, else one that can't be judged, else one that is low before the day is final.
           order by not p.is_final and judgement.verdict = 'low', judgement.score desc, judgement.expected is null, k.metric limit 1
         ) j on true
         on conflict (project_id, filter_key, usage_date) do update
@@ -113,7 +113,7 @@ export async function judgePendingDays(db: Database, { sensitivity }: AnomalySet
   return rows;
 }
 
-/** How long after its window a day without an alert keeps its verdict: longer than an alert (14 days), which the verdict may end. */
+/** Normal verdicts are deleted this many days after the day's window. They must outlive the alerts that they end (14 days at most). */
 const KEPT_DAYS = 60;
 
 async function removeOldVerdicts(tx: Tx): Promise<void> {
@@ -124,7 +124,7 @@ async function removeOldVerdicts(tx: Tx): Promise<void> {
   `.execute(tx);
 }
 
-/** The unusual usage of a project and filter whose alert is open. */
+/** The unusual usage of a project and filter, while its alert is open. */
 export type OpenAnomaly = {
   readonly project: string;
   readonly filter: string;
@@ -133,14 +133,14 @@ export type OpenAnomaly = {
   readonly day: Day;
   readonly daysBefore: number;
   readonly metric: string;
-  /** Exact decimal text, as `low` and `high`. */
+  /** Exact decimal text, like `low` and `high`. */
   readonly amount: string;
   readonly low: string;
   readonly high: string;
   readonly isFinal: boolean;
 };
 
-/** Projects and filters that are not exported any more are left out. */
+/** Leaves out projects and filters that are no longer exported. */
 export async function openAnomalies(tx: Tx): Promise<readonly OpenAnomaly[]> {
   const { rows } = await sql<OpenAnomaly>`
     select distinct on (a.project, a.project_id, a.filter) a.project, a.filter, a.unfiltered, a.usage_date as day, a.metric,

@@ -1,11 +1,11 @@
 // The processes that call the service, the slots (calls at once) of each, and the pauses that the service asked for. Each statement is a
-// transaction of its own, so that a process that is suspended between two statements blocks no other.
+// transaction of its own, so that a process that is suspended between two statements blocks no other process.
 
 import { sql } from "kysely";
 import type { Database } from "./connection/database.ts";
 import { withRetries } from "./connection/transaction.ts";
 
-/** A process that has not announced itself for this long is gone. */
+/** A process that has not announced itself for this long counts as gone. */
 export const LIVE_MS = 8_000;
 const PAUSE_SECONDS_MAX = 60 * 60;
 
@@ -21,7 +21,7 @@ export type Callers = {
   readonly nowMs: number;
 };
 
-/** Announces that this process lives and will use at most `slots`. Returns what all live processes have announced, and the pauses. */
+/** Announces that this process is alive and will use at most `slots`. Returns what all live processes have announced, and the pauses. */
 export async function announce(db: Database, id: string, slots: number): Promise<Callers> {
   await withRetries(() =>
     sql`

@@ -4,7 +4,7 @@ import { type RawBuilder, sql } from "kysely";
 import type { Day } from "../usage/days.ts";
 import { setUntilCommit, type Tx } from "./connection/transaction.ts";
 
-/** With `changedSince`, a timestamp of Postgres, only days that have changed since. */
+/** Which days to dump. With `changedSince`, a timestamp of Postgres, only days that have changed since then. */
 export type DayChoice = {
   readonly from?: Day | undefined;
   readonly to?: Day | undefined;
@@ -14,7 +14,7 @@ export type DayChoice = {
 /** A column that is not text is a number, a day or a time. */
 type DumpedColumn = { readonly name: string; readonly isText: boolean };
 
-/** `day` names the column with the day of a row. */
+/** `day` names the column that has the day of the row. */
 export type DumpedView = { readonly name: string; readonly columns: readonly DumpedColumn[]; readonly day?: string };
 
 const DAY_COLUMNS = ["usage_date", "x_UsageDate"];
@@ -34,12 +34,12 @@ export async function listViews(tx: Tx): Promise<readonly DumpedView[]> {
   });
 }
 
-/** Whether each row belongs to a stored day, so that bi.changed_days can choose rows. */
+/** Whether each row belongs to a stored day: then bi.changed_days says which rows may have changed. */
 export function hasStoredDays({ name }: DumpedView): boolean {
   return /^(usage|cost)_(total|filtered|by_\w+)$/.test(name);
 }
 
-/** Describes the list of the changed days like a view. Its last column, the same in each row, is the `changedSince` of the next dump. */
+/** Describes the changed days as if a view had them. The last column is the `changedSince` of the next dump, the same in each row. */
 export const CHANGED_DAYS: DumpedView = {
   name: "changed_days",
   columns: [
@@ -75,8 +75,8 @@ export function readViewRows(tx: Tx, view: DumpedView, { from, to, changedSince 
 }
 
 async function* readRows(tx: Tx, { columns }: DumpedView, table: RawBuilder<unknown>, isChosen: RawBuilder<unknown>) {
-  // By default a cursor is planned for its first rows, and here all are read. If nobody reads on, the timeout ends the transaction: while it
-  // is open, the database keeps every row that is replaced.
+  // By default Postgres plans a cursor for its first rows, but here all are read. If the reader stalls, the timeout ends the transaction:
+  // as long as it is open, the database keeps every row that is replaced.
   const reading = { cursor_tuple_fraction: "1", idle_in_transaction_session_timeout: "10min" };
   await setUntilCommit(tx, { timezone: "UTC", ...reading });
   const value = (column: string) => sql.ref(`v.${column}`);

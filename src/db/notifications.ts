@@ -1,5 +1,5 @@
-// Which notification was sent last for each subject, and which replica is sending one now. A subject is claimed before its notification is
-// sent and marked after, so that another replica sends it if the first dies in between. It may be sent twice then, but is never lost.
+// Stores which notification was sent last for each subject, and which replica is sending one now. A replica claims the subject, sends the
+// notification, and marks it as sent. If it dies in between, another replica sends the notification: perhaps twice, but it is never lost.
 
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
@@ -9,7 +9,7 @@ import { WATCHED_DAYS_MAX } from "./prices-and-budgets.ts";
 
 /** Longer than it takes to send a notification. */
 const CLAIM_SECONDS = 60;
-/** A budget's notifications are sent from 31 days before its period ends to WATCHED_DAYS_MAX after it. Their records are kept longer. */
+/** A budget is notified from 31 days before its period ends to WATCHED_DAYS_MAX days after. Records of notifications are kept longer. */
 const RECORD_KEPT_DAYS = WATCHED_DAYS_MAX + 35;
 
 export type LastSent = {
@@ -19,7 +19,7 @@ export type LastSent = {
   readonly claim: string;
 };
 
-/** By subject. A subject that was only claimed so far has an entry, too. */
+/** By subject. A subject that was claimed, but never notified, also has an entry. */
 export async function readLastSent(db: Database): Promise<ReadonlyMap<string, LastSent>> {
   const rows = await db.selectFrom("usage_export.notice").select(["subject", "state", "claim"]).execute();
   return new Map(rows.map(({ subject, ...lastSent }) => [subject, lastSent]));
@@ -44,7 +44,7 @@ export async function claimNotification(db: Database, subject: string, lastSent:
 
 type Sent = Pick<LastSent, "state"> & { readonly subject: string; readonly covers?: readonly string[] };
 
-/** Gives the subject and those in `covers` new claims, so that no replica sends again. Does nothing if the subject has another claim. */
+/** Marks the subject and those in `covers` as sent, with new claims, so that no replica sends again. No effect if the claim is lost. */
 export async function markSent(db: Database, { subject, state, covers = [] }: Sent, claim: string): Promise<void> {
   await inTransaction(db, async (tx) => {
     const { rows } = await sql`
@@ -68,7 +68,7 @@ export async function markSent(db: Database, { subject, state, covers = [] }: Se
   });
 }
 
-/** After a failed attempt to send: any replica may claim the subject. */
+/** Lets any replica claim the subject after a failed attempt to send. */
 export async function releaseNotification(db: Database, subject: string, claim: string): Promise<void> {
   const release = sql`update usage_export.notice set claimed_until = null where subject = ${subject} and claim = ${claim}::uuid`;
   await execute(db, release);

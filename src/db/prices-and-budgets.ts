@@ -9,7 +9,7 @@ import { storeConfigured, type Tx } from "./connection/transaction.ts";
 
 /** Returns whether any price has changed. */
 export async function storePrices(db: Database, prices: readonly Price[]): Promise<boolean> {
-  // A price of null is not stored: it has already ended the price before it.
+  // A price of null is not stored: its only effect is that `withEnds` ends the price before it.
   const book = withEnds(prices).filter(({ price }) => price !== null);
   return storeConfigured(db, "prices", JSON.stringify(book), async (tx) => {
     await sql`delete from usage_export.price_tier`.execute(tx);
@@ -64,14 +64,14 @@ async function writeBudget(tx: Tx, budget: Budget): Promise<void> {
   `.execute(tx);
 }
 
-/** A period is watched, so that its thresholds are notified, for this long after its end and after each reading of one of its days. */
+/** How long a period is watched after its end, and after each reading of one of its days. Only watched periods are notified. */
 const WATCHED_DAYS = 3;
-/** A period that ended longer ago is never watched: the record of its notifications may be deleted, and they could be sent again. */
+/** A period that ended longer ago is never watched: the records of its notifications may be gone, so they could be sent again. */
 export const WATCHED_DAYS_MAX = 365;
 
 const lastRead = new WeakMap<Database, { readonly version: string; readonly budgets: readonly BudgetUse[] }>();
 
-/** Reads only if budgetsVersion has changed: reading may take a second, and every scrape, tick and page asks. `tx` is a transaction of `db`. */
+/** Reads only if `budgetsVersion` has changed: reading may take a second, and each scrape, tick and page needs it. `tx` belongs to `db`. */
 export async function watchedBudgets(db: Database, tx: Tx): Promise<readonly BudgetUse[]> {
   const version = await budgetsVersion(tx);
   if (version === null) return [];
@@ -83,8 +83,8 @@ export async function watchedBudgets(db: Database, tx: Tx): Promise<readonly Bud
 }
 
 /**
- * A text that changes whenever the budgets, prices, keys, series or stored answers change. Each stored answer raises the number of a slice's
- * newest fetch. The text also changes every ten minutes, because some figures depend on the time of day. Null without a budget.
+ * A text that changes whenever budgets, prices, keys, series or stored answers change: each stored answer raises the `fetch_no` of a slice.
+ * It also changes every ten minutes, because some figures depend on the time of day. Null if there is no budget.
  */
 async function budgetsVersion(tx: Tx): Promise<string | null> {
   const { rows } = await sql<{ version: string | null }>`
@@ -101,8 +101,8 @@ async function budgetsVersion(tx: Tx): Promise<string | null> {
 
 const watchedFrom = sql`(now() - make_interval(days => ${WATCHED_DAYS}))`;
 /**
- * The current periods, earlier ones whose days are still read again, and those with a day that was read lately. The conditions from
- * `is_settled` on make Postgres compute the use of a period, which is slow. Those before them are cheap, and leave most periods out.
+ * The current periods, earlier ones whose days are still read again, and those with a day that was read lately. The conditions after the
+ * last `and` make Postgres compute the use of a period, which is slow. The cheap ones before them leave most periods out.
  */
 const isWatched = sql`
   p.period_end >= (now() at time zone 'UTC')::date - ${WATCHED_DAYS_MAX}::integer and (
@@ -132,7 +132,7 @@ const groupsOfScope = sql`
   select from usage_export.group_value g
   where g."grouping" = case p.scope when 'key' then 'accessor' when 'tag' then 'tags' when 'model' then 'model' end
 `;
-/** Usage was read by the scope's dimension, but none has the scope's value. Sets of tags are JSON arrays. A key may be named by its rotation. */
+/** Usage was read by the scope's dimension, but never had the scope's value. A set of tags is a JSON array. A rotation may name a key. */
 const isNeverSeen = sql`(
   exists (${groupsOfScope}) and not exists (
     ${groupsOfScope} and (

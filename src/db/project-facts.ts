@@ -1,4 +1,4 @@
-// What the program stores about the service beside usage: its dialect, the keys and balances of each project, and the names of line items.
+// Stores what the service tells besides usage: its dialect, the keys and balances of each project, and the names of line items.
 
 import { sql } from "kysely";
 import { storableText } from "../text.ts";
@@ -34,10 +34,13 @@ export type ListedKey = {
 export async function storeListedKeys(db: Database, projectId: string, listed: readonly ListedKey[]): Promise<void> {
   const byId = new Map(listed.map((key) => [key.apiKeyId, key]));
   if (byId.size === 0) return;
-  // Tags and scopes are sorted, because their order means nothing and may differ in each answer.
   const keys = [...byId.values()].map(({ apiKeyId, comment, tags, scopes, created }) => ({
-    ...{ api_key_id: apiKeyId, comment: storableText(comment), created_at: instantOf(created) },
-    ...{ tags: tags?.map(storableText).sort(), scopes: scopes.map(storableText).sort() },
+    api_key_id: apiKeyId,
+    comment: storableText(comment),
+    created_at: instantOf(created),
+    // The order of tags and scopes means nothing and may differ between answers.
+    tags: tags?.map(storableText).sort(),
+    scopes: scopes.map(storableText).sort(),
   }));
   await inTransaction(db, async (tx) => {
     await sql`
@@ -61,7 +64,7 @@ function instantOf(text: string | undefined): string | null {
   return Number.isNaN(ms) ? null : new Date(ms).toISOString();
 }
 
-/** Stores the display names of line items. A newer one replaces an earlier one. */
+/** Stores the display names of line items. A newer name replaces an earlier one. */
 export async function storeLineItems(db: Database, labels: readonly (readonly [name: string, label: string])[]) {
   if (labels.length === 0) return;
   const listed = Object.fromEntries(labels.map(([name, label]) => [storableText(name), storableText(label)]));
@@ -82,7 +85,7 @@ export type Balance = {
   readonly purchaseOrderId: string | null;
 };
 
-/** `balances` are all that the service lists. A stored one that is not among them, or has changed, is marked as ended. */
+/** `balances` are all that the service lists. A stored balance that is missing from them, or has changed, is marked as ended. */
 export async function storeBalances(db: Database, project: Project, balances: readonly Balance[]): Promise<void> {
   const texts = (name: keyof Balance) => balances.map((balance) => balance[name] && storableText(balance[name]));
   const listed = sql`

@@ -24,15 +24,15 @@ export type ListReading = {
   readonly isConfirmed?: boolean;
 };
 
-/** `waiting` are missing from a list in doubt, and count as listed until another list confirms it. */
+/** `waiting` are missing from a list in doubt. They count as listed until another list confirms that they are gone. */
 export type ListChange = Readonly<Record<"added" | "vanished" | "waiting", readonly Project[]>>;
 
-/** A second list that lacks a project confirms the first one if it was read at least this much later. */
+/** If another list that was read at least this much later lacks the same project, the project is gone. */
 const CONFIRMED_MS = 60 * 60_000;
 
 /**
- * Undefined if a list that was read later is stored already. A list is in doubt if it lacks more than half of the projects that were listed
- * before: it may be cut, or be that of another key. Then nothing vanishes and nothing is added until a later list or a person confirms it.
+ * Returns undefined if a newer list is stored already. A list is in doubt if it lacks more than half of the projects listed before: it may
+ * be cut, or that of another key. No project vanishes or is added because of it, until a later list or a person confirms it.
  */
 export async function storeReading(db: Database, reading: ListReading): Promise<ListChange | undefined> {
   const { list, listed, readAt, isConfirmed } = reading;
@@ -71,7 +71,7 @@ export async function storeReading(db: Database, reading: ListReading): Promise<
   });
 }
 
-/** Creates the row of the list, if there is none, and locks it. Returns when the list was read last. */
+/** Creates the row of the list if there is none, and locks it. Returns when the list was last read. */
 async function lockList(tx: Tx, list: string): Promise<Date | null> {
   const { rows } = await sql<{ readonly readAt: Date | null }>`
     insert into usage_export.project_list (list) values (${list})
@@ -84,7 +84,7 @@ function idsOf(projects: readonly Project[]) {
   return sql`${projects.map(({ id }) => id)}::text[]`;
 }
 
-/** Returns how many projects are new, renamed or found again. While a project is listed, its `last_seen_at` is null. */
+/** Returns how many projects are new, renamed or listed again. `last_seen_at` is null while a project is listed. */
 async function writeListed(tx: Tx, list: string, listed: readonly Project[], readAt: Date): Promise<number> {
   const { rows } = await sql`
     insert into usage_export.discovered_project as stored (list, project_id, name, named_at, first_seen_at)
@@ -99,7 +99,7 @@ async function writeListed(tx: Tx, list: string, listed: readonly Project[], rea
   return rows.length;
 }
 
-/** Whether the project was listed once, and no list has it any more. */
+/** Whether the project was once listed, and no list has it any more. */
 export async function hasVanished(db: Database, projectId: string): Promise<boolean> {
   const { rows } = await sql<{ readonly isGone: boolean | null }>`
     select bool_and(vanished_at is not null) as "isGone" from usage_export.discovered_project where project_id = ${projectId}
@@ -107,7 +107,7 @@ export async function hasVanished(db: Database, projectId: string): Promise<bool
   return rows[0]?.isGone === true;
 }
 
-/** A text that changes whenever a project is added, renamed or found again, or vanishes. */
+/** A text that changes whenever a project is added, renamed, gone or listed again. */
 export async function projectsVersion(db: Database): Promise<string> {
   const { rows } = await sql<{ readonly version: string | null }>`
     select string_agg(concat(list, ' ', changed_at at time zone 'UTC'), ', ' order by list) as version
