@@ -13,18 +13,18 @@ import { poolWithTimeouts, settingsStatement, statementTimeoutMs } from "./timeo
 
 export type Database = Kysely<Tables>;
 
-/** The connections of one process: replicas × this must stay below the server's max_connections. */
+/** The connections of one process. Those of all replicas together must stay below the server's max_connections. */
 const CONNECTIONS_MAX = 4;
 const CONNECT_MS_MAX = 10_000;
-/** An idle connection is probed after this time, so that a server that is gone is noticed within half a minute. */
+/** An idle connection is probed after this time, so that a lost server is noticed within half a minute. */
 const KEEP_ALIVE_MS = 10_000;
 
 const OID_DATE = 1082;
 const OID_INT8 = 20;
 
 /**
- * Connects when first used, and calls `onLost` for each connection that breaks. With `reconnect`, waits for a server that was reached before. Uses
- * nothing that a pooler in transaction mode refuses: no session state, and only start-up parameters that it knows.
+ * Connects when first used, and calls `onLost` for each connection that breaks. With `reconnect`, waits for a server that was reached
+ * before. Works through a pooler in transaction mode: there is no session state, and poolers know the start-up parameters.
  */
 export function openPostgres(url: string, onLost?: (error: Error) => void, reconnect?: ReconnectOptions): Database {
   const open = async () => {
@@ -54,15 +54,15 @@ async function openPool(url: string, onLost: (error: Error) => void = () => {}):
         oid === OID_DATE || oid === OID_INT8 ? String : pg.types.getTypeParser(oid)) as typeof pg.types.getTypeParser,
     },
   });
-  // Without both handlers a connection that breaks would end the process. The pool repeats what the client's handler has reported.
+  // Without both handlers a connection that breaks would end the process. The pool only repeats what the client has reported.
   pool.on("error", () => {});
   pool.on("connect", (client) => client.on("error", onLost));
   return pool;
 }
 
 /**
- * Sets DateStyle and standard_conforming_strings, which a role or a database may have set otherwise: the driver misreads every other date
- * style, and the program's literals may hold backslashes. Poolers know both parameters, unlike most, and keep them for each client.
+ * Sets DateStyle and standard_conforming_strings, because a role or a database may have other defaults: the driver misreads other date
+ * styles, and the program's literals may hold backslashes. These are among the few parameters that poolers keep for each client.
  */
 function clientWithSettings(Client: typeof PgClient): typeof PgClient {
   // The driver's types lack this method, which returns the start-up parameters.
@@ -78,12 +78,12 @@ const SQLITE_BUSY = 5;
 
 /**
  * Allows one process at a time in a folder, and returns the function that releases it. Node has no file locks, but its SQLite locks a file
- * with fcntl (LockFileEx on Windows). Such a lock ends with its process, and works across containers that share the folder. The file is never
- * deleted: a process that waits for the old file would then hold a lock that nobody else sees.
+ * with fcntl (LockFileEx on Windows). Such a lock ends with its process, and works across containers that share the folder. The file is
+ * never deleted: a process that has opened the deleted file could hold a lock that nobody else sees.
  */
 export async function lockFolder(folder: string): Promise<() => void> {
   const file = path.join(folder, "lock");
-  // Names the process that holds the lock, for the error of another process.
+  // Names the process that holds the lock, for the error message of other processes.
   const holderFile = `${file}.holder`;
   try {
     await mkdir(folder, { recursive: true, mode: 0o700 });
@@ -106,7 +106,7 @@ export async function lockFolder(folder: string): Promise<() => void> {
   }
 }
 
-/** Locks the folder, because a second process would silently lose rows. */
+/** Locks the folder, because rows would be lost silently if two processes used it. */
 export async function openEmbedded(folder: string): Promise<Database> {
   const unlock = await lockFolder(folder);
   try {
@@ -115,7 +115,7 @@ export async function openEmbedded(folder: string): Promise<Database> {
       dataDir: `${folder}/pg`,
       parsers: { [OID_DATE]: String, [OID_INT8]: String },
     });
-    // A transaction's statements go through an object of its own, which must accept several statements, too.
+    // The statements of a transaction go through an object of their own, which must also accept several statements in a text.
     const { transaction } = acceptSeveralStatements(pglite);
     pglite.transaction = (work) => {
       const settings = settingsStatement();
@@ -130,7 +130,7 @@ export async function openEmbedded(folder: string): Promise<Database> {
       unlock();
     };
     const db = new Kysely<Tables>({ dialect: new PGliteDialect({ pglite }) });
-    // Kysely closes only a database that was used, and the lock must be released in any case.
+    // Kysely closes only a database that was used, and closing must always release the lock.
     await db.connection().execute(async () => {});
     return db;
   } catch (cause) {
@@ -139,7 +139,7 @@ export async function openEmbedded(folder: string): Promise<Database> {
   }
 }
 
-/** Changes `target.query` to accept several statements in a text without parameters, as pg does: the queue and the views send such texts. */
+/** Makes `target.query` accept several statements in a text without parameters, as pg does: the queue and the views send such texts. */
 function acceptSeveralStatements<T extends Pick<PGlite | Transaction, "query" | "exec">>(target: T): T {
   const { query } = target;
   target.query = async <Row>(text: string, parameters?: unknown[], options?: QueryOptions): Promise<Results<Row>> => {
@@ -162,7 +162,7 @@ type ReconnectOptions = { readonly waitMs: number; readonly signal: AbortSignal;
 
 const RECONNECT_PAUSE_MS = 500;
 
-/** Waits for a server that went away, so that a failover fails no slice. It does not wait for the first connection: the URL may be wrong. */
+/** Waits for a server that went away, so that a failover fails no slice. The first connection may fail at once: the URL may be wrong. */
 function reconnecting(pool: PostgresPool, { waitMs, signal }: ReconnectOptions): PostgresPool["connect"] {
   let wasReached = false;
   return async () => {

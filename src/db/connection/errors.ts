@@ -1,13 +1,13 @@
-// Tells why a statement or a connection failed: the server was not reached, it denied access, or another session was in the way.
+// Classifies failures of statements and connections: the server was not reached, it denied access, or another session was in the way.
 
 import { type Kysely, sql } from "kysely";
 import { AppError, errorText, systemCode } from "../../errors.ts";
 import type { Tables } from "../schema.ts";
 
-/** SQLSTATE classes of a connection that failed and of a server that is full, starting or stopping; and the network's codes. */
+/** The SQLSTATEs of a failed connection and of a server that is full, starting or stopping, and the codes of network errors. */
 const CONNECTION_ERROR_CODE =
   /^(?:08\w{3}|53300|57P\w{2}|E(?:CONN\w+|PIPE|TIMEDOUT|NOTFOUND|AI_AGAIN|HOSTUNREACH|NETUNREACH))$/;
-/** pg reports these without a code: a connection broke, or none was available. */
+/** pg gives these errors no code: a connection broke, or none was available. */
 const CONNECTION_ERROR_MESSAGE =
   /^(?:Connection terminated|Client has encountered a connection error|timeout expired|timeout exceeded)/;
 
@@ -26,22 +26,22 @@ export function isConnectionError(error: unknown): error is Error {
 /** The server's certificate is not trusted, or it speaks no allowed version of TLS. */
 const TLS_ERROR_CODE = /^(?:CERT_|ERR_TLS_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|EPROTO$)/;
 
-/** Whether access was denied, or the server has no resources left (class 53). Too many connections (53300) are a connection error, too. */
+/** Whether access was denied, or the server has no resources left (class 53). Too many connections (53300) are also a connection error. */
 export function isAccessDenied(error: unknown): error is Error {
   if (!(error instanceof Error)) return false;
   const code = systemCode(error);
   return /^(?:28|3D|53)\w{3}$/.test(code) || TLS_ERROR_CODE.test(code) || isDeniedByPooler(error);
 }
 
-/** PgBouncer uses one code for all errors, so that only the message tells a denial from an outage. */
+/** PgBouncer uses one code for all errors, so only the message tells a denial from an outage. */
 function isDeniedByPooler(error: Error): boolean {
   return systemCode(error) === "08P01" && POOLER_DENIED_MESSAGE.test(error.message);
 }
 
-/** SQLSTATE of a missing right. */
+/** The SQLSTATE of a missing right. */
 export const NOT_ALLOWED = "42501";
 
-/** Adds the next step to an error about a missing right, and returns other errors as they are. Never advises to grant a superuser's role. */
+/** Adds the next step to an error about a missing right. Returns any other error as it is. Never advises to grant a superuser's role. */
 export async function explainMissingRight(db: Kysely<Tables>, error: unknown): Promise<unknown> {
   if (systemCode(error) !== NOT_ALLOWED) return error;
   const { rows } = await sql<{ advice: string }>`
@@ -60,15 +60,15 @@ export async function explainMissingRight(db: Kysely<Tables>, error: unknown): P
   return new AppError("database", `${errorText(error)}: ${rows[0]?.advice}`, { cause: error });
 }
 
-/** Whether the database can't be used: it was not reached, is busy or has another schema. Data that it refuses (21, 22, 23) is no such error. */
+/** Whether the database can't be used: not reached, busy, or with another schema. Errors of classes 21, 22 and 23 are about the data. */
 export function isDatabaseFailure(error: unknown): boolean {
   if (error instanceof AppError) return error.code === "database";
   return isConnectionError(error) || isAccessDenied(error) || /^(?!2[123])[\dA-Z]{5}$/.test(systemCode(error));
 }
 
-/** SQLSTATE of a serialisation failure, a deadlock and a lock timeout. */
+/** The SQLSTATEs of a serialisation failure, a deadlock and a lock timeout. */
 export const CONFLICT = ["40001", "40P01", "55P03"];
-/** SQLSTATE of a statement timeout, and of a write to a server that is read-only during a failover. */
+/** The SQLSTATEs of a statement timeout, and of a write to a server that is read-only during a failover. */
 const SERVER_BUSY = ["57014", "25006"];
 
 /** Whether the state of the server caused the error, not the statement: a later attempt may succeed. */
@@ -76,7 +76,7 @@ export function isTransient(error: unknown): boolean {
   return isConnectionError(error) || isConflict(error) || SERVER_BUSY.includes(systemCode(error));
 }
 
-/** Whether the server was reached but ended the statement because of another session. That is not an outage. */
+/** Whether the server ended the statement because of another session. That is not an outage. */
 export function isConflict(error: unknown): boolean {
   return CONFLICT.includes(systemCode(error));
 }

@@ -15,37 +15,37 @@ import { setUntilCommit, type Tx } from "./transaction.ts";
 import { createViews, repairReader } from "./view-creation.ts";
 import { expandLists, readViews, type ViewText, viewsHash } from "./view-files.ts";
 
-/** Any fixed number works, but it must not change between versions. */
+/** Any number works, but it must be the same in all versions. */
 const MIGRATION_LOCK = 7_205_521_846_402;
-/** An index on years of usage takes minutes, and so does the wait for another replica that creates it. */
+/** Creating an index on years of usage takes minutes, and so does the wait for another replica that creates it. */
 const STATEMENT_MS_MAX = 30 * 60_000;
-/** SQLSTATE of a change to an object that another object depends on. */
+/** The SQLSTATE of a change to an object that another object depends on. */
 const DEPENDED_ON = ["2BP01"];
-/** SQLSTATE of a table or a schema that does not exist. */
+/** The SQLSTATEs of a table and of a schema that does not exist. */
 const NOT_THERE = ["42P01", "3F000"];
 
 type MigrateOptions = {
   readonly onWait?: (text: string) => void;
   readonly signal?: AbortSignal | undefined;
-  /** The longest wait for a lock. It is short, as readers of the same view queue behind a waiting migration. */
+  /** The longest wait for a lock. It is short, because readers of a view queue behind a migration that waits for it. */
   readonly lockMs?: number;
-  /** The pause before the next attempt, in which readers can go on. */
+  /** The pause before the next attempt, in which readers can continue. */
   readonly pauseMs?: number;
   readonly giveUpMs?: number;
 };
 
 /**
- * Applies the missing migrations, then replaces the views if the text of one changed, all in one transaction: a crash leaves the schema as it was.
- * Replicas that migrate at once wait for the first and find nothing left to do. The lock ends with the transaction, so that
- * it can't stay behind on a pooler's connection.
+ * Applies the missing migrations, then replaces the views if the text of one has changed. All is one transaction: a crash leaves the schema
+ * as it was. Replicas that migrate at the same time wait for the first one and find nothing left to do. The lock ends with the transaction,
+ * so that it can't stay behind on a pooler's connection.
  */
 export async function migrateToLatest(db: Database, options: MigrateOptions = {}) {
   const migrated = await withStatementTimeout(STATEMENT_MS_MAX, () => retryWhileLocked(db, options), {
     // A process that stalls or dies must not keep the lock: other replicas wait for it as long as a migration may take.
     idle_in_transaction_session_timeout: "60s",
-    // What is created must not use an object that somebody else put into a schema of the search path.
+    // New objects must not use an object that somebody else has put into a schema of the search path.
     search_path: "pg_catalog, pg_temp",
-    // No limit for the wait for another replica's migration. `applyMigrations` sets one for the locks after that.
+    // The wait for another replica's migration has no limit. `applyMigrations` sets one for later locks.
     lock_timeout: "0",
   });
   // pg-boss has migrations of its own, which do nothing if its tables are up to date.
@@ -54,7 +54,7 @@ export async function migrateToLatest(db: Database, options: MigrateOptions = {}
 }
 
 const IN_USE =
-  "what is to change is in use by another session, whose transaction is open: end it (select pid, usename, application_name, xact_start from pg_stat_activity where xact_start is not null)";
+  "another session with an open transaction uses what the migration has to change: end that session (select pid, usename, application_name, xact_start from pg_stat_activity where xact_start is not null)";
 
 /** Repeats the whole migration while another session's open transaction holds what has to be changed. */
 async function retryWhileLocked(
@@ -83,7 +83,7 @@ async function retryWhileLocked(
   }
 }
 
-/** The error with one of these codes: this error, or one that caused it. */
+/** Returns the error that has one of these codes: the given one, or one that caused it. */
 function findCause(error: unknown, codes: readonly string[]): Error | undefined {
   if (!(error instanceof Error)) return undefined;
   return codes.includes(systemCode(error)) ? error : findCause(error.cause, codes);
@@ -110,7 +110,7 @@ async function applyMigrations(tx: Tx, lockMs: number) {
   return { migrations, views: replacesViews ? views.length : 0, hasReader: await repairReader(tx) };
 }
 
-/** Creates nothing if the table exists: even `create schema if not exists` needs the right to create a schema, which the owner may lack. */
+/** Runs nothing if the table exists: even `create schema if not exists` needs the right to create schemas, which the owner may lack. */
 async function createVersionTable(tx: Tx): Promise<void> {
   const found = await sql`select from pg_class where oid = to_regclass('usage_export.schema_version')`.execute(tx);
   if (found.rows.length > 0) return;
@@ -146,7 +146,7 @@ export async function newestMigration(): Promise<string> {
   return migrationName((await migrationFiles()).at(-1) ?? "");
 }
 
-/** Throws an error with the next step if the schema is not the one of this program. Most commands begin with this one statement. */
+/** Throws an error with the next step if the schema is not that of this version. Most commands begin with this one statement. */
 export async function requireCurrentSchema(db: Database): Promise<void> {
   const stored = await storedSchema(db).catch(async (cause: unknown) => {
     throw findCause(cause, NOT_THERE) ? schemaError(NOT_UP_TO_DATE) : await explainMissingRight(db, cause);

@@ -1,19 +1,19 @@
-// Connections on which every statement has a time limit, and every transaction the settings of its caller. Without a limit a broken network
-// would keep the program waiting as long as TCP does: hours.
+// Gives every statement a time limit, and every transaction the settings of its caller. Without a limit, the program would wait for a
+// broken network as long as TCP does: hours.
 
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { PostgresPool, PostgresPoolClient } from "kysely";
 
 /** The limit of a statement unless its caller sets a longer one. */
 const STATEMENT_MS_DEFAULT = 30_000;
-/** Added to the server's own limit, so that a server that can be reached gives up first: its error says more, and it rolls back. */
+/** Added to the server's own limit, so that a server that can be reached gives up first: its error says more, and it rolls back at once. */
 const SERVER_MARGIN_MS = 5_000;
 
 export type Settings = Readonly<Record<string, string>>;
 
 const limitsOfCaller = new AsyncLocalStorage<{ readonly statementMs: number; readonly settings: Settings }>();
 
-/** Each statement of `work` may take the server `serverMs`, or the caller's longer limit. Transactions of `work` get the settings. */
+/** The server may take `serverMs` for each statement of `work`, or longer if the caller may. Transactions of `work` get the settings. */
 export function withStatementTimeout<T>(serverMs: number, work: () => Promise<T>, settings: Settings = {}): Promise<T> {
   const statementMs = Math.max(serverMs + SERVER_MARGIN_MS, statementTimeoutMs());
   return limitsOfCaller.run({ statementMs, settings }, work);
@@ -23,13 +23,13 @@ export function statementTimeoutMs(): number {
   return limitsOfCaller.getStore()?.statementMs ?? STATEMENT_MS_DEFAULT;
 }
 
-/** Sets them until the transaction ends: a pooler would hand settings of a session to other clients. Empty without settings. */
+/** The statement that sets them until the transaction ends; empty if there are none. A pooler would give a session's settings to others. */
 export function settingsStatement(settings: Settings = limitsOfCaller.getStore()?.settings ?? {}): string {
   const calls = Object.entries(settings).map(([name, value]) => `pg_catalog.set_config('${name}', '${value}', true)`);
   return calls.length > 0 ? `select ${calls.join(", ")}` : "";
 }
 
-/** `statementMs` returns the limit of a statement that begins now. After `giveUp` all statements fail, including those in flight. */
+/** `statementMs` returns the limit of a statement that begins now. Once `giveUp` is aborted, all statements fail, even those in flight. */
 export function poolWithTimeouts(
   pool: PostgresPool,
   statementMs: () => number,
@@ -47,12 +47,12 @@ export function poolWithTimeouts(
   };
 }
 
-/** How Kysely begins a transaction. Its settings are sent in the same message, which saves a round trip. */
+/** How Kysely begins a transaction. The settings are sent in the same message, which saves a round trip. */
 const BEGIN = /^(?:begin$|start transaction )/;
 
 /**
- * The answer to a statement that was given up may still arrive, and would be taken for that of the next statement. The connection therefore
- * takes no further statement, and is destroyed when it is released; after pg's own `query_timeout` it would be used again.
+ * After a timeout the answer may still arrive, and would be taken for the answer to the next statement. So the connection takes no further
+ * statement, and is destroyed when it is released. With pg's own `query_timeout` it would be used again.
  */
 function clientWithTimeouts(client: PostgresPoolClient, statementMs: () => number, giveUp?: AbortSignal) {
   let timeout: Error | undefined;

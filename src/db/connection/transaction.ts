@@ -1,4 +1,4 @@
-// Transactions: some are repeated after a transient error, some are read-only snapshots, and some store what is configured.
+// Runs transactions: some are repeated after a transient error, some are read-only snapshots, and some store what is configured.
 
 import { hash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -13,17 +13,17 @@ export type Tx = Transaction<Tables>;
 const ATTEMPTS_MAX = 4;
 const DELAY_MS_FIRST = 100;
 
-/** It doubles with each attempt, so that a server that does not answer is noticed soon, and a slow one has enough time in the end. */
+/** The limit doubles with each attempt, so that a dead server is noticed soon and a slow one has enough time in the end. */
 const STATEMENT_SECONDS_FIRST = 25;
 
 const PLANNING = {
-  // JIT compilation takes seconds where the planner overestimates the rows of a statement, and never saves as much.
+  // JIT compilation takes seconds if the planner overestimates the rows of a statement, and never saves as much.
   jit: "off",
-  // The planner does not know that the rows of a day are stored together: with the default of 4 it would read the whole table for a few days.
+  // The planner does not know that the rows of a day are stored together. With the default of 4, a few days would read the whole table.
   random_page_cost: "1.1",
 };
 
-/** Repeats the transaction as `withRetries` does. */
+/** The transaction may be repeated: see `withRetries`. */
 export async function inTransaction<T>(db: Database, work: (tx: Tx, attempt: number) => Promise<T>): Promise<T> {
   return withRetries((attempt) => {
     const seconds = STATEMENT_SECONDS_FIRST * 2 ** (attempt - 1);
@@ -41,7 +41,7 @@ export async function execute<T>(db: Database, statement: RawBuilder<T>): Promis
   return inTransaction(db, (tx) => statement.execute(tx));
 }
 
-/** Repeats `work` after a transient error. It must be safe to repeat even if it was committed but the acknowledgement was lost. */
+/** Repeats `work` after a transient error. That must be safe even if `work` was committed and only the acknowledgement was lost. */
 export async function withRetries<T>(work: (attempt: number) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
@@ -53,7 +53,7 @@ export async function withRetries<T>(work: (attempt: number) => Promise<T>): Pro
   }
 }
 
-/** The commit survives a crash of the server even if `synchronous_commit` is off for speed. `remote_apply`, which is stronger, stays. */
+/** Makes the commit survive a crash of the server, even if `synchronous_commit` is off. Keeps `remote_apply`, which is stronger. */
 export async function commitDurably(tx: Tx): Promise<void> {
   await sql`
     select pg_catalog.set_config('synchronous_commit', 'on', true)
@@ -61,11 +61,11 @@ export async function commitDurably(tx: Tx): Promise<void> {
   `.execute(tx);
 }
 
-/** For a command: it reads once, so it waits longer. */
+/** For a command, which reads once and can wait longer. */
 const READ_SECONDS_MAX = 60;
-/** For a scrape and the state of jobs: the caller asks again soon, and there are few connections. */
+/** For a scrape and the state of jobs: the caller asks again soon, and must not hold one of the few connections. */
 export const BRIEF_SECONDS = 5;
-/** For usage and cost: adding up five million rows takes 3 s of processor time, and three times as long while the nightly exports run. */
+/** For usage and cost. Adding up five million rows takes 3 s of processor time, and three times as long while the nightly exports run. */
 export const USAGE_SECONDS = 20;
 
 const READING = {
@@ -74,7 +74,7 @@ const READING = {
   work_mem: "32MB",
 };
 
-/** Everything that `read` reads is as of one moment. Nothing is repeated after an error. `secondsMax` limits each statement. */
+/** Everything that `read` reads is as of one moment. It is not repeated after an error. `secondsMax` limits each statement. */
 export async function readAtOneMoment<T>(db: Database, read: (tx: Tx) => Promise<T>, secondsMax = READ_SECONDS_MAX) {
   const transaction = db.transaction().setAccessMode("read only").setIsolationLevel("repeatable read");
   const settings = { search_path: "pg_catalog", statement_timeout: `${secondsMax}s`, ...READING };
@@ -84,17 +84,17 @@ export async function readAtOneMoment<T>(db: Database, read: (tx: Tx) => Promise
 /** Runs a statement without parameters, and returns its rows. */
 export type Query = <Row>(statement: string) => Promise<readonly Row[]>;
 
-/** Call it before a snapshot is taken, and the function that it returns within the snapshot. The query may answer with cached rows. */
+/** Call it before a snapshot is taken, and call the function that it returns within the snapshot. The query may return cached rows. */
 export type RowCache = () => (tx: Tx) => Promise<Query>;
 
-/** `secondsMax` limits each statement. Once `signal` is aborted, no further statement is sent. `cache` may have rows of earlier reads. */
+/** `secondsMax` limits each statement. Once `signal` is aborted, no statement is sent. `cache` may have rows of earlier reads. */
 export type ReadOptions = {
   readonly secondsMax?: number;
   readonly signal?: AbortSignal | undefined;
   readonly cache?: RowCache | undefined;
 };
 
-/** Everything that `read` queries is as of one moment. A statement that it sends several times is run once. */
+/** Everything that `read` queries is as of one moment. A statement that it sends again is not run again. */
 export async function readByStatements<T>(
   db: Database,
   read: (query: Query) => Promise<T>,
@@ -113,7 +113,7 @@ export async function readByStatements<T>(
 
 export const oneReadCache: RowCache = () => async (tx) => statementCache()(tx);
 
-/** Bounds the memory: each statement counts as STATEMENT_ROWS rows besides its own. */
+/** Bounds the memory. Each statement counts as STATEMENT_ROWS rows in addition to its own. */
 const KNOWN_ROWS_MAX = 100_000;
 const STATEMENT_ROWS = 100;
 
@@ -139,13 +139,13 @@ function statementCache(): (tx: Tx) => Query {
 type State = { readonly snapshot: string; readonly circumstances: string; readonly is_changed: boolean };
 
 /**
- * Cached rows are used until one of two things has happened. A transaction that their snapshot does not see has written to a table with the
- * trigger record_change. Or `circumstances` have changed: the server, the day in UTC, or what is due. No statement may depend on more.
+ * Cached rows are used until one of two things happens: a transaction that their snapshot does not see writes to a table with the trigger
+ * record_change, or `circumstances` change (the server, the day in UTC, what is due). A statement may depend on nothing else.
  */
 export function openRowCache(): RowCache {
   let cached: (State & { readonly known: ReturnType<typeof statementCache> }) | undefined;
   return () => {
-    // Read before the caller's snapshot is taken, so the cached rows are never newer than that snapshot.
+    // This is read before the caller's snapshot is taken, so the cached rows are never newer than that snapshot.
     const before = cached;
     return async (tx) => {
       const { rows } = await sql<State>`
@@ -171,7 +171,7 @@ export async function setUntilCommit(tx: Tx, settings: Settings): Promise<void> 
   await sql.raw(settingsStatement(settings)).execute(tx);
 }
 
-/** Returns the error if `work` fails. The transaction then goes on as if `work` had not been called. */
+/** Returns the error if `work` fails. The transaction then continues as if `work` had not been called. */
 export async function tryWithin<T>(tx: Tx, work: () => Promise<T>): Promise<{ value: T } | { error: unknown }> {
   await sql`savepoint tried`.execute(tx);
   try {
@@ -179,7 +179,7 @@ export async function tryWithin<T>(tx: Tx, work: () => Promise<T>): Promise<{ va
     await sql`release savepoint tried`.execute(tx);
     return { value };
   } catch (error) {
-    // Without a connection this fails as well, and the whole transaction with it.
+    // Without a connection this also fails, and the whole transaction with it.
     await sql`rollback to savepoint tried`.execute(tx);
     return { error };
   }
@@ -187,14 +187,14 @@ export async function tryWithin<T>(tx: Tx, work: () => Promise<T>): Promise<{ va
 
 type Configured = "series" | "prices" | "budgets";
 
-/** Calls `write` if `text` is not the text that was stored last, which is rare. Returns whether it was called. */
+/** Calls `write` if `text` differs from the text that was stored last, which is rare. Returns whether it was called. */
 export async function storeConfigured(db: Database, what: Configured, text: string, write: (tx: Tx) => Promise<void>) {
   const digest = hash("sha256", text);
   const stored = sql`select from usage_export.configured where what = ${what} and digest = ${digest}`;
   const isStored = async (on: Database) => (await stored.execute(on)).rows.length > 0;
   if (await isStored(db)) return false;
   return inTransaction(db, async (tx) => {
-    // Two processes that start at once would both write.
+    // Without the lock, two processes that start at the same time would both write.
     await sql`lock table usage_export.configured in share row exclusive mode`.execute(tx);
     if (await isStored(tx)) return false;
     await write(tx);

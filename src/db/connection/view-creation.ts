@@ -6,7 +6,7 @@ import type { Database } from "./database.ts";
 import { type Tx, tryWithin } from "./transaction.ts";
 import { columnComments, type ViewText } from "./view-files.ts";
 
-/** SQLSTATE of a replacement that changes columns: Postgres only allows adding columns at the end. */
+/** The SQLSTATEs of a replacement that changes columns: Postgres only allows adding columns at the end. */
 const COLUMNS_CHANGED = new Set(["42P16", "42P13"]);
 
 async function commentColumns(tx: Tx, views: readonly ViewText[]): Promise<void> {
@@ -41,8 +41,8 @@ function inDependencyOrder(views: readonly ViewText[]): readonly ViewText[] {
 }
 
 /**
- * Creates or replaces the views and functions, and returns their names, each after those that it uses. If columns have changed, drops the views
- * and functions named in `stored` and creates them anew with their grants. Fails if somebody else's view uses one, which would be lost.
+ * Creates or replaces the views and functions, and returns their names, each after those that it uses. If columns have changed, drops all
+ * that `stored` names and creates them anew with their grants. Fails if a view of somebody else uses one, because that view would be lost.
  */
 export async function createViews(tx: Tx, unordered: readonly ViewText[], stored: readonly string[]) {
   const views = inDependencyOrder(unordered);
@@ -61,7 +61,7 @@ export async function createViews(tx: Tx, unordered: readonly ViewText[], stored
   return views.map(({ name }) => name);
 }
 
-/** `grants` are the statements that repeat the grants of roles other than the owner. */
+/** `grants`: the statements that grant the rights again that roles other than the owner had. */
 type StoredView = { readonly dropStatement: string; readonly grants: readonly string[] };
 
 /** Reads the stored views that still exist, each before the ones that it uses. */
@@ -89,16 +89,16 @@ async function readStored(tx: Tx, names: readonly string[]): Promise<readonly St
 
 // The role that BI tools use may read schema bi and nothing else. It belongs to the whole server, so a dump of one database lacks it.
 
-/** What keeps BI tools from reading; undefined if nothing does. */
+/** Returns what keeps BI tools from reading, or undefined. */
 export async function readerProblem(db: Database): Promise<string | undefined> {
   if (!(await readerExists(db))) {
-    return "the role that BI tools read with does not exist; run migrate; if the user who migrates may create no roles, have an administrator run `create role usage_reader` before";
+    return "the role that BI tools read with does not exist; run migrate; if its user may not create roles, have an administrator run `create role usage_reader` first";
   }
   if ((await grantCorrections(db)).length === 0) return undefined;
-  return "its rights are not those it should have, as after a restore; run migrate, which grants them";
+  return "its rights are wrong, for example after a restore; run migrate, which corrects them";
 }
 
-/** Creates the role if it is missing and grants what it lacks. False if this user may not create it. */
+/** Creates the role if it is missing, and corrects its rights. Returns false if this user may not create it. */
 export async function repairReader(tx: Tx): Promise<boolean> {
   if (!(await readerExists(tx))) {
     // Another session may create the role at the same moment.
@@ -119,7 +119,7 @@ async function readerExists(db: Database): Promise<boolean> {
   return rows.length > 0;
 }
 
-/** The statements that correct the rights of the role, and of everybody, on the program's own views and functions. */
+/** The statements that correct the rights of the role and of the public on the program's own views and functions. */
 async function grantCorrections(db: Database): Promise<readonly string[]> {
   const { rows } = await sql<{ statement: string }>`
     with program_object as (
@@ -134,10 +134,10 @@ async function grantCorrections(db: Database): Promise<readonly string[]> {
     select format('grant select on %s to usage_reader', name) from program_object
     where name like 'bi.%' and not has_table_privilege('usage_reader', view, 'select')
     union all
-    -- Postgres lets everybody call a new function.
+    -- Postgres lets the public call a new function.
     select format('revoke execute on function %s from public', name) from routine where name like 'bi.%' and 0 = any(grantees)
     union all
-    -- A view calls its functions with the rights of its reader. The grantee 0 is everybody.
+    -- A view calls its functions with the rights of its reader. The grantee 0 is the public.
     select format('grant execute on function %s to usage_reader', name) from routine
     where 'usage_reader'::regrole <> all(grantees) and (name like 'bi.%' or 0 <> all(grantees))
   `.execute(db);

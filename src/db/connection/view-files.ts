@@ -1,4 +1,4 @@
-// Reads migrations/views: the texts that create the views and functions.
+// Reads the SQL that creates the views and functions from migrations/views.
 
 import { hash } from "node:crypto";
 import fs from "node:fs";
@@ -22,7 +22,7 @@ export function readViews(): readonly ViewText[] {
     .map(([file, text]) => parseView(file, text));
 }
 
-/** Changes with every text, and with the comments on columns. */
+/** The hash of all texts and of the comments on columns: a database with another hash needs its views replaced. */
 export function viewsHash(views: readonly ViewText[]): string {
   const texts = `${views.map(({ text }) => text).join("\n")}${JSON.stringify(columnComments())}`;
   return hash("sha256", texts.replaceAll("\r\n", "\n"));
@@ -47,7 +47,7 @@ function parseView(file: string, written: string): ViewText {
   return { name, text: expandLists(written) };
 }
 
-/** The comments on columns that have none in the file of their view, by the column's name. */
+/** The comment for each name of a column. It is for columns without a comment in the file of their view. */
 export function columnComments(): Readonly<Record<string, string>> {
   const written = JSON.parse(fs.readFileSync(path.join(MIGRATIONS_FOLDER, "columns.json"), "utf8"));
   const ofMetrics = METRIC_TABLE.map(({ name, meaning }) => [name, `${meaning}; NULL where the service sent none`]);
@@ -58,17 +58,17 @@ export function columnComments(): Readonly<Record<string, string>> {
  * Writes the lists of dimensions and metrics into the SQL of tables and views, so that no SQL repeats them.
  * - `{{overlapping}}`: the groupings that don't add up, as literals
  * - `{{totals}}`: "none" and the groupings that add up, in the order of preference
- * - `{{metric: TEXT}}`: TEXT for each metric of usage, joined by commas, or by the separator in `{{metric "SEPARATOR": TEXT}}`. In TEXT `$m`
- *   is the metric's name, `$meaning` and the shorter `$what` say what it is, and `$unit` is what it counts.
+ * - `{{metric: TEXT}}`: TEXT for each metric of usage, joined by commas, or by the separator in `{{metric "SEPARATOR": TEXT}}`. In TEXT,
+ *   `$m` is the metric's name, `$meaning` and the shorter `$what` say what it is, and `$unit` is what it counts.
  */
 export function expandLists(text: string): string {
   return text
     .replaceAll("{{overlapping}}", literals(USAGE_DIMENSIONS.filter((one) => !addsUp(one))))
     .replaceAll("{{totals}}", literals(TOTAL_GROUPINGS))
-    .replaceAll(/\{\{metric(?: "([^"]*)")?: ([\s\S]*?)\}\}/g, (_, separator: string | undefined, one: string) =>
+    .replaceAll(/\{\{metric(?: "([^"]*)")?: ([\s\S]*?)\}\}/g, (_, separator: string | undefined, template: string) =>
       METRIC_TABLE.map(({ name, meaning, unit }) => {
         const [what = ""] = meaning.split(",");
-        return one
+        return template
           .replaceAll("$meaning", meaning)
           .replaceAll("$what", what.charAt(0).toLowerCase() + what.slice(1))
           .replaceAll("$unit", unit.charAt(0).toUpperCase() + unit.slice(1))

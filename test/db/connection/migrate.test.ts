@@ -124,7 +124,7 @@ test("a migration behind a reader's open transaction lets other readers pass, an
       await sql`select from bi.usage_total`.execute(tx);
     });
   }
-  expect(waits[0]).toMatch(/^what is to change is in use by another session.*; the next attempt is in 1 s$/);
+  expect(waits[0]).toMatch(/^another session with an open transaction uses.*; the next attempt is in 1 s$/);
   await blocked.reader.query("commit");
   expect((await migrated).views).toBeGreaterThan(0);
 });
