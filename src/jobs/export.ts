@@ -180,7 +180,7 @@ export async function makeRequest(
   };
   try {
     const options = { check, job, runDay, stored, onPermit };
-    const answer = await writer.whileAsking(async () => {
+    const answer = await writer.trackRequest(async () => {
       const { slices, doubt, period } = await readBreakdown(context, options, request);
       const emptied = window ? [] : emptiedSlices(await stored(period?.start), period, slices, job);
       return { slices: [...emptied, ...slices], doubt };

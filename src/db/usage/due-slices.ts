@@ -1,4 +1,4 @@
-// Reads for planning: the status of slices, which are due, and which a run has settled. facts/coverage.ts reads what people see.
+// Reads for planning: the status of slices, which slices are due, and which ones a run need not read. What people see is in facts/coverage.ts.
 
 import { sql } from "kysely";
 import { batched } from "../../async.ts";
@@ -12,7 +12,7 @@ import { type ProjectJob, readOpenProjects } from "../jobs/runs.ts";
 import { seriesKeyText } from "./stored-series.ts";
 import { numbersArray } from "./stored-slices.ts";
 
-/** The statuses of the days of a range. A past day that was read only before it ended is missing. */
+/** The status of each stored day in the window, by seriesKey. A past day that was read only before it ended counts as missing. */
 export async function sliceStatuses(db: Database, jobs: readonly BackfillJob[], { start, end }: Window) {
   const projectIds = jobs.flatMap(({ series }) => series.map(({ project }) => project.id));
   const { rows } = await sql<{ key: string; days: Readonly<Record<Day, SliceStatus>> }>`
@@ -30,10 +30,10 @@ export async function sliceStatuses(db: Database, jobs: readonly BackfillJob[], 
 }
 
 export type StoredDays = {
-  /** The oldest stored day on or after the given one. */
+  /** The oldest stored day from `from` on; null if there is none, or no `from`. */
   readonly oldest: Day | null | undefined;
   readonly hasRows: boolean;
-  /** Whether the newest complete day has no amount but 0. A free line item has rows with amounts of 0. */
+  /** Whether the newest complete day has no rows, or only amounts of 0, as a free line item has. */
   readonly isNewestEmpty: boolean;
 };
 
@@ -56,13 +56,13 @@ export async function storedDays(db: Database, seriesId: number, from: Day | und
   return rows[0] ?? { oldest: null, hasRows: false, isNewestEmpty: false };
 }
 
-/** Whether a suspect slice has a doubt that a later reading may confirm, and is older than the window, so that no scheduled run reads it. */
+/** A suspect slice whose doubtful answer another reading may confirm, and which no scheduled run reads, as it is older than the window. */
 const IS_LEFT_IN_DOUBT = sql`(
   sl.status = 'suspect' and sl.suspect_why is distinct from 'filter-ignored'
   and coalesce(sl.usage_date < (now() at time zone 'UTC')::date - d.window_days, false)
 )`;
 
-/** The series that may lack due days. Each worker asks every 10 s, so series that are whole by the view series_days are skipped. */
+/** The series that may have due slices to read. Each worker asks every 10 s, so that it calls the costlier `dueSlices` only for these. */
 export async function incompleteSeries(tx: Tx): Promise<readonly number[]> {
   const { rows } = await sql<{ ids: readonly number[] }>`
     select coalesce(json_agg(series_id), '[]') as ids from usage_export.series_days where due_from is not null and is_whole is not true
@@ -70,16 +70,16 @@ export async function incompleteSeries(tx: Tx): Promise<readonly number[]> {
   return rows[0]?.ids ?? [];
 }
 
-/** An attempt in the future was recorded before the database's clock was set back, and does not make a day wait. */
-const IS_BELIEVED = sql`sl.attempted_at < now() + interval '1 minute'`;
+/** False for a time recorded before the database's clock was set back. Such an attempt neither settles a day nor delays its next reading. */
+const ATTEMPTED_BEFORE_NOW = sql`sl.attempted_at < now() + interval '1 minute'`;
 
-/** The days of these series that are due and missing, or to be read again. */
+/** The due slices of these series that need another reading, the newest days first. */
 export async function dueSlices(tx: Database, seriesIds: readonly number[]): Promise<readonly DueSlice[]> {
   const { rows } = await sql<DueSlice>`
     with due as materialized (
       select * from usage_export.due_series where series_id = any(${numbersArray(seriesIds)}::integer[])
     ), incomplete as materialized (
-      -- The series with fewer good slices than due days: only their days are looked at one by one.
+      -- The series with fewer good slices than due days. Only these are examined day by day.
       select d.*
       from due d
       left join (
@@ -94,7 +94,7 @@ export async function dueSlices(tx: Database, seriesIds: readonly number[]): Pro
     )
     select d.series_id as "seriesId", to_char(day, 'YYYY-MM-DD') as day,
       case when sl.series_id is null or sl.status = 'complete' then 'missing' else sl.status end as status,
-      case when ${IS_BELIEVED} then sl.attempted_at end as "attemptedAt", sl.error_code as code,
+      case when ${ATTEMPTED_BEFORE_NOW} then sl.attempted_at end as "attemptedAt", sl.error_code as code,
       case sl.status when 'suspect' then sl.suspect_since else sl.failing_since end as since
     from incomplete d
     cross join generate_series(d.due_from::timestamp, d.due_until::timestamp, interval '1 day') as day
@@ -105,7 +105,7 @@ export async function dueSlices(tx: Database, seriesIds: readonly number[]): Pro
   return rows;
 }
 
-/** A slice that was read, or given up, since a run began. */
+/** A slice that a run need not read: since the run began it was read, or failed with an error that the queue does not retry. */
 export type SettledSlice = {
   readonly seriesId: number;
   /** Null if the service chooses the days: then the whole series is settled. */
@@ -116,46 +116,47 @@ export type SettledSlice = {
 export type SeriesOfRun = {
   readonly seriesIds: readonly number[];
   readonly window: Window | undefined;
+  /** Fetches with a higher number began after the run. */
   readonly fetchNo: number;
   readonly startedAt: Date;
 };
 
-/** The settled slices of each entry of `asked`. A failure that the queue retries settles no slice. A series without a window has its worst status. */
-export async function settledSlices(db: Database, asked: readonly SeriesOfRun[]) {
-  const series = asked.flatMap((one, i) => one.seriesIds.map((id) => ({ ...one, id, i })));
+/** The settled slices of each entry of `runs`, in the same order. A series without a window has one entry, with its worst status. */
+export async function settledSlices(db: Database, runs: readonly SeriesOfRun[]) {
+  const series = runs.flatMap((run, i) => run.seriesIds.map((id) => ({ ...run, id, i })));
   const { rows } = await sql<SettledSlice & { readonly i: number }>`
-    with asked as (
+    with run as (
       select * from unnest(
         ${numbersArray(series.map(({ i }) => i))}::integer[], ${numbersArray(series.map(({ id }) => id))}::integer[],
         ${series.map(({ window }) => window?.start ?? null)}::text[]::date[],
         ${series.map(({ window }) => window?.end ?? null)}::text[]::date[],
         ${numbersArray(series.map(({ fetchNo }) => fetchNo))}::bigint[], ${series.map(({ startedAt }) => startedAt.toISOString())}::timestamptz[]
-      ) as asked (i, series_id, first_day, last_day, fetch_no, started_at)
+      ) as run (i, series_id, first_day, last_day, fetch_no, started_at)
     ), settled as (
       select i, series_id, case when first_day is not null then usage_date end as day, status
-      from asked join usage_export.slice sl using (series_id)
+      from run join usage_export.slice sl using (series_id)
       where sl.usage_date between coalesce(first_day, '-infinity') and coalesce(last_day, 'infinity') and (
-        greatest(sl.fetch_no, sl.suspect_fetch_no) > asked.fetch_no
-        or (sl.status = 'failed' and sl.attempted_at >= asked.started_at and ${IS_BELIEVED}
+        greatest(sl.fetch_no, sl.suspect_fetch_no) > run.fetch_no
+        or (sl.status = 'failed' and sl.attempted_at >= run.started_at and ${ATTEMPTED_BEFORE_NOW}
           and not coalesce(sl.error_code, '') = any(${RETRIED_CODES}::text[]))
       )
       union all
-      select i, series_id, null, 'complete' from asked join usage_export.undated_snapshot n using (series_id)
-      where first_day is null and n.fetch_no > asked.fetch_no
+      select i, series_id, null, 'complete' from run join usage_export.undated_snapshot n using (series_id)
+      where first_day is null and n.fetch_no > run.fetch_no
     )
     select i, series_id as "seriesId", to_char(day, 'YYYY-MM-DD') as day,
       (array_agg(status order by status = 'failed' desc, status desc))[1] as status
     from settled group by i, series_id, day
   `.execute(db);
-  const byAsked = Map.groupBy(rows, ({ i }) => i);
-  return asked.map((_, i): readonly SettledSlice[] => byAsked.get(i) ?? []);
+  const byRun = Map.groupBy(rows, ({ i }) => i);
+  return runs.map((_, i): readonly SettledSlice[] => byRun.get(i) ?? []);
 }
 
 export type Reader = ReturnType<typeof openReader>;
 
 const LIMITS = { weightMax: 100 };
 
-/** Reads what a worker needs to start on a project. Projects that are claimed together are read by common statements. */
+/** Reads what a worker needs to start on a project. Projects that are claimed together share their statements. */
 export function openReader(db: Database) {
   return {
     openProject: batched((projects: readonly ProjectJob[]) => readOpenProjects(db, projects), LIMITS),

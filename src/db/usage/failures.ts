@@ -13,16 +13,16 @@ export type SliceFailure = {
   /** A slice that a later fetch has answered is not changed. */
   readonly fetchNo: number;
   readonly reason: string;
-  /** Left out if unknown, as after a process ended: the slice then keeps the code it has. */
+  /** Left out if unknown, for example when a process ended: a slice that had failed before keeps its code. */
   readonly code?: string | undefined;
 };
 
-/** Changes the state of the slices. Their last good rows stay. */
+/** Marks the slices as failed. Their last good rows stay. */
 export async function recordFailure(db: Database, { seriesId, days, fetchNo, reason, code }: SliceFailure) {
   const slices = days.map((day) => ({ seriesId, day }));
   await inTransaction(db, async (tx) => {
     await lockSlices(tx, slices);
-    // A slice that was just inserted is failed, but without `failing_since`.
+    // lockSlices inserts a missing slice as failed, but without `failing_since`.
     await sql`
       update usage_export.slice set status = 'failed', error = ${storableText(reason)}, attempted_at = now(),
         error_code = coalesce(${code ?? null}, case when status = 'failed' then error_code end),
@@ -33,7 +33,7 @@ export async function recordFailure(db: Database, { seriesId, days, fetchNo, rea
   });
 }
 
-/** Without a window, a failure is stored on its run's day until an answer comes. Deletes those on days (after `after`) without an answer. */
+/** Deletes failures on days (later than `after`) without an answer. Without a window, a failure has the day of its run, which no answer may name. */
 export async function deleteUndatedFailures(tx: Tx, seriesIds: readonly number[], after?: Day): Promise<void> {
   await sql`
     delete from usage_export.slice
@@ -47,7 +47,7 @@ export type FailureCause = {
   readonly code: string | null;
   /** The project whose key is refused; null if the cause does not belong to one project. */
   readonly project: string | null;
-  /** Whether the service refuses the project's key for billing (403). The key may read usage all the same. */
+  /** Whether the service refuses the project's key for billing (403). The key may still be allowed to read usage. */
   readonly isBillingRefused: boolean;
   /** When the slice that has failed longest began to fail. */
   readonly since: Date;
@@ -58,11 +58,11 @@ export type FailureCause = {
   readonly projects: number;
   /** Whether a worker tries again by itself: an outage within minutes, another failure within a day. */
   readonly isRetried: boolean;
-  /** The newest error text that quotes an answer of the service; without one, the newest error text. */
+  /** The newest error text, preferably one that quotes an answer of the service. */
   readonly error: string;
 };
 
-/** The cause of the most slices comes first. An outage or a refused key is one cause, whatever the texts; other failures are one cause a text. */
+/** The causes of failed slices, the one with the most slices first. All outages are one cause, and so is a refused key. Other causes differ by text. */
 export async function failureCauses(tx: Tx): Promise<readonly FailureCause[]> {
   const { rows } = await sql<FailureCause>`
     select code, project, "isBillingRefused", min(coalesce(failing_since, attempted_at)) as since, count(*)::integer as slices,
@@ -74,12 +74,12 @@ export async function failureCauses(tx: Tx): Promise<readonly FailureCause[]> {
         s.source = 'billing' and coalesce(sl.error_code = 'unauthorized' and sl.error like '%the service answered 403%', false)
           as "isBillingRefused",
         case when sl.error_code in ('unavailable', 'rate_limited', 'unauthorized') then null
-          -- Each request has another id in its text.
+          -- The request id differs in every text.
           else regexp_replace(sl.error, ' \\(request id [^)]*\\)', '') end as error_text,
         d.series_id is not null as is_retried
       from usage_export.slice sl
       join usage_export.series s using (series_id)
-      -- Without a window no day can be requested again, so nothing retries it.
+      -- Without a window no single day can be requested, so no worker retries it.
       left join usage_export.due_series d
         on d.series_id = sl.series_id and d.window_days is not null and sl.usage_date between d.due_from and d.due_until
       where sl.status = 'failed' and s.superseded_at is null and s.retired_at is null

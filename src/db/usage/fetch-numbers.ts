@@ -1,4 +1,4 @@
-// Numbers that order fetches: a later fetch has a higher number, whichever process makes it. Sequences that a restore left behind are raised.
+// Fetch numbers: a later fetch has a higher number, whichever process makes it. Also raises sequences that are behind the stored rows.
 
 import { sql } from "kysely";
 import type { Logger } from "pino";
@@ -8,19 +8,19 @@ import { withRetries } from "../connection/transaction.ts";
 
 export type FetchNumbers = () => Promise<number>;
 
-/** How many numbers a query takes beyond those that are needed now, for calls that begin shortly afterwards. */
+/** How many extra numbers a query takes, for calls that begin shortly afterwards. */
 const SPARE = 128;
-/** How much older than its call a spare number may be. If two processes read a slice within this time, either may win. */
+/** How long a spare number is used after it was taken. If two processes read a slice within this time, the answer of either may be kept. */
 const VALID_MS = 50;
 
-/** One query takes all numbers that are requested at the same time. `now` is in milliseconds and never goes back. */
+/** Callers that ask at the same time share one query. `now` is in milliseconds and never goes back. */
 export function openFetchNumbers(db: Database, now: () => number = () => performance.now()): FetchNumbers {
   let spare: number[] = [];
   let takenMs = Number.NEGATIVE_INFINITY;
   const take = batched<undefined, number>(
     async (wanted) => {
       const askedMs = now();
-      // One text is read several times as fast as a row for each number.
+      // Reading one text is several times as fast as reading a row for each number.
       const statement = sql<{ numbers: string }>`
         select pg_catalog.string_agg(pg_catalog.nextval('usage_export.fetch_no')::pg_catalog.text, ' ') as numbers
         from pg_catalog.generate_series(1, ${wanted.length + SPARE}::pg_catalog.int4)
@@ -36,10 +36,10 @@ export function openFetchNumbers(db: Database, now: () => number = () => perform
   return async () => (now() - takenMs <= VALID_MS ? spare.shift() : undefined) ?? (await take(undefined));
 }
 
-/** More numbers than other processes take between reading a sequence and raising it, so that the raise never lowers it. */
+/** Other processes take fewer numbers than this between the reading of a sequence and its raise, so that the raise never lowers it. */
 const SEQUENCE_MARGIN = 100_000;
 
-/** Raises sequences that a copy of the database left behind: new answers would count as older than stored ones, new rows get used numbers. */
+/** Raises sequences that are behind the stored rows, as in a restored copy: new answers would count as old ones, new rows would get used ids. */
 export async function raiseSequences(db: Database, log?: Pick<Logger, "warn">): Promise<readonly string[]> {
   const identity = (table: string, column: string) => sql`
     select pg_catalog.pg_get_serial_sequence(${table}, ${column}), pg_catalog.max(${sql.ref(column)})::pg_catalog.int8

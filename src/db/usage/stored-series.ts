@@ -1,4 +1,4 @@
-// Stores the series, and which of their days are due. No series is ever removed, so that its history stays.
+// Stores the series, and which of their days are due. No series is ever deleted, so its history stays.
 
 import { sql } from "kysely";
 import { addDays, type Day, dayOf, type Window } from "../../usage/days.ts";
@@ -11,10 +11,10 @@ import { changedNow, type DecidedSlice, numbersArray } from "./stored-slices.ts"
 
 /**
  * Registers the configured series, and retires all others: a retired series keeps its numbers, and its days no longer count as missing. A filter
- * with other conditions makes a new series, and supersedes (hides from the views) those that had its name: a name means one filter.
+ * with changed conditions makes a new series. The older one is superseded (hidden from the views), so that its name means one filter.
  */
 export async function registerSeries(db: Database, configured: readonly ConfiguredSeries[]): Promise<SeriesIds> {
-  // Without `seen.days` of a fan-out's value: they matter only for a new series, which is a new line.
+  // The days of a fan-out's value are not compared: they matter only when its series is added, and that adds a line.
   const lines = configured.map(({ series, windowDays = null }) =>
     JSON.stringify([seriesKey(series), series.project.name, series.filter.name, windowDays]),
   );
@@ -52,7 +52,7 @@ const isSameSeries = sql`
 
 async function writeSeries(tx: Tx, configured: readonly ConfiguredSeries[]): Promise<void> {
   const wanted = wantedRows(configured);
-  // A day is final when the window has passed it, so another window may change the finality of each slice that was read (fetch_no > 0).
+  // A day becomes final when the window has passed it. So a changed window may change the finality of every slice that was read (fetch_no > 0).
   await sql`
     update usage_export.slice sl set ${changedNow(sql`true`)}
     from usage_export.series s, ${wanted}
@@ -75,7 +75,7 @@ async function writeSeries(tx: Tx, configured: readonly ConfiguredSeries[]): Pro
     when matched and ((s.project, s.filter, s.window_days) is distinct from (w.project, w.filter, w.window_days)
         or s.retired_at is not null or s.superseded_at is not null) then
       update set project = w.project, filter = w.filter, window_days = w.window_days, retired_at = null, superseded_at = null,
-        -- The series of a fan-out's value is retired while usage has no such value. The days of that time do not become due.
+        -- The series of a fan-out's value is retired while no usage has the value. Afterwards its due days begin anew, without that time.
         due_from = case when s.retired_at is null then s.due_from else coalesce(w.due_from, s.due_from) end,
         due_through = case when s.retired_at is null or w.due_from is null then s.due_through else least(w.due_through, ${YESTERDAY}) end,
         next_due_at = case when s.retired_at is null or w.due_from is null then s.next_due_at end
@@ -101,9 +101,9 @@ async function writeSeries(tx: Tx, configured: readonly ConfiguredSeries[]): Pro
   `.execute(tx);
 }
 
-/** A period is the time in which the views show a series under one name. It ends when the series is hidden or renamed. */
+/** Ends and begins periods. A period is the time in which the views show a series under one name, until it is hidden or renamed. */
 async function updatePeriods(tx: Tx): Promise<void> {
-  // Read after the lock was taken: this transaction may have begun before another one changed the periods.
+  // Read under the lock: now() is when this transaction began, and another one may have changed the periods after that.
   const { rows } = await sql<{ now: string }>`select clock_timestamp()::text as now`.execute(tx);
   const now = sql`${rows[0]?.now}::timestamptz`;
   await sql`
@@ -116,7 +116,7 @@ async function updatePeriods(tx: Tx): Promise<void> {
     insert into usage_export.series_period (series_id, project, filter, shown_from)
     select s.series_id, s.project, s.filter, case when p.is_open is null then '-infinity' else ${now} end
     from usage_export.series s
-    -- Null for a series without any period.
+    -- is_open is null for a series without any period.
     cross join lateral (select bool_or(shown_until is null) as is_open from usage_export.series_period where series_id = s.series_id) p
     where s.superseded_at is null and p.is_open is not true
   `.execute(tx);
@@ -128,9 +128,9 @@ async function updatePeriods(tx: Tx): Promise<void> {
 }
 
 /**
- * Extends the due days of these series. They are a range without holes, in which a day without a slice is missing. Older days extend the range
- * only if they adjoin it: otherwise one old day that a person picked would make every day since then due. At `nextAt` the day after the due days
- * becomes due even if no run begins; it is ignored if the due days end before yesterday.
+ * Extends the due days of these series. They are a range without holes: a day in it without a slice is missing. Older days extend the range only
+ * if they adjoin it, because otherwise one old day that a person picked would make every day since then due. From `nextAt` on, yesterday is due
+ * even if no run has begun. `nextAt` is ignored if `through` is before yesterday.
  */
 export async function extendDue(tx: Tx, seriesIds: readonly number[], due: DueDays, nextAt?: Date) {
   const { first, oldestWindow, through } = due;
@@ -152,16 +152,16 @@ export async function extendDue(tx: Tx, seriesIds: readonly number[], due: DueDa
     update usage_export.series
     set due_through = greatest(due_through, ${through}::date), due_from = ${dueFrom}, next_due_at = ${nextDue}
     where series_id = any(${numbersArray(seriesIds)}::integer[]) and (due_from is not null or ${from} is not null)
-      -- Without a window, an undated series gets no due days.
+      -- A series without a window gets no due days while its answers carry no date.
       and (${oldestWindow !== undefined}::boolean or undated_since is null)
       and (due_through is null or due_through < ${through}::date or due_from is distinct from ${dueFrom}
         or next_due_at is distinct from ${nextDue})
   `.execute(tx);
 }
 
-/** `days` are those of an answer without a window, oldest first. The newest becomes due later if it was not over when the service was asked. */
-export async function extendDueByAnswer(tx: Tx, seriesId: number, days: readonly DecidedSlice[], yesterday: Day) {
-  const [oldest, newest] = [days[0], days.at(-1)];
+/** `slices` are those of an answer without a window, oldest first. The newest day is not made due if the service was asked before its end. */
+export async function extendDueByAnswer(tx: Tx, seriesId: number, slices: readonly DecidedSlice[], yesterday: Day) {
+  const [oldest, newest] = [slices[0], slices.at(-1)];
   if (!oldest || !newest) return;
   const [start, end] = [oldest.day, newest.day];
   const newestOver = end < dayOf(newest.askedAt) ? end : addDays(end, -1);
@@ -196,18 +196,18 @@ export const seriesKeyText = sql<string>`
 export type StoredValue = {
   readonly projectId: string;
   readonly value: string;
-  /** The first of the days on which it has usage. */
+  /** The first day in the window on which the value has usage. */
   readonly firstDay: Day;
-  /** The newest of the days on which the project was read by the dimension, whether or not the value was seen. */
+  /** The newest day in the window on which the project was read by the dimension, whether or not the value was seen. */
   readonly lastRead: Day;
-  /** How many values the project has: the same in all its rows. */
+  /** How many values the project has in the window: the same for each of its values. */
   readonly valuesOfProject: number;
 };
 
-/** Some values can't be a filter's, so this many are read beyond `atMost`. */
+/** Some values can't be used as a filter, so this many are read beyond `atMost`. */
 const SPARE_VALUES = 100;
 
-/** About `atMost` values of the dimension for each project: those with the most requests on these days. Each tag of a set of tags is a value. */
+/** The values of the dimension with the most requests in the window, for each project. Each tag of a set of tags is a value. */
 export async function storedValues(
   db: Database,
   projectIds: readonly string[],

@@ -17,7 +17,7 @@ export function sliceKey({ seriesId, day }: SliceRef): string {
   return `${seriesId} ${day}`;
 }
 
-/** Inserts the slices that are not stored. Every transaction does so before it writes any, in the same order, so that no two deadlock. */
+/** Inserts the slices that are not stored. Every transaction inserts before it updates, in the same order, so that no two deadlock. */
 export async function insertMissing(tx: Tx, slices: readonly SliceRef[]): Promise<void> {
   if (slices.length === 0) return;
   await sql`
@@ -49,7 +49,7 @@ type SliceRow = SliceRef &
 
 const NOT_STORED: StoredSlice = { fetchNo: 0, contentHash: undefined, rows: 0, doubt: undefined };
 
-/** Adds what is stored of each slice. `readAt` is the database's time while they were read; undefined if none of them is stored. */
+/** Adds to each slice what is stored of it. `readAt` is the database's time of this reading; undefined if no slice is stored. */
 export async function readSlices<Slice extends SliceRef>(tx: Tx, slices: readonly Slice[]) {
   const { rows } = await sql<SliceRow>`
     select sl.series_id as "seriesId", sl.usage_date as day, sl.fetch_no::double precision as "fetchNo", sl.content_hash as "contentHash",
@@ -67,7 +67,7 @@ function storedSlice({ fetchNo, contentHash, rows, kind, runId, since, doubtFetc
   return { fetchNo, contentHash: contentHash ?? undefined, rows, doubt };
 }
 
-/** The totals of each slice, by `sliceKey`. Doubles are exact enough for comparing them. The row of a group that is gone has no amounts. */
+/** The totals of each slice, by `sliceKey`. Doubles are exact enough to compare. A group that is gone adds nothing: its row has no amounts. */
 export async function sumSlices(tx: Tx, slices: readonly SliceRef[], metrics: readonly string[] = STORED_METRICS) {
   if (slices.length === 0) return new Map<string, Totals>();
   const sumOf = (metric: string) => (metrics.includes(metric) ? sql`sum(abs(r.${sql.ref(metric)}))::text` : sql`null`);
@@ -111,12 +111,12 @@ export async function writeSlices(tx: Tx, decided: readonly DecidedSlice[], seen
   ]);
   let written = 0n;
   for (const update of updates) written += (await update.execute(tx)).numAffectedRows ?? 0n;
-  // The code is Postgres's for a serialisation failure.
+  // Postgres's code for a serialisation failure.
   if (written < good.length + suspect.length)
     throw Object.assign(new Error("a slice was written meanwhile"), { code: "40001" });
 }
 
-/** Does not set `attempted_at`. Each run updates every slice, and Postgres logs all columns from the first changed one to the last. */
+/** Does not set `attempted_at`: each run updates every slice, and Postgres logs all columns between the first and the last changed one. */
 function writeComplete(good: readonly DecidedSlice[], seenAt: Date) {
   return sql`
     update usage_export.slice sl
@@ -137,8 +137,8 @@ function writeComplete(good: readonly DecidedSlice[], seenAt: Date) {
 }
 
 /**
- * Assignments that record a change of the slice `sl` for bi.changed_days. A transaction gets its number before it reads the clock. So the
- * `changed_at` of every transaction with a higher number is later than this `changed_after`.
+ * Assignments that record a change of the slice `sl` for bi.changed_days. A transaction begins (`changed_after`), then gets its number, then reads
+ * the clock (`changed_at`). So every transaction with a higher number has a `changed_at` later than this `changed_after`.
  */
 export function changedNow(isChanged: RawBuilder<unknown>): RawBuilder<unknown> {
   return sql`
@@ -164,10 +164,10 @@ function writeSuspect(suspect: readonly Exclude<DecidedSlice, { readonly doubt: 
   `;
 }
 
-/** The `closed_at` of the answer; undefined if the service was asked before the day's end. */
+/** The `closed_at` that the answer gives to its slice; undefined if the service was asked before the day's end. */
 function closingMoment({ day, undated, askedAt }: DecidedSlice, seenAt: Date): Date | undefined {
   const over = startOfDay(addDays(day, 1));
-  // Numbers without a date are those of the moment they were read; no later reading completes them.
+  // No later reading completes a day whose numbers carry no date.
   if (undated) return over;
   return askedAt >= over ? seenAt : undefined;
 }
@@ -231,7 +231,7 @@ export async function mergeRows(tx: Tx, slices: readonly DecidedSlice[], groupId
   return new Map(counted.map((slice) => [sliceKey(slice), Number(slice.changed)]));
 }
 
-/** Selects the rows of the answers. `slice_no` is the position of their slice, from 1. */
+/** Selects the rows of the answers. `slice_no` is the position of a row's slice, from 1. */
 export function selectIncoming(slices: readonly FetchedSlice[], groupIds: GroupIds): RawBuilder<unknown> {
   const sliceNos = slices.flatMap(({ columns }, i) => columns.groups.map(() => i + 1));
   const ids = slices.flatMap(({ grouping, columns }) =>
@@ -239,14 +239,14 @@ export function selectIncoming(slices: readonly FetchedSlice[], groupIds: GroupI
   );
   const numbers = STORED_METRICS.map((name) => sql`${amountsSql(slices, name)} as ${sql.ref(name)}`);
   const extras = slices.flatMap(({ columns }) => columns.extras);
-  // unnest is in the select list: in the from clause Postgres would first store each array as rows. Nulls fill up a shorter array.
+  // unnest is in the select list: in the from clause Postgres would first store each array as rows. It pads a shorter array with nulls.
   return sql`
       select unnest(${numbersArray(sliceNos)}::integer[]) as slice_no, unnest(${numbersArray(ids)}::integer[]) as group_id,
         ${sql.join(numbers)}, unnest(${extras.some((extra) => extra !== null) ? extras : []}::text[])::jsonb as extra_metrics
   `;
 }
 
-/** The amount of each row, or a single one if all rows have the same: most services are not used, and Postgres would read each of their zeros. */
+/** The amount of each row, or one amount if all rows have the same. Most metrics are 0 in all rows, and Postgres would read each of the zeros. */
 function amountsSql(slices: readonly FetchedSlice[], metric: StoredMetric) {
   const amounts = slices.flatMap(
     ({ columns: { groups, metricNames, metrics } }) => metrics[metricNames.indexOf(metric)] ?? groups.map(() => null),
@@ -256,19 +256,19 @@ function amountsSql(slices: readonly FetchedSlice[], metric: StoredMetric) {
   return isSame ? sql`${first}::numeric` : sql`unnest(${numbersArray(amounts)}::numeric[])`;
 }
 
-/** An array of numbers as Postgres writes it. Numbers need no quoting; the driver would examine each of a million values for it. */
+/** An array as Postgres writes it. Numbers need no quotes, but the driver would check each of a million values for that. */
 export function numbersArray(values: readonly (number | string | null | undefined)[]): string {
   return `{${values.map((value) => value ?? "NULL").join(",")}}`;
 }
 
-/** The ids by grouping and by key of the group. A single map would need a combined key, a new text, for each of a million rows. */
+/** The ids by grouping, then by the group's key. A single map would need a combined key: a new text for each of a million rows. */
 export type GroupIds = ReadonlyMap<Grouping, ReadonlyMap<string, number>>;
 
 /** Finds or creates the ids of the groups of these rows. A transaction that wants to insert the same group waits until this one ends. */
 export async function internGroups(tx: Tx, slices: readonly FetchedSlice[]): Promise<GroupIds> {
   const ids = new Map<Grouping, Map<string, number>>();
   const wanted = groupsByHash(slices);
-  // A value that another process inserts at the same time is found only by the next statement.
+  // If another process inserts a value at the same time, only the next statement finds it.
   while (wanted.size > 0) {
     const missing = [...wanted].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, one]) => one);
     const { rows } = await sql<{ group_id: number; grouping: Grouping; key_hash: string }>`
@@ -301,7 +301,7 @@ export async function internGroups(tx: Tx, slices: readonly FetchedSlice[]): Pro
   return ids;
 }
 
-/** Each group of the rows once. Its key is hashed once, as the same groups are in most slices. */
+/** The groups of all rows, each once. Most slices have the same groups, so this also hashes each key only once. */
 function groupsByHash(slices: readonly FetchedSlice[]) {
   const byHash = new Map<string, { readonly grouping: Grouping; readonly group: Group; readonly hash: string }>();
   for (const [grouping, ofGrouping] of Map.groupBy(slices, (slice) => slice.grouping)) {

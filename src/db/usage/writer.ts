@@ -1,5 +1,5 @@
-// Stores the answers of runs, and ends their projects. What arrives while one batch is written makes the next batch. A batch is one
-// transaction: slices are replaced whole, and only rows that differ are written.
+// Stores the answers of runs, and records which projects a run has finished. Answers that arrive while one batch is written form the next batch.
+// A batch is one transaction: slices are replaced whole, and only rows that differ are written.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { batched } from "../../async.ts";
@@ -51,7 +51,7 @@ export type AnswerToStore = {
 };
 
 export type StoredAnswer = {
-  /** `doubt`: why it is suspect. `undated`: it was stored as a snapshot without a day. */
+  /** `doubt`: why the slice is suspect. `undated`: it was stored as a snapshot without a day. */
   readonly slices: readonly {
     readonly day: Day;
     readonly decision: DecidedSlice["decision"];
@@ -63,12 +63,12 @@ export type StoredAnswer = {
 
 export type Writer = ReturnType<typeof openWriter>;
 
-/** Rows in a transaction: several answers of the usual size. A single answer may be larger. */
+/** The most rows of a batch: several answers of the usual size. A single answer may have more. */
 const BATCH_ROWS_MAX = 5_000;
 const BATCH_PROJECTS_MAX = 500;
 /** How long a batch waits for more answers: a transaction costs as much as some hundred rows. */
 const GATHER_MS = 25;
-/** While the database works on one batch, the next one is prepared here. */
+/** While the database writes one batch, this process prepares the next. */
 const BATCHES_AT_ONCE = 2;
 
 export function openWriter(db: Database) {
@@ -84,17 +84,17 @@ export function openWriter(db: Database) {
       beforeBatch,
       concurrency: BATCHES_AT_ONCE,
     }),
-    /** Returns the run that ended with the project. If several projects end it together, only one gets it. */
+    /** Returns the run if this was its last project. If several projects end the run together, only one caller gets it. */
     endProject: batched<ProjectEnd, StoredRun | undefined>((batch) => endProjects(db, batch), {
       weightMax: BATCH_PROJECTS_MAX,
       beforeBatch,
     }),
-    /** Counts the request as under way: a batch then waits a moment for more answers. */
-    async whileAsking<T>(ask: () => Promise<T>): Promise<T> {
+    /** Makes the request. While any request is under way, a batch waits a moment for more answers. */
+    async trackRequest<T>(request: () => Promise<T>): Promise<T> {
       if (requestsUnderWay === 0) allAnswered = new AbortController();
       requestsUnderWay++;
       try {
-        return await ask();
+        return await request();
       } finally {
         requestsUnderWay--;
         if (requestsUnderWay === 0) allAnswered.abort();
@@ -103,7 +103,7 @@ export function openWriter(db: Database) {
   };
 }
 
-/** Stores the answers together, but one by one if two have a slice or an undated snapshot in common, or if one can't be stored. */
+/** Stores the answers together. If two share a slice or an undated snapshot, or if one can't be stored, stores them one by one. */
 async function writeBatch(db: Database, answers: readonly AnswerToStore[]): Promise<readonly (StoredAnswer | Error)[]> {
   const oneByOne = async () => (await Array.fromAsync(answers, (answer) => writeBatch(db, [answer]))).flat();
   const keys = answers.flatMap(({ seriesId, slices }) =>
@@ -123,7 +123,7 @@ type SliceToStore = FetchedSlice & {
   readonly filterDoubt: FilterDoubt | undefined;
 };
 
-/** Stores all of the answers or none. Safe to repeat: a stored answer is found unchanged. No two answers may have a slice in common. */
+/** Stores all of the answers or none. Safe to repeat: a stored answer is found unchanged. No two answers may share a slice. */
 export async function mergeAnswers(db: Database, answers: readonly AnswerToStore[]): Promise<readonly StoredAnswer[]> {
   const all = answers
     .flatMap((answer) => {
@@ -144,7 +144,7 @@ export async function mergeAnswers(db: Database, answers: readonly AnswerToStore
   });
 }
 
-/** The slices to store as undated snapshots. An empty answer names no day, either: it is a snapshot unless the series has dated answers. */
+/** The slices to store as undated snapshots. An empty answer names no day either: it becomes a snapshot unless the series has dated answers. */
 async function undatedSnapshots(db: Database, all: readonly SliceToStore[]): Promise<ReadonlySet<SliceToStore>> {
   const undated = all.filter((slice) => slice.undated && slice.answer.rules.undated === "snapshot");
   const empty = undated.filter(({ rowCount }) => rowCount === 0);
@@ -159,7 +159,7 @@ async function readAndWrite(
   slices: readonly SliceToStore[],
   undated: readonly SliceToStore[],
 ) {
-  // At first nothing is locked: Postgres logs a lock like a change, and most slices of most answers are unchanged.
+  // The first attempt locks no slice: Postgres logs a lock like a change, and most slices of most answers are unchanged.
   const { read, missing, readAt } = await readSlices(tx, slices);
   const changing = read.filter((slice) => reasonToKeep(slice.stored, slice) === undefined);
   const groupIds = await internGroups(tx, [...changing, ...undated]);
@@ -173,7 +173,7 @@ async function readAndWrite(
   const compared = changing.filter(({ stored, rowCount, answer }) =>
     comparesTotals(stored.rows, rowCount, answer.rules),
   );
-  // Sums of all metrics take a tenth of the merge's time, and only slices without requests need them.
+  // Sums of all metrics would take a tenth of the merge's time, so they are read only for slices that can't be compared by their requests.
   const totals = await sumSlices(tx, compared, ["requests"]);
   const others = compared.filter((slice) => totalsOf(slice, totals).every((sum) => sum === undefined));
   for (const [key, sums] of await sumSlices(tx, others)) totals.set(key, sums);
@@ -211,7 +211,7 @@ function storedAnswer(
   };
 }
 
-/** `totals` are of stored slices. */
+/** `totals` has the sums of the stored slices, by `sliceKey`. */
 function decide(slice: SliceToStore & Pick<DecidedSlice, "stored">, totals: ReadonlyMap<string, Totals>, now: Date) {
   const { answer, stored, rowCount: rows } = slice;
   const askedAt = new Date(now.getTime() - (performance.now() - answer.askedMs));
@@ -219,7 +219,7 @@ function decide(slice: SliceToStore & Pick<DecidedSlice, "stored">, totals: Read
   return { askedAt, ...decideSlice({ ...stored, totals: totals.get(sliceKey(slice)) }, incoming, answer.rules) };
 }
 
-/** The sums of the answer's slice, for metrics that have a stored sum: no others are compared. */
+/** The sums of the answer's slice, only for metrics with a stored sum: no others are compared. */
 function totalsOf(slice: SliceToStore, stored: ReadonlyMap<string, Totals>): Totals {
   const { metricNames, metrics } = slice.columns;
   const sums = stored.get(sliceKey(slice));

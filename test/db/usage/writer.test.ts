@@ -15,7 +15,7 @@ const DAY = "2026-03-16";
 /** A writer that expects more answers. */
 function openBusyWriter() {
   const writer = openWriter(db);
-  void writer.whileAsking(() => new Promise<void>(() => {}));
+  void writer.trackRequest(() => new Promise<void>(() => {}));
   return writer.store;
 }
 
