@@ -1,4 +1,4 @@
-// What must hold for a whole answer: its period, its days, its resolution and its currency; and how a value is described that is wrong. Pure.
+// Checks of a whole answer: its period, its days, its resolution and its currency. Describes wrong values for error messages. Pure.
 
 import { ExactNumber, numberSource } from "../decimal.ts";
 import { AppError } from "../errors.ts";
@@ -27,7 +27,7 @@ export function describeJson(value: unknown): string {
   return typeof value === "object" ? "an object" : `the ${typeof value} ${JSON.stringify(value).slice(0, 40)}`;
 }
 
-/** Both limits bound the memory: a result may be many times as long as its text. */
+/** Both limits bound the memory of `remembered`: a result may be many times as long as its text. */
 const REMEMBERED_MAX = 10_000;
 const REMEMBERED_LENGTH_MAX = 100;
 
@@ -44,7 +44,7 @@ export function remembered<T>(compute: (text: string) => T): (text: string) => T
   };
 }
 
-/** The period that the answer names. It must be `window`: a service that does not know `start` takes it for a feature. */
+/** The period that the answer names. It must be the window, if one was sent: a service that does not know windows takes `start` for a feature. */
 export function answerPeriod(answer: JsonObject, window: Window | undefined): Window | undefined {
   requireDailyBuckets(answer.resolution);
   const start = readDay(answer.start, "start");
@@ -52,7 +52,7 @@ export function answerPeriod(answer: JsonObject, window: Window | undefined): Wi
   if (window && (start !== window.start || end !== window.end)) {
     const came = start === undefined && end === undefined ? "none" : `${start ?? "?"} to ${end ?? "?"}`;
     throw badAnswer(
-      `asked for ${window.start} to ${window.end}, and the answer names ${came} as its window; a service that does not know windows needs an export without "window"`,
+      `asked for ${window.start} to ${window.end}, but the answer names ${came} as its window; if the service does not know windows, remove "window" from the export`,
     );
   }
   if (start === undefined || end === undefined) return undefined;
@@ -70,7 +70,7 @@ function requireDailyBuckets(resolution: unknown): void {
 /** Ten years: longer than any answer, and short enough to store a slice for each of its days. */
 const ANSWER_DAYS_MAX = 3_660;
 
-/** All days of the window, because a day without rows is a day without usage; without a window the days that the answer names, if any. */
+/** With a window all its days, because a day without rows is a day without usage. Without a window the days that the answer names, if any. */
 export function coveredDays(
   window: Window | undefined,
   period: Window | undefined,
@@ -86,14 +86,15 @@ export function coveredDays(
   return named && daysOf(named);
 }
 
-/** From the first row's day to the end of the period, but not beyond today unless a row is later. Without rows, only the last of these days. */
+/** From the first row's day to the last day of the period (today, if the period is not over) or of a row. Without rows, only the last of these. */
 function namedDays(period: Window | undefined, rowDays: readonly Day[], runDay: Day): Window | undefined {
   const sorted = [...rowDays].sort();
   const periodEnd = period && period.end > runDay && period.start <= runDay ? runDay : period?.end;
   const last = sorted.at(-1) ?? periodEnd;
   if (last === undefined) return undefined;
   const [start = last] = sorted;
-  return { start, end: periodEnd !== undefined && periodEnd > last && periodEnd <= runDay ? periodEnd : last };
+  const isPeriodLonger = periodEnd !== undefined && periodEnd > last && periodEnd <= runDay;
+  return { start, end: isPeriodLonger ? periodEnd : last };
 }
 
 export function requireOneDay({ start, end }: Window, what: string): void {
@@ -108,13 +109,13 @@ export function readDay(value: unknown, name: string, rowNo?: number): Day | und
   throw badAnswer(`${path}: expected a day as YYYY-MM-DD, got ${describeJson(value)}`);
 }
 
-/** The day may be sent as the midnight that begins it. Empty if the text is no day. */
+/** The text may be a day, or the midnight that begins it. The result is empty if it is neither. */
 const dayFrom = remembered((text) => {
   const day = text.replace(/T00:00(:00(\.0+)?)?(Z|\+00:00)?$/, "");
   return isDay(day) ? day : "";
 });
 
-/** The views show US dollars. A charge may lack its amount, but if no row has the member, the service has probably renamed it. */
+/** The views show US dollars. A charge may lack its amount, but if no row has `dollars`, the service has probably renamed it. */
 export function requireDollars(answer: JsonObject, results: readonly JsonObject[]): void {
   for (const holder of [answer, ...results]) {
     for (const name of ["currency", "units"]) {

@@ -24,7 +24,7 @@ export function addCounts(a: RunCounts, b: RunCounts): RunCounts {
   return Object.fromEntries(names.map((name) => [name, a[name] + b[name]])) as RunCounts;
 }
 
-/** Leaves out the other fields of the object. */
+/** Only the counts of an object that may have other fields. */
 export function pickCounts(counts: RunCounts): RunCounts {
   return addCounts(NO_COUNTS, counts);
 }

@@ -52,12 +52,12 @@ export function isDay(text: string): boolean {
 
 /** Whole weeks, so that earlier periods of the same length have as many days of each weekday. */
 export const DAYS_DEFAULT = 28;
-/** A leap year. A chart can't show more days. */
+/** A leap year: a chart has no room for more days. */
 export const DAYS_MAX = 366;
 /** No usage is older. */
 const DAY_MIN: Day = "2000-01-01";
 
-/** For a calendar month the month before. Otherwise as many days, moved back by whole weeks so that weekdays match: 30 days by 35. */
+/** A calendar month is compared with the month before. Other periods move back by whole weeks, so that weekdays match: 30 days move by 35. */
 export function comparedPeriod(period: Window): Window {
   if (isCalendarMonth(period)) return monthBefore(period.start);
   const days = Math.ceil(dayCount(period) / 7) * 7;
@@ -73,7 +73,7 @@ function isCalendarMonth({ start, end }: Window): boolean {
   return start.endsWith("-01") && end.slice(0, 7) === start.slice(0, 7) && addDays(end, 1).endsWith("-01");
 }
 
-/** Names the parameter that breaks a rule, and the rule; undefined if none does. `newestIs` says why no day may be after `newest`. */
+/** The rule that the period breaks, after the parameter's name; undefined if it breaks none. `newestIs` explains `newest` to the user. */
 export function periodError(
   { start, end }: Window,
   newest: Day,

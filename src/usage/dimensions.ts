@@ -19,9 +19,9 @@ type DimensionEntry = {
   readonly noun?: string;
   /** A request may count in several groups, so their usage does not add up to the total. */
   readonly overlaps?: true;
-  /** Given if a group may be a set of values: the word for one value, as in the view bi.usage_by_single_MEMBER. */
+  /** What one value is called, if a group may be a set of values. The view bi.usage_by_single_MEMBER has this word. */
   readonly member?: string;
-  /** Whether the configuration may ask for a filter by each value. Every dialect must filter by the same values that it groups by. */
+  /** Whether a fan-out may make a filter for each value. For this, both dialects must filter by the same values that they group by. */
   readonly hasEach?: true;
   /** The names in dialect "2026" where they differ from `name`. `filter` is null if the dialect has no such filter. */
   readonly in2026?: { readonly grouping?: string; readonly filter?: string | null };
@@ -29,11 +29,11 @@ type DimensionEntry = {
   readonly filtersById2026?: true;
   /** The values that the published interface lists. Those of other dimensions are free text. */
   readonly values?: Readonly<Partial<Record<Source, readonly string[]>>>;
-  /** The sources in which every request has a value. An answer without any value was not grouped. */
+  /** The sources whose usage or charges always have a value. So an answer without any value was not grouped by the dimension. */
   readonly alwaysFilledIn?: readonly Source[];
 };
 
-/** In order of preference: a total that is not exported is added up from the first dimension that is exported. */
+/** In order of preference: if the total is not exported, it is added up from the first dimension that is exported and adds up. */
 const TABLE = [
   {
     name: "line_item",
@@ -143,7 +143,7 @@ export function filterIn(dialect: Dialect, name: Dimension): string | null {
   return other === undefined ? name : other;
 }
 
-/** Whether the two dialects name the dimension, or the values of its filter, differently. */
+/** Whether the two dialects have different names for the dimension, or different values for its filter. */
 export function differsIn2026(name: Dimension, use: "grouping" | "filter"): boolean {
   const { in2026, filtersById2026 } = dimension(name);
   return in2026?.[use] !== undefined || (use === "filter" && filtersById2026 === true);
@@ -167,10 +167,11 @@ export function groupingNoun(grouping: string): string {
 }
 
 /** The features that the service's documentation names, whether a project used them or not. */
-export const DOCUMENTED_FEATURES: readonly string[] = [
-  ...["alternatives", "callback", "callback_method", "channels", "custom_intent", "custom_intent_mode"],
-  ...["custom_topic", "custom_topic_mode", "detect_entities", "detect_language", "diarize", "dictation", "encoding"],
-  ...["extra", "filler_words", "intents", "keyterm", "keywords", "language", "measurements", "multichannel"],
-  ...["numerals", "paragraphs", "profanity_filter", "punctuate", "redact", "replace", "sample_rate", "search"],
-  ...["sentiment", "smart_format", "summarize", "topics", "utt_split", "utterances", "version"],
-];
+export const DOCUMENTED_FEATURES: readonly string[] = `
+  alternatives callback callback_method channels custom_intent custom_intent_mode custom_topic custom_topic_mode detect_entities
+  detect_language diarize dictation encoding extra filler_words intents keyterm keywords language measurements multichannel
+  numerals paragraphs profanity_filter punctuate redact replace sample_rate search sentiment smart_format summarize topics
+  utt_split utterances version
+`
+  .trim()
+  .split(/\s+/);

@@ -17,7 +17,7 @@ import type { AnswerRules, SliceStatus } from "./slice-decision.ts";
 /** The service may answer a longer window in weeks instead of days, and its longest window is not published. */
 export const REQUEST_DAYS_MAX = 31;
 
-/** How jobs/filter-check.ts judges the answer to a filter if the service does not list one of the filter's names. */
+/** How strictly jobs/filter-check.ts treats a filter with a name that the service does not list. */
 export const FEATURE_CHECKS = ["error", "warn", "off"] as const;
 
 export type ExportJob = AnswerRules & {
@@ -30,7 +30,7 @@ export type ExportJob = AnswerRules & {
   readonly groupings: readonly Grouping[];
   readonly filters: readonly Filter[];
   readonly fanOuts?: readonly FanOut[];
-  /** The filters of the fan-outs, by the id of the project; left out until they are read from the database. */
+  /** The filters that the fan-outs stand for, by the project's id; left out until they are read from the database. */
   readonly seen?: ReadonlyMap<string, readonly Filter[]>;
   readonly leftOut?: readonly LeftOut[];
   /** Without a window no date is sent, and the answer is stored under the days that it names. */
@@ -58,7 +58,7 @@ export type Selection = {
   readonly days?: readonly Day[] | undefined;
 };
 
-/** The projects alternate: the first call with a key is made alone, and calls for other projects go on beside it. */
+/** The selected series of the job: those of its filters, then those of its fan-outs. */
 export function seriesOf(job: ExportJob, selection: Selection = {}): Series[] {
   const projects = job.projects.filter(({ name }) => selection.projects?.includes(name) ?? true);
   const filters = job.filters.filter(({ name }) => selection.filters?.includes(name) ?? true);
@@ -73,7 +73,7 @@ export function seriesOf(job: ExportJob, selection: Selection = {}): Series[] {
   ];
 }
 
-/** Leaves out the total and the grouping by the filter's own dimension: all usage by that dimension has the same numbers. */
+/** Leaves out the total and the grouping by the filter's own dimension: all usage by that dimension has a row with the same numbers. */
 function seenSeries(project: Project, filter: Filter, groupings: readonly Grouping[], names: Selection["filters"]) {
   const dimension = filter.seen?.dimension;
   const isSelected = !names || names.includes(filter.name) || (dimension && names.includes(everyValueName(dimension)));
@@ -95,7 +95,7 @@ export function configuredSeries(jobs: readonly ExportJob[]): ConfiguredSeries[]
       const key = seriesKey(series);
       const other = configured.get(key);
       const windowDays = Math.max(other?.windowDays ?? 0, job.window?.days ?? 0);
-      // If a fan-out of any job saw the value, the days count from then.
+      // The days of a fan-out's value are kept, whichever job has the fan-out.
       const isSeen = other?.series.filter.seen?.days !== undefined;
       configured.set(key, { series: isSeen ? other.series : series, windowDays: windowDays || undefined });
     }
@@ -103,15 +103,15 @@ export function configuredSeries(jobs: readonly ExportJob[]): ConfiguredSeries[]
   return [...configured.values()];
 }
 
-/** One request for each stretch of consecutive days that a request may have, the newest first. */
+/** One request for each stretch of consecutive days, the newest first. A longer stretch than a request may have is split. */
 export function requestsOfDays(series: Series, days: readonly Day[]): UsageRequest[] {
   return consecutiveDays(days, REQUEST_DAYS_MAX).map((window) => ({ series, window }));
 }
 
 export type DueDays = {
-  /** The first due day of a series that had none. Undefined if only days before yesterday were picked: they make no day due in such a series. */
+  /** The first due day of a series that had none. Undefined if only days before yesterday were picked: then it gets none. */
   readonly first?: Day | undefined;
-  /** The run's oldest consecutive days. They become due if they adjoin the due days of the series. Left out if the service chooses the days. */
+  /** The run's oldest stretch of days. It becomes due if it adjoins the due days of the series. Left out if the service chooses the days. */
   readonly oldestWindow?: Window;
   /** The newest day of the run that is over. The due days of a series reach at least to this day. */
   readonly through: Day;
@@ -151,14 +151,14 @@ export type DueSlice = {
 /** The codes of failures that may be over in a minute. After any other failure, another attempt soon would have the same result. */
 export const RETRIED_CODES: readonly string[] = ["unavailable", "rate_limited"];
 
-/** A slice that the run itself has tried is due again only if the failure may be over; any other slice, if it was due when the run began. */
+/** A slice that the run itself has tried is due again only if its failure may be over. Any other slice is due if it was when the run began. */
 export function isDueInRun(slice: DueSlice, startedAt: Date): boolean {
   const { status, attemptedAt, code } = slice;
   if (status !== "missing" && attemptedAt && attemptedAt >= startedAt) return RETRIED_CODES.includes(code ?? "");
   return isDueForRetry(slice, startedAt);
 }
 
-/** The delay is as long as the failures have lasted, so it doubles with each attempt: what is refused now is often refused an hour later. */
+/** The next attempt waits as long as the failures have lasted, so the delay doubles: what is refused now is often still refused in an hour. */
 export function isDueForRetry({ status, attemptedAt, since }: DueSlice, now: Date): boolean {
   if (status === "missing" || attemptedAt === null) return true;
   const lastedMs = attemptedAt.getTime() - (since ?? attemptedAt).getTime();
@@ -166,18 +166,18 @@ export function isDueForRetry({ status, attemptedAt, since }: DueSlice, now: Dat
   return now.getTime() - attemptedAt.getTime() >= delayMs;
 }
 
-/** By seriesKey, the due days that failed, are still in doubt, or were not read since they ended. */
+/** By seriesKey, the due days that need another reading, as DueSlice says. */
 export type DaysToReread = ReadonlyMap<string, readonly { readonly day: Day }[]>;
 
 type StoredState = {
   readonly toReread?: DaysToReread;
-  /** Whether the slice, or without a window the series, was read since the run began. */
+  /** Whether the run need not read the slice (without a window: the series), as it was read since the run began. */
   readonly isSettled?: (series: Series, day: Day | undefined) => boolean;
   /** False if the run only reads days of `toReread`. */
   readonly readsWindow?: boolean;
 };
 
-/** Plans the picked days, or the window and the earlier days of `toReread`, without settled slices. The newest are read first. */
+/** Plans the picked days, or else the window and the earlier days of `toReread`. Settled slices are left out. The newest come first. */
 export function planRun(
   job: ExportJob,
   today: Day,
@@ -213,7 +213,7 @@ function windowsOf(job: ExportJob, today: Day, { days }: Selection): readonly Wi
   return window && (days ? consecutiveDays(days) : [window]);
 }
 
-/** The newest comes first. A longer stretch is split from its end. */
+/** The stretches of consecutive days, the newest first. A stretch longer than `lengthMax` is split from its end. */
 function consecutiveDays(days: readonly Day[], lengthMax = Number.POSITIVE_INFINITY): Window[] {
   const windows: Window[] = [];
   for (const day of [...new Set(days)].sort().reverse()) {
@@ -225,7 +225,7 @@ function consecutiveDays(days: readonly Day[], lengthMax = Number.POSITIVE_INFIN
   return windows;
 }
 
-/** For each project. A single project has two requests for each slot, so that no slot is idle. One of several leaves a slot for the others. */
+/** For each project. A single one makes two requests for each slot, so that no slot is idle. One of several leaves a slot for the others. */
 export function requestsAtOnce(maxConcurrent: number, projects: number): number {
   return projects === 1 ? 2 * maxConcurrent : Math.max(1, maxConcurrent - 1);
 }

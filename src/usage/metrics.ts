@@ -41,10 +41,10 @@ export type StoredMetric = Metric | "dollars";
 
 export const METRICS_OF: Readonly<Record<Source, readonly StoredMetric[]>> = { usage: METRICS, billing: ["dollars"] };
 
-/** How readily a day counts as unusual: from the fewest alerts to the most. */
+/** How easily a day counts as unusual, from the fewest alerts to the most. */
 export const SENSITIVITIES = ["low", "normal", "high"] as const;
 
-/** How many times the usual spread a day may differ. docs/forecast.md tells how many days each finds. */
+/** A day that is off by more than this many times the usual spread is unusual. docs/forecast.md explains the spread. */
 export const TOLERANCES = { low: 8, normal: 6, high: 5 } as const;
 
 export type AnomalySettings = { readonly sensitivity: keyof typeof TOLERANCES | "off" };

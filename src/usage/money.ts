@@ -8,7 +8,7 @@ export const BUDGET_PERIODS = ["month", "day"] as const;
 export const SCOPE_GROUPINGS = { all: "none", key: "accessor", tag: "tags", model: "model" } as const;
 export type BudgetScope = keyof typeof SCOPE_GROUPINGS;
 
-/** A budget in one period. Amounts are decimal text, and so are percentages of `amount`, cut to two decimals: 99.999 % is not 100. */
+/** A budget in one period. Amounts and percentages are decimal text. Percentages are cut to two decimals, not rounded: 99.999 % is not 100. */
 export type BudgetUse = {
   readonly name: string;
   readonly projectIds: readonly string[];
@@ -45,7 +45,7 @@ export type BudgetUse = {
   readonly isBeforeStored: boolean;
 };
 
-/** For one project, leaves out budgets of several: they would say what the others used. */
+/** For one project, leaves out the budgets of several projects: they would tell what the others used. */
 export function budgetsOf(budgets: readonly BudgetUse[], projectId: string | null): readonly BudgetUse[] {
   return projectId === null ? budgets : budgets.filter(({ projectIds }) => projectIds.every((id) => id === projectId));
 }

@@ -22,7 +22,7 @@ import type { UsageRequest } from "./export-plan.ts";
 import { METRICS_OF, type StoredMetric } from "./metrics.ts";
 import { dimensionsOf } from "./series.ts";
 
-/** Makes a slice for each day of the window, else of the answer, else for `runDay`. `period` is what the answer covers. Throws `bad_answer`. */
+/** Makes a slice for each day of the window. Without a window: for each day that the answer names, or for `runDay`. Throws `bad_answer`. */
 export function normalise(request: UsageRequest, answer: unknown, runDay: Day, dialect: Dialect = "interface") {
   if (!isObject(answer)) throw badAnswer(`expected an object, got ${describeJson(answer)}`);
   if (!Array.isArray(answer.results)) {
@@ -42,7 +42,7 @@ export function normalise(request: UsageRequest, answer: unknown, runDay: Day, d
   const named = rowDays.filter((day) => day !== undefined);
   if (named.length > 0 && named.length < rowDays.length) {
     throw badAnswer(
-      `${rowDays.length - named.length} of ${rowDays.length} rows name no day, so that their days are unknown`,
+      `${rowDays.length - named.length} of ${rowDays.length} rows name no day, so their days are unknown`,
     );
   }
   const rows = results.map((row, i): AnswerRow => {
@@ -51,7 +51,7 @@ export function normalise(request: UsageRequest, answer: unknown, runDay: Day, d
   const rowsOfDay = Map.groupBy(rows, (_, i) => rowDays[i] ?? runDay);
   const covered = coveredDays(request.window, period, [...new Set(named)], runDay);
   const slices = (covered ?? [runDay]).map((day) => {
-    const groups = rowsByGroup(rowsOfDay.get(day) ?? [], day, dimensions);
+    const groups = onePerGroup(rowsOfDay.get(day) ?? [], day, dimensions);
     return sliceOf(day, groups, { source, undated: covered === undefined });
   });
   return { slices, period };
@@ -63,14 +63,14 @@ function groupOfRow(row: JsonObject, dimensions: readonly Dimension[], rowNo: nu
   return groups.length > 1 ? combinedGroup(dimensions, groups) : first;
 }
 
-/** A repeated row counts once. Rows with different shapes of "no value" are added up: the service counts no request in two of them. */
-function rowsByGroup(sent: readonly AnswerRow[], day: Day, dimensions: readonly Dimension[]): AnswerRow[] {
-  const ofService = new Map<string, AnswerRow>();
+/** One row for each group. A repeated row counts once. Rows with different shapes of "no value" are added up: no request counts in two of them. */
+function onePerGroup(sent: readonly AnswerRow[], day: Day, dimensions: readonly Dimension[]): AnswerRow[] {
+  const distinct = new Map<string, AnswerRow>();
   for (const row of sent) {
     const { keyOfService, display } = row.group;
-    const twin = ofService.get(keyOfService) ?? row;
-    ofService.set(keyOfService, twin);
-    if (sameMetrics(twin.metrics, row.metrics)) continue;
+    const first = distinct.get(keyOfService) ?? row;
+    distinct.set(keyOfService, first);
+    if (sameMetrics(first.metrics, row.metrics)) continue;
     throw badAnswer(
       dimensions.length === 0
         ? `more than one row for ${day}, though no grouping was asked for`
@@ -78,7 +78,7 @@ function rowsByGroup(sent: readonly AnswerRow[], day: Day, dimensions: readonly 
     );
   }
   const byKey = new Map<string, AnswerRow>();
-  for (const { group, metrics } of ofService.values()) {
+  for (const { group, metrics } of distinct.values()) {
     const other = byKey.get(group.key);
     byKey.set(group.key, { group, metrics: other ? addMetrics(other.metrics, metrics) : metrics });
   }
@@ -90,8 +90,8 @@ function sameMetrics(a: RowMetrics, b: RowMetrics): boolean {
 }
 
 /**
- * Some row must have the dimension, because a service that does not know a grouping answers with the ungrouped total. If a row has it under
- * the name of the other dialect, only a value proves it: a service of that dialect names all its dimensions in every row.
+ * Some row must have the dimension, because a service that does not know a grouping answers with the ungrouped total. Under the name of the
+ * other dialect, the dimension must have a value in some row: a service of that dialect names all its dimensions in every row, asked or not.
  */
 function requireDimension(dimension: Dimension, askedAs: string, results: readonly JsonObject[], source: Source): void {
   const hasDimension = (row: JsonObject) => {
@@ -111,7 +111,7 @@ function isValue(value: unknown): boolean {
   return Array.isArray(value) ? value.some(isValue) : value !== undefined && value !== null && value !== "";
 }
 
-/** "no value": either nothing has a value, as in a project without tags, or the service ignores the grouping. */
+/** What the rows show. "no value" means that nothing has one, as in a project without tags, or that the service ignored the grouping. */
 export function groupingEvidence(dimension: Dimension, answer: unknown): "value" | "no value" | "no rows" {
   const results: readonly unknown[] = isObject(answer) && Array.isArray(answer.results) ? answer.results : [];
   const rows = results.filter(isObject);
@@ -130,7 +130,7 @@ function dimensionValue(row: JsonObject, dimension: Dimension): { value: unknown
   return { value: undefined, name: dimension };
 }
 
-/** The day that the row names, or else the answer's period, which then must be a single day. */
+/** The day that the row names. Without one, the answer's period, which must then be a single day. */
 export function dayOfRow(row: JsonObject, period: Window | undefined, rowNo: number): Day | undefined {
   const holder = isObject(row.grouping) && (row.grouping.start ?? row.grouping.end) != null ? row.grouping : row;
   const start = readDay(holder.start, "start", rowNo);
@@ -150,9 +150,9 @@ export function dayOfRow(row: JsonObject, period: Window | undefined, rowNo: num
 // Groups: the values of the dimensions.
 
 export type Group = {
-  /** The order and the repetition of a value's members make no difference. */
+  /** Identifies the group. The order and the repetition of a value's members make no difference to it. */
   readonly key: string;
-  /** The `key`, except that null, an empty and an absent value differ, as they do to the service. */
+  /** Like `key`, except that null, an empty and an absent value differ: the service may send a row for each. */
   readonly keyOfService: string;
   /** The text for people; null for "no value". */
   readonly display: string | null;
@@ -170,7 +170,7 @@ export function combinedGroup(dimensions: readonly Dimension[], groups: readonly
   };
 }
 
-/** Postgres can't read a text in JSON with an escaped NUL. Only tags with one are parsed again: parsing all would slow down every row. */
+/** Postgres can't read JSON text with an escaped NUL. Only tags that have one are parsed again, because parsing all would slow down every row. */
 function valueJson(dimension: Dimension, display: string | null): string {
   if (dimension !== "tags" || display === null) return JSON.stringify(display);
   if (!display.includes("\\u0000")) return display;
@@ -205,10 +205,10 @@ function groupFrom(json: string, isTags: boolean): Group {
   const sorted = [...new Set(texts)].sort();
   const [first] = sorted;
   if (first === undefined) return noValue(json);
-  // The service has sent null among models.
+  // The service has sent null as one of several models.
   const members = texts.length < sent.length ? [...sorted, null] : sorted;
   const key = JSON.stringify(members);
-  // Only tags are shown as an array even if there is one of them.
+  // A single value is shown without an array, except for a tag.
   return { key, keyOfService: key, display: isTags || members.length > 1 ? key : withoutNul(first) };
 }
 
@@ -220,9 +220,9 @@ function withoutNul(text: string): string {
 // Metrics: the numbers of a row.
 
 export type RowMetrics = {
-  /** In the order of METRICS_OF the source, as exact decimal text; null if the service sent none. Only dollars may be negative. */
+  /** As exact decimal text, in the order of METRICS_OF[source]; null if the service sent none. Only dollars may be negative. */
   readonly values: readonly (string | null)[];
-  /** Other numbers than those of the metrics, as a JSON object with sorted names; null if there are none. */
+  /** The numbers that are no known metric, as a JSON object with sorted names; null if there are none. */
   readonly extra: string | null;
 };
 
@@ -243,7 +243,7 @@ export function readMetrics(row: JsonObject, rowNo: number, source: Source = "us
     if (!KNOWN_NAMES[source].has(name) && isNumber(value)) unknown[name] = finiteText(value, rowNo, name);
   }
   const extra = numbersJson(unknown);
-  // A row of billing may have no amount, which is not 0.
+  // Only a row of billing may lack its amount, which does not mean 0.
   if (extra === null && source === "usage" && values.every((value) => value === null)) {
     throw badAnswer(`results[${rowNo}]: the row has none of the metrics ${metrics.join(", ")}`);
   }
@@ -256,7 +256,7 @@ function numbersJson(numbers: Readonly<Record<string, string | null>>): string |
 }
 
 function readMetric(value: unknown, rowNo: number, metric: StoredMetric): string | null {
-  // JavaScript writes these numbers, which most values are, without an exponent. Without this line normalising takes 4 % more processor time.
+  // Most values are in this range, in which JavaScript writes no exponent. Without this shortcut, normalising takes 4 % more processor time.
   if (typeof value === "number" && (value === 0 || (value >= 1e-6 && value < 1e21))) return String(value);
   if (value === undefined || value === null) return null;
   if (!isNumber(value)) throw badAnswer(`results[${rowNo}].${metric}: expected a number, got ${describeJson(value)}`);

@@ -58,10 +58,10 @@ export type Filter = {
   /** The value that is sent for each feature, as text such as "true". */
   readonly features: Readonly<Record<string, string>>;
   readonly dimensions: Readonly<Partial<Record<Dimension, string>>>;
-  /** Given for a value of a fan-out: the service knows it, even if it does not list it. */
+  /** Given if a fan-out made the filter. Its value was seen in stored usage, so the service knows it, even if it does not list it. */
   readonly seen?: {
     readonly dimension: Dimension;
-    /** The days that are due at once: from the value's first day in the window to the newest day read by the dimension. Undefined without any. */
+    /** Due at once: from the value's first day in the window to the newest day read by the dimension. Undefined if the window lacks the value. */
     readonly days: Window | undefined;
   };
 };
@@ -88,7 +88,7 @@ export function seriesText({ project, source = "usage", grouping, filter }: Seri
   return `${project} / ${source === "usage" ? "" : `${source} `}${grouping} / ${filter}`;
 }
 
-/** Keys are kept, because a plan of thousands of projects asks for the key of each filter very often. */
+/** Remembered, because a plan of thousands of projects asks for the key of each filter very often. */
 const FILTER_KEYS = new WeakMap<Filter, string>();
 
 /** The filter's conditions as canonical JSON: a filter with other conditions makes another series. */
@@ -126,7 +126,7 @@ export function seenFilter(dimension: Dimension, value: string, days?: Window): 
   return { name: `${dimension}=${value}`, features: {}, dimensions: { [dimension]: value }, seen: { dimension, days } };
 }
 
-/** The name that selects the filters of all values. */
+/** The name that selects the filters of all values of a fan-out. */
 export function everyValueName(dimension: Dimension): string {
   return `${dimension}=*`;
 }

@@ -47,6 +47,7 @@ export type FilterDoubt = {
     | "filter-empty" // no usage, or no amount of a bill, on days that have some without the filter
     | "filter-ignored"; // the service seems to ignore a condition
   readonly reason: string;
+  /** Whether the same answer in a later run removes the doubt. */
   readonly isConfirmable: boolean;
 };
 
@@ -67,7 +68,7 @@ export type SliceDecision =
   | "unchanged" // the same numbers; no row is written
   | "replace"; // the rows become those of the answer
 
-/** The least time between the first doubtful answer and one that confirms it: a passing fault affects every run of its time alike. */
+/** The least time between the first doubtful answer and one that confirms it. All runs during one passing fault get the same wrong answer. */
 const CONFIRM_AFTER_MS = HOUR_MS;
 
 /** `doubt` is set only for a suspect slice. */
@@ -94,7 +95,7 @@ export function reasonToKeep(
   { fetchNo, contentHash, filterDoubt }: Pick<IncomingSlice, "fetchNo" | "contentHash" | "filterDoubt">,
 ): "stale" | "unchanged" | undefined {
   if (newestFetchNo(stored) > fetchNo) return "stale";
-  // The same wrong numbers may be stored, so equal content proves nothing.
+  // Equal content proves nothing: the stored numbers may be wrong in the same way.
   if (filterDoubt && !filterDoubt.isConfirmable) return undefined;
   return stored.contentHash === contentHash ? "unchanged" : undefined;
 }
@@ -109,7 +110,7 @@ export function comparesTotals(storedRows: number, incomingRows: number, { cliff
   return cliffGuard === "confirm" && storedRows > 0 && incomingRows > 0;
 }
 
-/** Why the answer is doubtful, even if it confirms an earlier one. */
+/** Why the answer is doubtful. Whether it confirms an earlier doubtful answer is not considered here. */
 function reasonToDoubt(stored: StoredSlice, incoming: IncomingSlice, guards: Guards) {
   if (incoming.filterDoubt) return incoming.filterDoubt;
   if (stored.rows > 0 && incoming.rows === 0 && guards.emptyGuard === "confirm") {
@@ -123,7 +124,7 @@ function reasonToDoubt(stored: StoredSlice, incoming: IncomingSlice, guards: Gua
   return { kind: "fall", reason } as const;
 }
 
-/** A fall from a smaller amount is believed. */
+/** A fall from a smaller amount than this is believed. */
 const AMOUNT_MIN = new Map<StoredMetric, number>([
   ...METRIC_TABLE.map(({ name, unit }) => [name, GUARDED_FROM[unit]] as const),
   ["dollars", 10],
@@ -131,7 +132,7 @@ const AMOUNT_MIN = new Map<StoredMetric, number>([
 
 const KEPT_SHARE_MIN = 0.1;
 
-/** Compares requests or, if one side has none, the first metric that both have. Doubles are exact enough. */
+/** Compares the requests. If one side has none, compares the first metric that both have. Doubles are exact enough. */
 function fallOf({ totals = [] }: StoredSlice, incoming: IncomingSlice) {
   for (const metric of ["requests", ...STORED_METRICS] as const) {
     const i = STORED_METRICS.indexOf(metric);
@@ -142,10 +143,10 @@ function fallOf({ totals = [] }: StoredSlice, incoming: IncomingSlice) {
   }
 }
 
-/** How an answer without any date is stored: as usage of an unknown span, of the day on which it is read, or of the day before. */
+/** How an answer without any date is stored: as a snapshot of an unknown span, or as usage of the day on which it is read or of the day before. */
 export const UNDATED = ["snapshot", "day", "day-before"] as const;
 
-/** The writer gets the job of the answer as these. */
+/** The settings of an export that decide how its answers are stored. */
 export type AnswerRules = Guards & { readonly undated: (typeof UNDATED)[number] };
 
 export type SnapshotDecision = Exclude<SliceDecision, "suspect">;
@@ -158,8 +159,8 @@ export function decideSnapshot(newest: StoredSnapshot | undefined, incoming: Sto
   return newest?.contentHash === incoming.contentHash ? "unchanged" : "replace";
 }
 
-/** Why an answer that has no rows, names no day and was asked without a window can't be stored in a series with rows of days. */
+/** For an answer without rows, without days and without a window, in a series with dated rows: why it can't be stored; undefined if it can. */
 export function emptyDaysProblem({ emptyGuard, undated }: AnswerRules): string | undefined {
   if (undated !== "snapshot" || emptyGuard !== "confirm") return undefined;
-  return 'the answer has no rows and names no day, though earlier ones had rows of days: so it is unknown which days are empty; "emptyGuard": "off" takes it for a day without usage';
+  return 'the answer has no rows and names no day, though earlier ones had dated rows, so it is unknown which days are empty; "emptyGuard": "off" takes it for a day without usage';
 }

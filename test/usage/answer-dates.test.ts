@@ -44,7 +44,7 @@ test.each<[string, Record<string, unknown>, string]>([
   ["its days in reverse", { start: WINDOW.end, end: WINDOW.start }, "2026-03-17 to 2026-03-16"],
 ])("an answer that names %s instead of the requested window is refused", (_, dates, came) => {
   expect(() => answerPeriod({ ...dates, resolution: DAILY }, WINDOW)).toThrow(
-    `asked for 2026-03-16 to 2026-03-17, and the answer names ${came} as its window; a service that does not know windows needs an export without "window"`,
+    `asked for 2026-03-16 to 2026-03-17, but the answer names ${came} as its window; if the service does not know windows, remove "window" from the export`,
   );
 });
 

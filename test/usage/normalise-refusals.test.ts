@@ -57,7 +57,7 @@ test("null in every row is accepted only under the name by which the dimension w
 
 test("an answer in which only some rows name a day is refused", () => {
   const results = [sampleRow(DAY, { endpoint: "listen" }), { requests: 3, endpoint: "speak" }];
-  expect(refusal(windowless("endpoint"), { results })).toBe("1 of 2 rows name no day, so that their days are unknown");
+  expect(refusal(windowless("endpoint"), { results })).toBe("1 of 2 rows name no day, so their days are unknown");
 });
 
 test.each([
