@@ -1,4 +1,4 @@
-// Reads a 2xx answer: it must be JSON, in UTF-8, not compressed, and no number loses a digit. parseAnswer checks lists against a schema. Pure.
+// Reads a 2xx answer: it must be JSON, in UTF-8, not compressed, and no number loses a digit. parseAnswer checks its shape. Pure.
 
 import { z } from "zod";
 import { ExactNumber } from "../decimal.ts";
@@ -28,7 +28,7 @@ export function readBody(call: ServiceCall, reply: Reply, redact: Redact): Outco
 }
 
 function bodyValue({ status, headers, body }: Reply, redact: Redact): unknown {
-  // A 206 has a part of an answer, which would be taken for the whole if it is valid JSON.
+  // A 206 has only a part of an answer. If that is valid JSON, it would be taken for the whole.
   if (status === 206) throw new SyntaxError("it is only a part of one");
   if (!isUncompressed(headers)) {
     throw new SyntaxError(`it is compressed (${headerForMessage(headers, "content-encoding", redact)})`);
@@ -87,7 +87,7 @@ export function hasStatus(error: unknown, ...statuses: readonly number[]): boole
   return error instanceof AppError && statuses.some((status) => error.details.status === status);
 }
 
-/** For `catch`: the value of a call is undefined if the service answers with one of the statuses. */
+/** A handler for `catch`: the call returns undefined if the service answered with one of the statuses. */
 export function undefinedFor(...statuses: readonly number[]): (error: unknown) => undefined {
   return (error) => {
     if (!hasStatus(error, ...statuses)) throw error;
@@ -98,11 +98,11 @@ export function undefinedFor(...statuses: readonly number[]): (error: unknown) =
 // JSON: numbers keep all their digits, and text that can't be stored as it was sent is refused.
 
 const DEPTH_MAX = 64;
-/** The escape of a colon, or the beginning of any other escape. */
-const ESCAPE = /\\(u003a|.)/gi;
+/** The escape of a colon, or the first two characters of any other escape, so that the second of two backslashes begins none. */
+const ESCAPE = /\\(?:u003a|.)/gi;
 /** A number of at most 15 digits keeps all of them when it is converted to a double and back, unless its exponent is large. */
 const SHORT_NUMBER = /^-?[\d.]{1,15}(?:[eE][+-]?\d{1,2})?$/;
-/** The part of the pattern before the number makes the search three times as fast. */
+/** A number that a double may not hold. The pattern includes what precedes it, which makes the search three times as fast. */
 const LONG_NUMBER = /(?:^|[:,[])\s*(-?\d[\d.]{15,}(?:[eE][+-]?\d+)?)/g;
 /** The end of a value must follow the exponent: otherwise a part of a UUID would match. */
 const LARGE_EXPONENT = /[eE][+-]?\d{3,}\s*(?:[,}\]]|$)/;
@@ -113,14 +113,14 @@ const LARGE_EXPONENT = /[eE][+-]?\d{3,}\s*(?:[,}\]]|$)/;
  */
 export function parseExact(text: string): unknown {
   const value = parse(text);
-  // JSON.parse keeps one of two members of one name, so the text then has more colons than the value.
-  // The text is valid UTF-8, so only an escape can write half of a surrogate pair. An escape can write a colon, too.
+  // Of two members with one name, JSON.parse keeps only one. The text then has more colons than the value.
+  // Only an escape can write half of a surrogate pair, as the text is valid UTF-8. An escape can also write a colon.
   const hasEscapes = text.includes("\\u");
-  const unescaped = hasEscapes ? text.replace(ESCAPE, (_, code: string) => (code.length > 1 ? ":" : "")) : text;
+  const unescaped = hasEscapes ? text.replace(ESCAPE, (found) => (found.length > 2 ? ":" : "")) : text;
   if (colonsIn(unescaped) !== colonsOf(value, 0, hasEscapes)) {
     throw new SyntaxError("it has an object with two members of one name");
   }
-  // A reviver makes parsing seven times as long, and few answers need one. For such a number inside a string it is only slow.
+  // A reviver makes parsing seven times as long, and few answers need one. If only a string holds such a number, it does no harm.
   const isExactText =
     !LARGE_EXPONENT.test(text) && text.matchAll(LONG_NUMBER).every(([, number = ""]) => isExact(number));
   return isExactText ? value : JSON.parse(text, reviveNumber);

@@ -41,7 +41,7 @@ export function breakdownQuery({ series, window }: UsageRequest, dialect: Dialec
 /** Used until usage shows which dialect the service speaks. The public service speaks this one today. */
 export const DEFAULT_DIALECT: Dialect = "2026";
 
-/** `dialect` may only be left out for a request for which `dependsOnDialect` is false. */
+/** `dialect` may be left out only if `dependsOnDialect` is false for the request. */
 type BreakdownOptions = Pick<ServiceCall, "beforeAttempt"> & { readonly dialect?: Dialect };
 
 export async function fetchBreakdown(

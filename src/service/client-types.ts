@@ -57,9 +57,9 @@ export type ServiceAnswer = { readonly status: number; readonly value: unknown }
 export type Service = Pick<ServiceSettings, "baseUrl" | "dialect"> & {
   /** Throws an AppError for anything but a 2xx, with `sent: "no"` if certainly nothing was sent. Throws the reason of an aborted signal as it is. */
   readonly call: (call: ServiceCall, key: Secret, signal: AbortSignal) => Promise<ServiceAnswer>;
-  /** Allows calls with a refused key, or with all of them, again: the key may have got the scope, or more servers may know a new key. */
+  /** Allows calls with a refused key (without `key`: with all) again. It may have got the scope, or a new key may have reached all servers. */
   readonly forgetRefusals: (key?: Secret) => void;
-  /** The Date of the newest answer plus the time since then. Never ahead of the service's clock, but behind it after this machine slept. */
+  /** The Date of the newest answer plus the time since then. Never ahead of the service's clock, but behind it if this machine has slept. */
   readonly serviceTime: () => Date | undefined;
   /** Ends calls in flight with an error. */
   readonly [Symbol.asyncDispose]: () => Promise<void>;

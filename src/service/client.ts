@@ -111,9 +111,9 @@ function unsent(message: string): AppError {
 const NOT_BEGUN = new Error("not begun");
 
 /**
- * Sends a request once and reads the whole answer, by undici's events: a stream for each body would cost more than the rest of a call. Rejects
- * if there is no whole answer within `seconds`, if it is too long, or if the signal is aborted; but if only the body of an error is missing, it
- * resolves without one. If `mayBegin` is false after connecting, as after a suspension of the process, it sends nothing and rejects (NOT_BEGUN).
+ * Sends a request once and reads the whole answer. Uses undici's events, as a stream for each body would cost more than the rest of a call.
+ * Rejects if there is no whole answer within `seconds`, if it is too long, or if the signal is aborted. If only the body of an error is missing,
+ * resolves without a body. If `mayBegin` returns false once the connection is made, sends nothing and rejects with NOT_BEGUN.
  */
 async function exchange(
   agent: Dispatcher,

@@ -35,7 +35,7 @@ export function statusFailure(call: ServiceCall, reply: Reply, redact: Redact, n
   return { error, requestedWaitMs: isRefusal ? undefined : requestedWaitMs(headers, nowMs) };
 }
 
-/** Whether the service refused the key itself. A 401 that names a scope is about that scope: 401 and 403 are not used consistently. */
+/** Whether the service refused the key itself. A 401 that names a scope is about that scope: the service does not use 401 and 403 consistently. */
 export function isKeyRejected(error: AppError): boolean {
   return error.details.status === 401 && error.details.scope === undefined;
 }
@@ -64,7 +64,7 @@ const WAIT_MS_MAX = HOUR_MS;
 /** A longer wait is a mistake of the service, such as a date of the wrong century or milliseconds for seconds. */
 const PLAUSIBLE_WAIT_MS_MAX = DAY_MS;
 
-/** A date is compared with the answer's Date header, because the local clock may be wrong. */
+/** Reads Retry-After. If it is a date, it is compared with the answer's Date header, because the local clock may be wrong. */
 export function requestedWaitMs(headers: ResponseHeaders, nowMs: number): number | undefined {
   const wait = String([headers["retry-after"]].flat()[0]).trim();
   const untilMs = httpDateMs(wait) ?? Number.NaN;

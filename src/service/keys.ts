@@ -24,7 +24,7 @@ export async function fetchToken(service: Service, key: Secret, signal: AbortSig
   return { apiKeyId, scopes };
 }
 
-/** Undefined if the service has no list (404), or does not show it to this key (403). It may lack keys that the caller did not make. */
+/** Undefined if the service has no list (404), or does not show it to this key (403). The list may lack keys that other callers made. */
 export async function listKeys(service: Service, projectId: string, key: Secret, signal: AbortSignal) {
   const path = ["v1", "projects", projectId, "keys"];
   const call = { operation: "list_keys", method: "GET", path, scopes: ["keys:read"] } as const;
@@ -36,7 +36,7 @@ export async function listKeys(service: Service, projectId: string, key: Secret,
   });
 }
 
-/** False if the service no longer had the key. Safe to repeat. The service protects neither the caller's own key nor a project's last. */
+/** False if the service no longer had the key. Safe to repeat. The service would also delete the caller's own key, and a project's last one. */
 export async function deleteKey(service: Service, projectId: string, id: string, key: Secret, signal: AbortSignal) {
   const path = ["v1", "projects", projectId, "keys", id];
   const call = { operation: "delete_key", method: "DELETE", path, scopes: ["keys:write"] } as const;
@@ -82,7 +82,7 @@ export async function createKey(
 /** With these statuses the service created no key. With any other it may have. */
 const NOT_CREATED: ReadonlySet<unknown> = new Set([400, 401, 403, 404, 409, 422, 429]);
 
-/** Whether a create that failed with this error certainly made no key. The reason of an abort is thrown only before the create is sent. */
+/** Whether a create that failed with this error certainly made no key. An abort's reason is thrown only if the create was not sent yet. */
 export function madeNoKey(error: unknown, signal: AbortSignal): boolean {
   if (error === signal.reason) return true;
   return error instanceof AppError && (error.details.sent === "no" || NOT_CREATED.has(error.details.status));

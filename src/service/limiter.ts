@@ -1,5 +1,5 @@
 // Limits the calls of this process to the service: how many are in flight, how many start in a second, and the pauses that the service asks
-// for. The process has some of the slots of `maxConcurrent`, and with them the same part of `requestsPerSecond`.
+// for. The process has a share of the `maxConcurrent` slots, and the same share of `requestsPerSecond`.
 
 import { addAbortListener } from "node:events";
 import type { Sleep } from "../async.ts";
@@ -17,15 +17,15 @@ export type Rate = Pick<Limiter, "acquire" | "pausedMs" | "pause"> & {
   readonly releaseSlots: () => Promise<void>;
 };
 
-/** A call that waits for a slot. The promise gives the earliest time at which it may start. */
+/** A call that waits for a slot. The promise gives the earliest time at which the call may start. */
 type Waiter = PromiseWithResolvers<number> & { readonly project: string };
 
 /** In place of a key's name: a pause of all calls. */
 export const EVERY_KEY = "";
-/** If a timer is late, the next calls make up for at most this much of the delay, so that the rate is reached. */
+/** If calls start late, as after a late timer, the next ones catch up by at most this much, so that the rate is reached. */
 const LATE_MS_MAX = 100;
 
-/** A share that follows an expired one has another generation, because another process may have used the slots in between. */
+/** The slots of this process until a time. After an expired share, the generation is another one: other processes may have used the slots. */
 type Share = { readonly slots: number; readonly untilMs: number; readonly generation: number };
 
 export class Limiter {
@@ -75,7 +75,7 @@ export class Limiter {
     this.#pauses.set(key, Math.max(this.#pauses.get(key) ?? 0, this.#now() + ms));
   }
 
-  /** If `startsLater`, another process may just have used an added slot: the next call then waits for an interval. */
+  /** With `startsLater`, another process may just have used an added slot, so the next call starts an interval later. */
   setShare(slots: number, untilMs: number, startsLater: boolean): void {
     const isAdded = slots > this.slots;
     const generation = this.#share.generation + (this.#now() < this.#share.untilMs ? 0 : 1);
@@ -133,7 +133,7 @@ export class Limiter {
       if (!waiter) return;
       this.#waiting.delete(waiter);
       this.#inFlight.push(waiter.project);
-      // Making up for fewer than `slots` calls keeps all processes together within `maxConcurrent` calls beyond the rate.
+      // If each process catches up by fewer calls than it has slots, all together exceed the rate by fewer than `maxConcurrent` calls.
       const lateMs = Math.min(LATE_MS_MAX, (this.#share.slots - 1) * this.#intervalMs());
       const startMs = this.#nextStartMs < this.#now() - lateMs ? this.#now() : this.#nextStartMs;
       this.#nextStartMs = startMs + this.#intervalMs();
@@ -158,8 +158,8 @@ function nextWaiter(waiting: ReadonlySet<Waiter>, inFlight: readonly string[]): 
   return next;
 }
 
-/** The error for a wait that is longer than `waitMsMax`. Waiting for a shorter time instead would break what the service asked for. */
-export function waitTooLong(who: string, ms: number, waitMsMax: number, details: AppError["details"]): AppError {
-  const message = `${who} asks to be called again in ${Math.ceil(ms / 1000)} s, and this program waits at most ${waitMsMax / 1000} s`;
+/** The error for a requested wait that is longer than `waitMsMax`; a shorter wait would ignore the request. `subject` begins the message. */
+export function waitTooLong(subject: string, ms: number, waitMsMax: number, details: AppError["details"]): AppError {
+  const message = `${subject} asks to be called again in ${Math.ceil(ms / 1000)} s, and this program waits at most ${waitMsMax / 1000} s`;
   return new AppError("rate_limited", message, { details });
 }

@@ -18,7 +18,7 @@ const NAME_LENGTH_MAX = 100;
 /** How long a call for a list may take, including waits for the rate limiter and for pauses. */
 const LIST_SECONDS_MAX = 60;
 
-/** `limit` is the size of a page, if the service answers in pages. After a full page the service may have more projects. */
+/** `limit` is the size of a page, if the service answers in pages. If the page is full, the service may have more projects. */
 const ProjectsAnswer = z.object({ projects: z.array(z.unknown()), limit: z.number().nullish() });
 
 const Entry = z
@@ -54,9 +54,9 @@ function readList({ projects, limit }: z.output<typeof ProjectsAnswer>) {
   return { listed: [...listed.values()], leftOut, isFullPage };
 }
 
-// GET /v1/projects/{id}/usage/fields or …/billing/fields: only what was used in the period. The service may know other names, too.
+// GET /v1/projects/{id}/usage/fields or …/billing/fields: the names that were used in a period. The service may know others, too.
 
-/** The readable entries; undefined if the answer has no such list. */
+/** A list without its unreadable entries; undefined if the answer has no such list. */
 function listOf<T>(entry: z.ZodType<T>) {
   const entries = z.array(entry.optional().catch(undefined)).optional().catch(undefined);
   return entries.transform((all) => all && present(all));
@@ -73,7 +73,7 @@ const FieldsAnswer = z
     line_items: z.record(z.string(), z.string().catch("")).optional().catch(undefined),
   })
   .transform(({ features, models, tags, accessors, deployments, line_items: lineItems }) => ({
-    /** The values for a filter, by the dimension of its condition. */
+    /** What a condition of a filter may name, by its kind: "feature", or a dimension. */
     names: {
       feature: features ?? undefined,
       model: models?.flatMap(({ name, model_id: id = name }) => [name, id]),

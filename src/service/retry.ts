@@ -1,5 +1,5 @@
-// The attempts of a call, and the refusals that make further calls useless. An attempt never resumes an answer that broke off: the result could
-// be made of two different answers.
+// Repeats failed calls, and remembers refusals, after which further calls are useless. An attempt never resumes an answer that broke off: the
+// result could be made of two different answers.
 
 import { AppError, type ErrorCode, errorCode } from "../errors.ts";
 import type { Secret } from "../secret.ts";
@@ -67,7 +67,7 @@ export class Caller {
 
   async #attempt(call: ServiceCall, key: Secret, signal: AbortSignal, send: Send): Promise<Outcome> {
     const { rate, waitMsMax } = this.#deps;
-    // A path begins with v1, projects and the project's id. For the rate limiter, the path of any other call counts as a project.
+    // The rate limiter tells projects apart by v1/projects/ID, the beginning of the path. Any other path counts as a project of its own.
     const project = call.path.slice(0, 3).join("/");
     for (;;) {
       const permit = await rate.acquire({ key: key.name, project, waitMsMax }, signal);
@@ -80,7 +80,7 @@ export class Caller {
         if (!outcome) continue;
         // The pause comes before the release of the slot, so that the next call waits for it.
         if ("error" in outcome && outcome.requestedWaitMs !== undefined) {
-          // Only a 429 says something about the key.
+          // Only a 429 is about the key. Any other pause is for all keys.
           rate.pause(outcome.error.code === "rate_limited" ? key.name : EVERY_KEY, outcome.requestedWaitMs);
         }
         return outcome;
@@ -119,7 +119,7 @@ export class Caller {
   }
 }
 
-/** Undefined: give up. `failures` ends with the newest. `random` in [0, 1) spreads the retries of callers that failed together. */
+/** Undefined to give up. The newest failure is the last. `random` in [0, 1) spreads the retries of callers that failed together. */
 export function retryDelayMs(
   failures: readonly ErrorCode[],
   attemptsMax: number,
