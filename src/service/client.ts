@@ -1,5 +1,6 @@
 // Opens the service: one connection pool, one rate limiter and one memory of refusals for all calls.
 
+import { addAbortListener } from "node:events";
 import type { Dispatcher } from "undici";
 import { sleep } from "../async.ts";
 import { AppError } from "../errors.ts";
@@ -136,10 +137,9 @@ async function exchange(
     else reject(error);
     controller?.abort(error);
   };
-  const stop = () => fail(signal?.reason);
   const endLate = () => fail(new AppError("unavailable", `no whole answer within ${seconds} s`));
   const timer = setTimeout(endLate, seconds * 1000);
-  signal?.addEventListener("abort", stop, { once: true });
+  using _ = signal && addAbortListener(signal, () => fail(signal.reason));
 
   agent.dispatch(options, {
     onRequestStart(started) {
@@ -165,8 +165,5 @@ async function exchange(
       fail(error);
     },
   });
-  return promise.finally(() => {
-    clearTimeout(timer);
-    signal?.removeEventListener("abort", stop);
-  });
+  return await promise.finally(() => clearTimeout(timer));
 }

@@ -63,14 +63,13 @@ export function seriesOf(job: ExportJob, selection: Selection = {}): Series[] {
   const projects = job.projects.filter(({ name }) => selection.projects?.includes(name) ?? true);
   const filters = job.filters.filter(({ name }) => selection.filters?.includes(name) ?? true);
   const groupings = job.groupings.filter((grouping) => selection.groupings?.includes(grouping) ?? true);
-  return [
-    ...filters.flatMap((filter) =>
-      groupings.flatMap((grouping) => projects.map((project) => ({ project, source: job.source, grouping, filter }))),
-    ),
-    ...projects.flatMap((project) =>
-      (job.seen?.get(project.id) ?? []).flatMap((filter) => seenSeries(project, filter, groupings, selection.filters)),
-    ),
-  ];
+  const ofFilters = filters.flatMap((filter) =>
+    groupings.flatMap((grouping) => projects.map((project) => ({ project, source: job.source, grouping, filter }))),
+  );
+  const ofFanOuts = projects.flatMap((project) =>
+    (job.seen?.get(project.id) ?? []).flatMap((filter) => seenSeries(project, filter, groupings, selection.filters)),
+  );
+  return [...ofFilters, ...ofFanOuts];
 }
 
 /** Leaves out the total and the grouping by the filter's own dimension: all usage by that dimension has a row with the same numbers. */

@@ -71,7 +71,6 @@ export type SliceDecision =
 /** The least time between the first doubtful answer and one that confirms it. All runs during one passing fault get the same wrong answer. */
 const CONFIRM_AFTER_MS = HOUR_MS;
 
-/** `doubt` is set only for a suspect slice. */
 export function decideSlice(stored: StoredSlice, incoming: IncomingSlice, guards: Guards) {
   const decided = (decision: SliceDecision) => ({ decision, doubt: undefined });
   const reasonKept = reasonToKeep(stored, incoming);
