@@ -1,4 +1,4 @@
--- Which transactions changed what questions about usage and cost are answered from.
+-- The transactions that changed the data behind questions about usage and cost.
 
 create table usage_export.data_change (
   changed_in xid8        primary key default pg_current_xact_id(),

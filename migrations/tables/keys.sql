@@ -2,7 +2,7 @@
 
 create table usage_export.rotation (
   name            text    primary key,
-  -- Both are those of the newest run: the name in the configuration, if the rotation is for many projects, and the project's name.
+  -- Its name in the configuration, if the rotation is for many projects, and the project's name. Both are those of the newest run.
   job_name        text,
   project         text,
   -- The end of the lease of the process that rotates now, unless it is renewed. A process without the newest fence writes nothing.

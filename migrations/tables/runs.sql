@@ -41,7 +41,7 @@ create index run_started on usage_export.run (started_at);
 -- This index finds the newest run of a job, as runs are kept for years.
 create index run_newest on usage_export.run (kind, job, started_at);
 create index run_running on usage_export.run (kind, job) where status = 'running';
--- Of several workers that plan the same time, one makes the run.
+-- If several workers plan the same scheduled time, only one makes the run.
 create unique index run_scheduled on usage_export.run (kind, job, scheduled_for)
   where scheduled_for is not null;
 comment on table usage_export.run is 'Executions of jobs';
@@ -85,7 +85,7 @@ comment on table usage_export.worker is 'The processes of `start`';
 create table usage_export.notice (
   -- The name of the alert.
   subject       text        not null,
-  -- What the last notification said. Without a row none was sent, and all counts as well.
+  -- What the last notification said. Without a row, none was sent, and the state counts as 'well'.
   state         text        not null check (state in ('wrong', 'well')),
   since         timestamptz not null default now(),
   -- Until when nobody but the process with this claim may send the notification: if it dies, another process sends it. Every change makes a new

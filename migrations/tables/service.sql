@@ -35,7 +35,7 @@ create table usage_export.project_list (
   failing_since timestamptz check ((failing_since is null) = (error is null)),
   primary key (list)
 );
-comment on table usage_export.project_list is 'The list of projects that a key sees, as the service answered it last';
+comment on table usage_export.project_list is 'The list of projects that a key sees, as the service last sent it';
 
 create table usage_export.discovered_project (
   list          text        not null,

@@ -12,7 +12,7 @@ create table usage_export.series (
   filter        text        not null,
   -- Null without a window: then no date is sent.
   window_days   integer     check (window_days > 0),
-  -- The due days. A run extends them; from next_due_at on yesterday is due even if no run begins.
+  -- The due days. A run extends them. From next_due_at on, yesterday is due even if no run begins.
   due_from      date,
   due_through   date,
   next_due_at   timestamptz,

@@ -13,14 +13,14 @@ left join (
 ) u on u.project_id = k.project_id and u.accessor = k.api_key_id;
 
 comment on view bi.api_keys is 'The ledger of API keys, one row per key that was made or may have been. Never a secret.';
-comment on column bi.api_keys.intent_id is 'The rotation''s own identifier, in the key''s comment at the service';
+comment on column bi.api_keys.intent_id is 'The program''s own identifier of the key, also in its comment';
 comment on column bi.api_keys.comment is 'The comment the key was made with';
 comment on column bi.api_keys.state is 'pending, active, draining (replaced, still valid), retired (gone) or orphan (its secret is lost)';
 comment on column bi.api_keys.requested_at is 'When the key was asked for';
 comment on column bi.api_keys.active_since is 'When it was taken into use';
 comment on column bi.api_keys.draining_since is 'When another took its place';
 comment on column bi.api_keys.due_for_removal_at is 'Since when it can be removed at the service';
-comment on column bi.api_keys.retired_at is 'When it was found gone, or deleted';
+comment on column bi.api_keys.retired_at is 'When it was deleted, or found gone';
 comment on column bi.api_keys.expires_at is 'When it expires; NULL for never';
 comment on column bi.api_keys.age_days is 'Days since it was asked for';
 comment on column bi.api_keys.last_seen_in_use is 'The newest and the oldest day with usage by this key; NULL if none is known';

@@ -6,7 +6,7 @@ select project_id, project, balance_id, amount, units, purchase_order_id, read_a
   ) as is_current
 from usage_export.balance b;
 
-comment on view bi.balances is 'What is left to spend, one row per balance and amount. Add up the rows with is_current alone.';
+comment on view bi.balances is 'What is left to spend, one row per balance and amount. Add up only rows with is_current.';
 comment on column bi.balances.balance_id is 'The service''s identifier of the balance';
 comment on column bi.balances.amount is 'The amount left, exactly as sent; below 0 if overdrawn';
 comment on column bi.balances.units is 'The unit of the amount, such as usd';

@@ -1,5 +1,5 @@
--- Like bi.usage_change, the function runs with the rights of its caller, and the planner puts its query in the place of the call. A grouping by
--- several dimensions also tells what each value of one of them costs.
+-- Like bi.usage_change, the function runs with the rights of its caller, and the planner inlines its query. A grouping by several dimensions also
+-- tells what each value of one of them costs.
 create or replace function bi.billed_change(
   from_date date, to_date date, before_from date default null, before_to date default null, projects text[] default null,
   groupings text[] default null
@@ -18,7 +18,7 @@ begin atomic
   ) as period
   cross join lateral (
     with day as materialized (
-      -- Two days with the same number are compared.
+      -- A day is compared with the day of the other period that has the same n.
       select true as is_after, n, from_date + n as usage_date from generate_series(0, to_date - from_date) as n
       union all
       select false, n, before_start + n from generate_series(0, before_end - before_start) as n
@@ -46,7 +46,7 @@ begin atomic
         case when "grouping" <> 'none' then string_to_array("grouping", ',') end as dimensions
       from covered group by project_id, "grouping"
     ), total_series as materialized (
-      -- A series that is not configured any more lacks all cost since then.
+      -- Configured series come first, as a retired one lacks all cost since then.
       select distinct on (project_id) project_id, project, "grouping"
       from stored
       order by project_id, is_active desc, days desc, coalesce(cardinality(dimensions), 0), "grouping"
@@ -134,4 +134,4 @@ begin atomic
   ) as answer;
 end;
 
-comment on function bi.billed_change(date, date, date, date, text[], text[]) is 'Why what the service charges changed from one period to another: one row per project, dimension and group, with its amounts in both periods. The rows of a project and dimension add up to the change of the total exactly: part says which row is a group, what no group accounts for (not attributed), and the cost of days that only one period has (days not compared). The dimension none is the total. Without before_from and before_to it compares with as many days right before. Only billing without filter; keys by lineage. Never add up over dimensions.';
+comment on function bi.billed_change(date, date, date, date, text[], text[]) is 'How charges changed from one period to another, and why: one row per project, dimension and group, with its amounts in both periods. The rows of a project and dimension add up to the change of the total exactly: part says which row is a group, what no group accounts for (not attributed), and the cost of days that only one period has (days not compared). The dimension none is the total. Without before_from and before_to it compares with the same number of days before from_date. Only billing without filter; keys by lineage. Never add up over dimensions.';

@@ -1,6 +1,6 @@
 -- For each day and project whose billing was read, the grouping to take the cost from. Complete slices of series that are still read come first,
--- as the amounts of others may be old; of these the grouping with the most dimensions, preferably by line item. A grouping that has a row
--- without an amount is left out, as the cost of the day can't be told from it.
+-- as other amounts may be old. Among these, the grouping with the most dimensions comes first, preferably by line item. A grouping that has a
+-- row without an amount is left out, as it does not tell the cost of the day.
 create or replace view usage_export.billed_grouping as
 select distinct on (s.project_id, sl.usage_date) s.project_id, sl.usage_date, s."grouping"
 from usage_export.slice sl

@@ -1,5 +1,5 @@
--- The periods of each budget up to the current one, with what was used of it. A function computes the use of a period, so that a condition on
--- the budget or the period decides which days are read at all.
+-- The periods of each budget up to the current one, with what was used in each. A function computes the use of a period, so that a query for
+-- some budgets or periods reads no days of the others.
 create or replace view usage_export.budget_period as
 select b.name, b.project, b.project_ids, b.scope, b.scope_value, b.metric, b.currency, b.period, p.period_start, p.period_end,
   b.amount, b.thresholds, u.used, u.has_unpriced,

@@ -19,7 +19,7 @@ join usage_export.series s on s.project_id = any(b.project_ids) and s.superseded
 left join usage_export.series bill on b.metric = 'cost' and b.currency = 'USD'
   and bill.source = 'billing' and bill.project_id = s.project_id and bill.filter_key = '{}' and bill."grouping" = needed."grouping"
   and bill.superseded_at is null
-  -- Billing that is not exported any more tells nothing about later days, and a project that is not read at all has none.
+  -- Billing that is not exported any more tells nothing about later days. It counts only if usage is not exported any more, either.
   and (bill.retired_at is null or s.retired_at is not null)
 cross join lateral (
   select case when s.source = 'billing' or s.filter_key = '{}' then datemultirange(daterange(null, null)) else (
@@ -36,7 +36,7 @@ where case
   when bill.series_id is not null and b.scope in ('key', 'tag') then false
   else s.source = 'usage' and s."grouping" = 'model' and (
     s.filter_key = '{}'
-    -- No further day of a filter that is not exported any more is read, so that no day may wait for it.
+    -- A filter that is not exported any more is not read again, so no day may wait for it.
     or s.retired_at is null and priced.days is not null
   )
 end;

@@ -23,7 +23,7 @@ begin atomic
           or day.usage_date >= coalesce(s.due_from, day.usage_date) and day.usage_date <= coalesce(s.read_through, day.usage_date)
         ) as is_needed,
       usage_export.finality(day.usage_date, its.window_days, sl.closed_at, now()) as finality,
-      -- The day is not read again, even if it never was read. An estimate also ends when the billing of the day is read at last.
+      -- Whether the day will not be read again, even if it never was read. An estimate is settled only if no billing of the day can come any more.
       usage_export.finality(
         day.usage_date, its.window_days, coalesce(sl.closed_at, case when sl.fetched_at is null then '-infinity'::timestamptz end), now()
       ) = 'final' and (

@@ -1,6 +1,6 @@
 -- The function runs with its owner's rights, because no view shows when a slice changed. Its body is parsed here, so that nothing in the
 -- caller's search path can replace what it uses. A change that the statement does not see was made by a transaction whose number is at least
--- xmin. Such a number is given after every smaller one, so the changed_at of the change is later.
+-- xmin. That number was given after every smaller one, so the changed_at of the change is later than changed_after of those.
 create or replace function bi.changed_days(since timestamptz)
 returns table (
   source text, project_id text, project text, "grouping" text, filter text, usage_date date, next_since timestamptz
@@ -26,4 +26,4 @@ begin atomic
   from changed c join usage_export.series s using (series_id) join usage_export.series_period p using (series_id) cross join visible v;
 end;
 
-comment on function bi.changed_days(timestamptz) is 'Every day whose rows in the views of usage or of billed cost may have changed since that moment: one row per source, project, grouping, filter and day, also where nothing is left of it. next_since is the moment to remember for the next load, the same in each row; the newest days come again then. Give -infinity for all days.';
+comment on function bi.changed_days(timestamptz) is 'Every day whose rows in the views of usage or of billed cost may have changed since that moment: one row per source, project, grouping, filter and day, even if it has no rows any more. next_since is the moment to remember for the next load, the same in each row; that load repeats the newest days. Give -infinity for all days.';

@@ -7,4 +7,4 @@ left join usage_export.api_key k on k.project_id = c.project_id and k.api_key_id
 left join usage_export.listed_key l on l.project_id = c.project_id and l.api_key_id = c.accessor
 where c."grouping" = 'accessor' and c.filter_key = '{}';
 
-comment on view bi.cost_by_key is 'What the service charges by API key, one row per project, day and accessor. By lineage it adds up to one line for all keys of a rotation.';
+comment on view bi.cost_by_key is 'What the service charges by API key, one row per project, day and accessor. Add up by lineage to see all keys of a rotation as one.';

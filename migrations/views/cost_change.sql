@@ -1,4 +1,4 @@
--- Like bi.usage_change, the function runs with the rights of its caller, and the planner puts its query in the place of the call.
+-- Like bi.usage_change, the function runs with the rights of its caller, and the planner inlines its query.
 create or replace function bi.cost_change(
   from_date date, to_date date, before_from date default null, before_to date default null, projects text[] default null
 )
@@ -18,7 +18,7 @@ begin atomic
   ) as period
   cross join lateral (
     with day as materialized (
-      -- Two days with the same number are compared.
+      -- A day is compared with the day of the other period that has the same n.
       select true as is_after, n, from_date + n as usage_date from generate_series(0, to_date - from_date) as n
       union all
       select false, n, before_start + n from generate_series(0, before_end - before_start) as n
@@ -99,4 +99,4 @@ begin atomic
   ) as answer;
 end;
 
-comment on function bi.cost_change(date, date, date, date, text[]) is 'Why the estimated cost changed from one period to another: one row per project, currency, metric, model and conditions of the price, with its change split in a volume effect (change in quantity at the average price of before) and a price effect (the rest). For each project and currency the rows add up to the change of bi.cost_estimated exactly, on days that were read by model; usage without a price has a row without amounts. Without before_from and before_to it compares with as many days right before.';
+comment on function bi.cost_change(date, date, date, date, text[]) is 'How the estimated cost changed from one period to another, and why: one row per project, currency, metric, model and conditions of the price, with its change split in a volume effect (change in quantity at the average price of before) and a price effect (the rest). For each project and currency the rows add up to the change of bi.cost_estimated exactly, on days that were read by model; usage without a price has a row without amounts. Without before_from and before_to it compares with the same number of days before from_date.';

@@ -3,7 +3,7 @@ select c.project_id, c.project, c.usage_date, c.model, c.endpoint, c.method, c.d
   c.metric, c.status, c.currency, c.quantity, c.price, c.quantity * c.price as amount, c.tier_above, c.price_id, c."grouping", c.finality,
   c.month
 from (
-  -- What a condition on the currency or the status leaves out is not read.
+  -- A query with a condition on the currency or the status reads only the parts that can have it.
   select u.project_id, u.project, u.usage_date, u.model, u.endpoint, u.method, u.deployment, u.metric, 'priced' as status,
     u.currency, u.quantity, u.unit_price as price, 0::numeric as tier_above, u.price_id, 'model' as "grouping", u.finality, u.month
   from usage_export.priced_usage u
@@ -17,7 +17,7 @@ from (
   ) as m (metric, quantity, is_unpriced)
   where m.quantity > 0
   union all
-  -- Prices with tiers need sums over a month, which only conditions on the month limit. All other rows are limited by conditions on the day.
+  -- Prices with tiers need sums over whole months, so only a condition on the month limits this part. A condition on the day limits the others.
   select u.project_id, u.project, u.usage_date, u.model, u.endpoint, u.method, u.deployment, u.metric, 'priced', u.currency,
     least(u.through, t.below) - greatest(u.through - u.quantity, t.above), t.unit_price, t.above, u.price_id, 'model', u.finality, u.month
   from (
@@ -31,7 +31,7 @@ from (
   join usage_export.price_tier t
     on t.price_id = u.price_id and t.above < u.through and coalesce(t.below > u.through - u.quantity, true)
   union all
-  -- The usage of a day that was not read by model, without what filtered series price.
+  -- The usage of a day that was not read by model, less what is priced from filtered series.
   select s.project_id, s.project, sl.usage_date, null, null, null, null, m.metric, 'unpriced', null, m.quantity, null, null, null, 'none',
     usage_export.finality(sl.usage_date, s.window_days, sl.closed_at, now()), date_trunc('month', sl.usage_date::timestamp)::date
   from usage_export.series s

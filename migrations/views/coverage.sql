@@ -32,7 +32,7 @@ cross join lateral (
 ) unread
 union all
 select s.project_id, s.project, s."grouping", s.filter, null, 'undated', null, newest.taken_at, newest.rows,
-  'the service''s answers carry no date, so nobody knows which days their numbers are of; bi.usage_snapshot has them',
+  'the service''s answers carry no date, so it is unknown which days their numbers are of; bi.usage_snapshot has them',
   s.filter_key = '{}', s.filter_key, true, s.source
 from usage_export.series s
 cross join lateral (

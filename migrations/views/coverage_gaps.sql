@@ -6,7 +6,7 @@ from (
     partition by source, project_id, "grouping", filter, status, error is null order by usage_date))::integer as stretch
   from bi.coverage c where status = 'failed' or (status = 'missing' and error is not null)
 ) stretches
--- Days that were read before they were over are no stretch with those that never were.
+-- A stretch does not mix days that were read before they were over with days that were never read.
 group by source, project_id, project, "grouping", filter, status, error is null, stretch
 union all
 -- The missing days without an error: the days that were never read.

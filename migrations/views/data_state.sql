@@ -1,5 +1,5 @@
--- Tells whether answers that were read in an earlier snapshot are still right. is_changed: a transaction that this snapshot does not see has
--- changed what they are read from. circumstances: the server and the database, because after a failover or a restore another transaction may
+-- Tells whether answers that were read in an earlier snapshot are still right. is_changed: a transaction that the earlier snapshot does not see
+-- has changed what they are read from. circumstances: the server and the database, because after a failover or a restore another transaction may
 -- have the same number; the day; and how many series have days that are due by the clock alone.
 create or replace function usage_export.data_state(before pg_snapshot, out snapshot text, out circumstances text, out is_changed boolean)
 language sql stable

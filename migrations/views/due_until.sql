@@ -1,4 +1,4 @@
--- The last due day of a series. A day is due once a run of it began, or once the scheduled time after that run is past, even if no worker
+-- The last due day of a series. A day is due once a run that reads it has begun, or once the next scheduled time is past, even if no worker
 -- noticed that. No day becomes due for a series without a window whose answers carry no date. Today is never due.
 create or replace function usage_export.due_until(
   due_through date, next_due_at timestamptz, undated_since timestamptz, window_days integer

@@ -1,8 +1,8 @@
 -- Compares the amount of a day with the 56 days before it. The expected amount is the weekday's share times the median of the last 14 days,
 -- each divided by its weekday's share, so that a new level is usual after a week. The spread is 1.4826 times the median absolute deviation of
 -- the days from the median of their week: the standard deviation of normal deviations, which a few days that are far off do not raise. It is
--- at least 5 %. A day is high from `tolerance` times the spread above the expected amount on; a fall is measured by its logarithm, as nothing
--- can fall by more than 100 %. No table is read. docs/forecast.md has how often it is wrong.
+-- at least 5 %. A day is high if it exceeds the expected amount by more than `tolerance` times the spread. A fall is measured by its
+-- logarithm, as nothing can fall by more than 100 %. No table is read. docs/forecast.md says how often the verdict is wrong.
 create or replace function usage_export.judge_day(
   judged date, judged_amount numeric, days date[], amounts numeric[], tolerance numeric, minimum numeric
 )

@@ -55,7 +55,7 @@ begin atomic
     from usual
   ), month_day as materialized (
     select s.amount as stored, k.amount as known, p.share,
-      -- The level is that of 7 days before the newest known day.
+      -- The level of 14 days is that of their middle, 7 days before the newest known day.
       greatest(
         p.share * greatest(l.a_day + t.a_week * (m.day - l.newest_day + 7) / 7, 0),
         coalesce(s.amount, 0)
@@ -74,7 +74,7 @@ begin atomic
     from month_day
   ), estimate as (
     select sums.amount, known + ahead as forecast,
-      -- Each day ahead differs by the spread of a day, and all of them by what 14 days leave open of the level.
+      -- Each day ahead is off by the spread of a day. All of them are off together, as 14 days do not tell the level exactly.
       coalesce(1.7 * spread.a_day * ahead * sqrt(squares + shares ^ 2 / 14) / nullif(shares, 0), 0) as margin,
       sums.days_known, sums.days_ahead
     from sums cross join spread cross join level

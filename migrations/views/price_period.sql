@@ -1,5 +1,5 @@
 -- For each group of models, the stretches of days with the same prices, one row per stretch and filter, with the price of each metric under that
--- filter. has_conditions: a price with conditions is for a part of the group's usage on these days.
+-- filter. has_conditions: some price with conditions is for a part of the group's usage on these days.
 create or replace view usage_export.price_period as
 with price as materialized (
   select group_id, filter_key, metric, price_id, valid_from, valid_until from usage_export.group_price

@@ -38,7 +38,7 @@ where case when gs.source = 'billing' then gs."grouping" <> 'none' else gs."grou
   and (t.rows > 0 or g.rows > 0)
   and abs(m.sum_of_groups - m.total) > 0.000000001 * greatest(abs(m.total), abs(m.sum_of_groups), 1);
 
-comment on view bi.reconciliation is 'Days on which the sum over a grouping differs from the total, one row per metric. Never for tags and feature_set of usage, nor for a filter.';
+comment on view bi.reconciliation is 'Days on which the sum over a grouping differs from the total, one row per metric. Tags and feature_set of usage, and filters, are left out.';
 comment on column bi.reconciliation.metric is 'The metric, as its column is called; dollars for billing';
 comment on column bi.reconciliation.total is 'The ungrouped total';
 comment on column bi.reconciliation.sum_of_groups is 'The sum over the groups';

@@ -21,7 +21,7 @@ where c.restates and s.superseded_at is null
   and (m.old_value is distinct from m.new_value or m.old_extra_metrics is distinct from m.new_extra_metrics);
 
 comment on view bi.restatements is 'Every change of a number after its day had first been stored, one row per metric.';
-comment on column bi.restatements.kind is 'changed; appeared: the group is new; gone: the group is there no more';
+comment on column bi.restatements.kind is 'changed; appeared: the group is new; gone: the group is no longer there';
 comment on column bi.restatements.old_value is 'The number before and after; NULL for none';
 comment on column bi.restatements.new_value is 'The number before and after; NULL for none';
 comment on column bi.restatements.old_extra_metrics is 'The same for the metric extra_metrics';

@@ -13,7 +13,7 @@ cross join lateral (
   from usage_export.run_project p where p.run_id = r.run_id
 ) done;
 
-comment on view bi.runs is 'One row a run of a job.';
+comment on view bi.runs is 'One row per run of a job.';
 comment on column bi.runs.run_id is 'The run''s identifier';
 comment on column bi.runs.kind is 'export or rotation';
 comment on column bi.runs.job is 'The job''s name in the configuration';
@@ -21,13 +21,13 @@ comment on column bi.runs.trigger is 'What started it: schedule, manual, catchup
 comment on column bi.runs.scheduled_for is 'When it was due; NULL for a manual run';
 comment on column bi.runs.started_at is 'When it started and ended; NULL while it runs';
 comment on column bi.runs.finished_at is 'When it started and ended; NULL while it runs';
-comment on column bi.runs.status is 'running; ok; failed: something was not stored; stopped: by a signal; interrupted: it ended without saying so';
+comment on column bi.runs.status is 'running; ok; failed: something was not stored; stopped: by a signal; interrupted: its process ended without recording an end';
 comment on column bi.runs.requests is 'Usage requests it made';
 comment on column bi.runs.slices_planned is 'Days of series that it was to read, completed, and failed';
 comment on column bi.runs.slices_complete is 'Days of series that it was to read, completed, and failed';
 comment on column bi.runs.slices_suspect is 'Slices whose answer was doubtful';
 comment on column bi.runs.slices_failed is 'Days of series that it was to read, completed, and failed';
-comment on column bi.runs.rows_changed is 'Rows that appeared, changed or went';
+comment on column bi.runs.rows_changed is 'Rows that appeared, changed or disappeared';
 comment on column bi.runs.error is 'What went wrong first';
 comment on column bi.runs.slices_undated is 'Answers without dates, see bi.usage_snapshot';
-comment on column bi.runs.slices_stale is 'Slices whose answer was dropped, as a newer one was there';
+comment on column bi.runs.slices_stale is 'Slices whose answer was dropped, as a newer one was stored';

@@ -8,7 +8,7 @@ select s.*, stored.days, stored.fetched_at,
     or stored.first_day >= s.due_from and stored.last_day <= s.due_until and stored.days_over = s.due_until - s.due_from + 1
   ) as is_whole
 from (
-  -- The due days are those of due_series, which would be another pass over the series.
+  -- The same due days as in due_series. A join with it would be another pass over the series.
   select series_id, source, project_id, project, "grouping", filter, window_days, retired_at is null as is_active,
     case when retired_at is null then due_from end as due_from,
     case when retired_at is null and due_from is not null

@@ -29,7 +29,7 @@ select k.*, case when k.is_whole then k.days else coalesce(c.complete, 0) end as
   case when k.is_whole then 0 else greatest(k.due_until - k.due_from + 1 - coalesce(c.present, 0), 0) end as missing,
   least(k.due_until, case
     when k.is_whole then k.due_until
-    -- While a run reads the newest day, most series lack it alone. Only the days of the others are looked at one by one.
+    -- While a run reads the newest day, most series lack only this day. Only the days of the others are examined one by one.
     when c.days_read = c.last_read - k.due_from + 1 then c.last_read
     else (
       select coalesce(max(day), k.due_from - 1)

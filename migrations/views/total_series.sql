@@ -1,5 +1,5 @@
 -- For each project and filter, a configured series of usage whose groups add up to its total: the one that was read on the most of the last
--- 100 days. If several were read on as many days, the first of the groupings in order of preference, none before all.
+-- 100 days. If several were read on as many days, the first in the order of groupings, which begins with none.
 create or replace view usage_export.total_series as
 select distinct on (s.project_id, s.filter_key)
   s.series_id, s.project_id, s.project, s.filter_key, s.filter, s."grouping", s.window_days

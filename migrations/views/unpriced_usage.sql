@@ -1,5 +1,5 @@
 -- The usage by model that has no price, one row per project, day and group with the quantity of each metric that no price is for; NULL or 0 if
--- there is none. unpriced_ is false for a quantity for which another metric of the same usage has a price.
+-- there is none. unpriced_… is false if another metric of the same usage has a price.
 create or replace view usage_export.unpriced_usage as
 select r.project_id, r.project, r.usage_date, r.model, r.finality,
   {{metric: r.$m, r.$m > 0 and (r.has_$m or case
@@ -14,7 +14,7 @@ from (
   from usage_export.visible_usage u
   left join usage_export.price_period d
     on d.group_id = u.group_id and d.filter_key = u.filter_key and u.usage_date between d.first_day and d.last_day
-  -- Nothing without any price. As a condition by itself that would make the planner read the slice of each row.
+  -- Without any price there are no rows. If that were a condition by itself, the planner would read the slice of each row.
   where u."grouping" = 'model' and u.filter_key = (select '{}' from usage_export.price limit 1) and d.has_conditions is not true
   union all
   -- The part of the group's usage that no price with conditions is for.

@@ -10,7 +10,7 @@ cross join lateral (
 cross join lateral (
   select lag(day, 1, s.due_from - 1) over (order by day) as day_before, day as day_after
   from (select unnest(stored.days || (s.due_until + 1)) as day) known
-  -- Most series have a slice for each due day, and their days are not looked at one by one.
+  -- Most series have a slice for each due day. Their days are not examined one by one.
   where cardinality(stored.days) <= s.due_until - s.due_from
 ) gap
 where gap.day_after - gap.day_before > 1;

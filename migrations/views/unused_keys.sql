@@ -46,4 +46,4 @@ begin atomic
   order by s.project, k.last_used nulls first, k.created_at, k.api_key_id;
 end;
 
-comment on function bi.unused_keys(integer) is 'The listed API keys without usage on the last days before today (UTC), older than those: one row per project and key. problem says why a key of the project may be used nevertheless, or that keys are lacking; a project with a problem and no such key has a row without a key.';
+comment on function bi.unused_keys(integer) is 'The listed API keys that had no usage on the last days before today (UTC), and are older than these days: one row per project and key. problem says why a key may be in use all the same, or why keys may be missing; a project with a problem and no such key has a row without a key.';

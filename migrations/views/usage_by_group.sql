@@ -8,4 +8,4 @@ left join usage_export.api_key k
   on k.project_id = u.project_id and k.api_key_id = case when u."grouping" = 'accessor' then u.group_value end
 where u.filter_key = '{}' and u."grouping" <> 'none';
 
-comment on view bi.usage_by_group is 'All usage by each grouping but none, one row per project, day, grouping and value. Choose one grouping.';
+comment on view bi.usage_by_group is 'All usage by each dimension, one row per project, day, grouping and value. Choose one grouping.';

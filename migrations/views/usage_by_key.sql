@@ -8,4 +8,4 @@ from bi.usage_by_accessor u
 left join usage_export.api_key k on k.project_id = u.project_id and k.api_key_id = u.accessor
 left join usage_export.listed_key l on l.project_id = u.project_id and l.api_key_id = u.accessor;
 
-comment on view bi.usage_by_key is 'All usage by API key, one row per project, day and accessor. By lineage it adds up to one line for all keys of a rotation.';
+comment on view bi.usage_by_key is 'All usage by API key, one row per project, day and accessor. Add up by lineage to see all keys of a rotation as one.';

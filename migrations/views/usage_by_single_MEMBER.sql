@@ -9,6 +9,6 @@ left join lateral usage_export.members(u.group_key) m on true
 where u."grouping" = 'DIMENSION' and u.filter_key = '{}'
 group by u.project_id, u.project, u.usage_date, m.member;
 
-comment on view bi.usage_by_single_MEMBER is 'All usage by single MEMBER, one row per project, day and MEMBER. Usage with several counts under each: never add up over them.';
+comment on view bi.usage_by_single_MEMBER is 'All usage by single MEMBER, one row per project, day and MEMBER. Usage with several values counts under each: never add up over them.';
 comment on column bi.usage_by_single_MEMBER.MEMBER is 'One of the values that the requests have; NULL for none';
 comment on column bi.usage_by_single_MEMBER.shared_requests is 'How many of the requests are counted under other values, too';

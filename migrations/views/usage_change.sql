@@ -1,5 +1,5 @@
--- The function runs with the rights of its caller. The planner puts its single query in the place of the call, so that the days and names that
--- the caller asks for reach the indexes.
+-- The function runs with the rights of its caller. The planner inlines its single query, so that it can search the indexes by the days and names
+-- that the caller asks for.
 create or replace function bi.usage_change(
   from_date date, to_date date, before_from date default null, before_to date default null,
   projects text[] default null, metrics text[] default null, groupings text[] default null
@@ -18,7 +18,7 @@ begin atomic
   ) as period
   cross join lateral (
     with day as materialized (
-      -- Two days with the same number are compared.
+      -- A day is compared with the day of the other period that has the same n.
       select true as is_after, n, from_date + n as usage_date from generate_series(0, to_date - from_date) as n
       union all
       select false, n, before_start + n from generate_series(0, before_end - before_start) as n
@@ -31,7 +31,7 @@ begin atomic
       where c.source = 'usage' and c.fetched_at is not null and c.status <> 'missing' and c.unfiltered and (projects is null or c.project = any(projects) or c.project_id = any(projects))
         and c.usage_date between least(from_date, before_start) and greatest(to_date, before_end)
     ), total_series as materialized (
-      -- A series that is not configured any more lacks all usage since then, and groups that overlap make no total.
+      -- Configured series come first, as a retired one lacks all usage since then. Groups that overlap make no total.
       select distinct on (project_id) project_id, project, "grouping"
       from (
         select project_id, project, "grouping", bool_or(active) as is_active, count(*) as days
@@ -148,4 +148,4 @@ begin atomic
   ) as answer;
 end;
 
-comment on function bi.usage_change(date, date, date, date, text[], text[], text[]) is 'Why usage changed from one period to another: one row per project, metric, grouping and group, with its amounts in both periods. The rows of a project, metric and grouping add up to the change of the total exactly: part says which row is a group, what no group accounts for (not attributed), and the usage of days that only one period has (days not compared). Without before_from and before_to it compares with as many days right before. Only usage without filter; keys by lineage. Never add up over groupings.';
+comment on function bi.usage_change(date, date, date, date, text[], text[], text[]) is 'How usage changed from one period to another, and why: one row per project, metric, grouping and group, with its amounts in both periods. The rows of a project, metric and grouping add up to the change of the total exactly: part says which row is a group, what no group accounts for (not attributed), and the usage of days that only one period has (days not compared). Without before_from and before_to it compares with the same number of days before from_date. Only usage without filter; keys by lineage. Never add up over groupings.';

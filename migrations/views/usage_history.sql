@@ -1,5 +1,5 @@
--- bi.usage_as_of chooses from these rows, so that it needs no rights that its caller lacks. A row is what one revision showed under one name: a
--- filter's name may have had other conditions in between.
+-- bi.usage_as_of chooses from these rows, so that it needs no rights that its caller lacks. A row is one revision under one name of its series. If
+-- another series had the name in between, there are two rows.
 create or replace view bi.usage_history as
 select s.project_id, p.project, c.usage_date, s."grouping", p.filter, g.display as group_value,
   {{metric: c.$m}}, c.extra_metrics,
