@@ -12,7 +12,7 @@ comment on column bi.price_book.endpoint is 'What the price is for; NULL for any
 comment on column bi.price_book.method is 'What the price is for; NULL for any';
 comment on column bi.price_book.deployment is 'What the price is for; NULL for any';
 comment on column bi.price_book.tier_above is 'The quantity of the month after which the tier begins';
-comment on column bi.price_book.price is 'The configured price, for as much as per says';
+comment on column bi.price_book.price is 'The price as configured; per says for how much';
 comment on column bi.price_book.per is 'What the price is for: a number of units, or hour, minute or second';
 comment on column bi.price_book.unit_price is 'The price of one unit of the metric, exact';
 comment on column bi.price_book.valid_from is 'The first day it is valid for';
