@@ -53,7 +53,7 @@ test("the parts of each breakdown add up to the change that bi.usage_total shows
   );
   expect(stdout).toContain(`1 day is not final yet and may still change: ${YESTERDAY}.`);
   expect(stdout).toMatch(
-    /\n *before +after +change +Requests by model\n(.+ changed {2}\S+\n){2}.* \d+ others?\n.* total\n/,
+    /\n *before +after +change +Requests by model\n(.+ changed {2}\S.*\n){2}.* \d+ others?\n.* total\n/,
   );
 });
 
