@@ -68,7 +68,6 @@ export function batched<In, Out>(
     return waiting.splice(0, count);
   }
 
-  /** Runs batches, one after the other, until no item waits. */
   async function runBatches(): Promise<void> {
     running++;
     while (waiting.length > 0) {

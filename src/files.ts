@@ -8,8 +8,7 @@ const READ_MS_MAX = 5_000;
 
 /** Folders whose current work has exceeded its time limit and still runs. */
 const silentFolders = new Set<string>();
-/** The newest work on the files of each folder. */
-const lastWork = new Map<string, Promise<unknown>>();
+const newestWorkByFolder = new Map<string, Promise<unknown>>();
 
 /**
  * A file call on a network share whose server is gone blocks one of this process's few threads for ever. So work on the files of a folder
@@ -17,9 +16,9 @@ const lastWork = new Map<string, Promise<unknown>>();
  */
 export async function withFileLimit<T>(file: string, msMax: number, work: () => Promise<T>): Promise<T> {
   const folder = path.dirname(path.resolve(file));
-  const previous = lastWork.get(folder) ?? Promise.resolve();
+  const previous = newestWorkByFolder.get(folder) ?? Promise.resolve();
   const result = previous.catch(() => {}).then(() => withinLimit(folder, msMax, work));
-  lastWork.set(folder, result);
+  newestWorkByFolder.set(folder, result);
   return result;
 }
 

@@ -36,10 +36,8 @@ export async function runBackfill(app: App, options: BackfillOptions): Promise<n
   if (!options.dryRun) await requireStaticKeys(app, fileConfig);
 
   return withDatabase(app, async (db) => {
-    const known = options.dryRun
-      ? await withKnownProjects(fileConfig, db)
-      : await discoverProjects(app, fileConfig, db);
-    const config = await withSeenValues(known, db, { start: options.from, end: options.to });
+    const full = options.dryRun ? await withKnownProjects(fileConfig, db) : await discoverProjects(app, fileConfig, db);
+    const config = await withSeenValues(full, db, { start: options.from, end: options.to });
     const today = dayOf(await databaseNow(db));
     const choice = chooseBackfill(config, options, today);
     for (const job of choice.windowless) app.log.warn({ job }, "left out: an export without a window has no days");

@@ -12,7 +12,7 @@ import { BACKFILL_MODES } from "../usage/export-plan.ts";
 import { METRICS } from "../usage/metrics.ts";
 import { GROUPINGS, type Grouping, groupingBy } from "../usage/series.ts";
 
-/** Returns 0 if all is done; 1 if something failed, and what succeeded is stored; 2 if the command line or the configuration is wrong. */
+/** Returns 0 if all went well, 1 if something failed (what succeeded is stored), 2 if the command line or the configuration is wrong. */
 export async function runCommandLine(args: readonly string[], env: Environment, signal: AbortSignal): Promise<number> {
   let app: App | undefined;
   let status = 2;
@@ -33,7 +33,7 @@ export async function runCommandLine(args: readonly string[], env: Environment, 
   }
 }
 
-/** One line for a failure that somebody can act on; the stack for a bug of this program. */
+/** One line for a failure that a person can do something about; the stack for a bug of this program. */
 function textOrStack(error: unknown, signal: AbortSignal): string {
   if (signal.aborted) return errorText(signal.reason);
   // Errors of the operating system and of the database have a code. Node's TypeErrors have one, too, and are bugs.
@@ -49,16 +49,16 @@ Environment:
   LOG_LEVEL                trace, debug, info, warn, error, fatal or silent
   and the variables that the configuration names for API keys, such as USAGE_EXPORT_KEY`;
 
-/** Returns an action for commander. `load` loads the command's function, which gets the arguments and options. */
+/** Makes the action that commander calls for a command. `load` imports the command's function, which gets the arguments and options. */
 type Run = (
   load: () => Promise<(app: App, ...args: never[]) => Promise<number>>,
 ) => (...given: unknown[]) => void | Promise<void>;
 
-/** `run` returns the exit status. */
-type Choose = (configPath: string, run: (app: App) => Promise<number>) => void | Promise<void>;
+/** `run` runs the command that was chosen, and returns the exit status. */
+type OnChosen = (configPath: string, run: (app: App) => Promise<number>) => void | Promise<void>;
 
-/** Parsing a command line calls `choose` with the command that it names. */
-export function defineCommands(version: string, choose: Choose): Command {
+/** Defines the commands with their options. Parsing a command line calls `onChosen`, which may run the command. */
+export function defineCommands(version: string, onChosen: OnChosen): Command {
   const program = new Command("usage-export")
     .description("Every night, stores in Postgres what a speech service reports about usage, and rotates its API keys.")
     .version(version, "--version", "prints the version")
@@ -71,10 +71,10 @@ export function defineCommands(version: string, choose: Choose): Command {
   const run: Run =
     (load) =>
     (...given) => {
-      // Commander gives the arguments, the options, and last the command itself.
+      // Commander passes the arguments, then the options, and last the command itself.
       const args = given.slice(0, -1) as never[];
       const { config } = given.at(-2) as { readonly config: string };
-      return choose(config, async (app) => (await load())(app, ...args));
+      return onChosen(config, async (app) => (await load())(app, ...args));
     };
   defineSetUp(program, run);
   defineWork(program, run);
@@ -86,7 +86,7 @@ export function defineCommands(version: string, choose: Choose): Command {
 
 function add(parent: Command, name: string, summary: string, ...examples: readonly string[]): Command {
   const config = new Option("--config <file>", "the configuration file").default(CONFIG_FILE);
-  // They read no configuration, but accept the option, so that a script may give it to all.
+  // These commands read no configuration, but accept the option, so that a script may give it to every command.
   const without = ["demo", "dump", "emulator", "explain", "keys", "migrate", "report", "rewrap", "schema"];
   return parent
     .command(name)
@@ -109,14 +109,13 @@ function defineSetUp(program: Command, run: Run): void {
     .option("--serve", "keeps the dashboard up until Ctrl-C")
     .action(run(async () => (await import("./demo.ts")).runDemo));
 
-  const init = "asks for a configuration, tries each answer with the service, and writes jobs.config.json";
+  const groupings = ["none", "accessor", "model", "tags"];
+  const init = "asks a few questions, tries the answers with the service, and writes jobs.config.json";
   add(program, "init", init, "init", "init --yes --project 2ad1bd12-6e1c-4b7a-9b4f-3a1a0f5b3c9e --grouping none model")
     .option("--base-url <address>", "the service's address", "https://api.deepgram.com")
     .option("--key-variable <name>", "the environment variable that holds the API key", "USAGE_EXPORT_KEY")
     .option("--project <id>", "the project's id; default: the only project of the key")
-    .addOption(
-      choice("--grouping <name...>", "what to read usage by", GROUPINGS, ["none", "accessor", "model", "tags"]),
-    )
+    .addOption(choice("--grouping <name...>", "what to read usage by", GROUPINGS, groupings))
     .option("--days <number>", "how many days to read again each night", wholeNumberOption(1, 366), 7)
     .option("--yes", "asks nothing; uses the options and their defaults")
     .action(run(async () => (await import("./init.ts")).runInit));
@@ -143,7 +142,7 @@ function withSelection(command: Command): Command {
 function defineWork(program: Command, run: Run): void {
   const exporting = "export --job nightly --project production --day 2026-03-01 2026-03-02";
   withSelection(addWithJson(program, "export", "runs export jobs now", "export", exporting))
-    .option("--day <YYYY-MM-DD...>", "these days in place of the job's window", parseDays)
+    .option("--day <YYYY-MM-DD...>", "reads these days instead of the job's window", parseDays)
     .action(run(async () => (await import("./export.ts")).runExport));
 
   const backfill = "reads past days; after a stop, run it again to continue";
@@ -152,22 +151,22 @@ function defineWork(program: Command, run: Run): void {
     .requiredOption("--from <YYYY-MM-DD>", "the first day; required", parseDay)
     .requiredOption("--to <YYYY-MM-DD>", "the last day, which must be over in UTC; required", parseDay)
     .addOption(choice("--only <mode>", "days never read, days that failed, or all", BACKFILL_MODES, "missing"))
-    .option("--dry-run", "prints what would be read and how long it takes, and calls nothing")
+    .option("--dry-run", "prints what would be read and how long that takes; makes no call")
     .action(run(async () => (await import("./backfill.ts")).runBackfill));
 
   const rotating = ["rotate --dry-run", "rotate --job exporter --now", "rotate --job exporter --rollback"];
   addWithJson(program, "rotate", "runs rotation jobs that are due", ...rotating)
     .option("--job <name...>", "only these rotations")
     .option("--project <name...>", "only the keys of these projects, by name or id")
-    .option("--now", "makes a fresh key, due or not")
-    .option("--dry-run", "prints what would be done and why, and calls nothing")
+    .option("--now", "makes a new key, even if none is due")
+    .option("--dry-run", "prints what would be done and why; makes no call")
     .option("--rollback", "makes the previous key the current one again")
     .action(run(async () => (await import("./rotate.ts")).runRotate));
 
-  const ledger = "lists the API keys with state, age and last use; never a secret";
+  const ledger = "lists the API keys with state, age and last use, but without their secrets";
   const keys = addWithJson(program, "keys", ledger, "keys", "keys --json");
   keys.action(run(async () => (await import("./keys.ts")).runKeys));
-  const rewrap = "opens keys with USAGE_EXPORT_MASTER_KEY_PREVIOUS, and seals them with USAGE_EXPORT_MASTER_KEY";
+  const rewrap = "opens stored keys with USAGE_EXPORT_MASTER_KEY_PREVIOUS and seals them with USAGE_EXPORT_MASTER_KEY";
   add(keys, "rewrap", rewrap, "keys rewrap").action(run(async () => (await import("./keys.ts")).runRewrap));
 }
 
@@ -183,9 +182,9 @@ function defineJobs(program: Command, run: Run): void {
   jobs.action(run(async () => (await import("./jobs.ts")).runJobs));
   addWithJson(jobs, "next", "prints when a job runs next", "jobs next nightly --count 10")
     .argument("<name>", "the job's name")
-    .option("--count <number>", "how many", wholeNumberOption(1, 1000), 5)
+    .option("--count <number>", "how many times to print", wholeNumberOption(1, 1000), 5)
     .action(run(async () => (await import("./jobs.ts")).runJobsNext));
-  const why = 'jobs pause nightly --why "the service is moved until Monday"';
+  const why = 'jobs pause nightly --why "the service moves on Monday"';
   addWithJson(jobs, "pause", "stops the workers from running a job until it is resumed", why)
     .argument("<name>", "the job's name")
     .requiredOption("--why <reason>", "the reason, which `jobs` shows; required", parseReason)
@@ -198,7 +197,7 @@ function defineJobs(program: Command, run: Run): void {
 function defineAnswers(program: Command, run: Run): void {
   const status = "says whether all is well; if not, what is wrong, since when, and the next step";
   addWithJson(program, "status", status, "status", 'status --project "prod-*"')
-    .option("--project <name...>", 'only how complete these projects are; "*" stands for any text')
+    .option("--project <name...>", 'shows only how complete these projects are; "*" stands for any text')
     .action(run(async () => (await import("./status.ts")).runStatus));
 
   const january = "report --from 2026-01-01 --to 2026-01-31 --out january.html";
@@ -216,10 +215,10 @@ function defineAnswers(program: Command, run: Run): void {
     .option("--day <YYYY-MM-DD>", "this day, compared with the same weekday a week before", parseDay)
     .option("--from <YYYY-MM-DD>", "the first day; default: 6 days before --to", parseDay)
     .option("--to <YYYY-MM-DD>", "the last day; default: yesterday in UTC", parseDay)
-    .addHelpText("after", "\nA calendar month is compared with the one before, other periods whole weeks earlier.")
+    .addHelpText("after", "\nCompares a month with the month before it, and other days with days whole weeks earlier.")
     .option("--project <name...>", "only these projects")
     .addOption(choice("--metric <name...>", metric, [...METRICS, "cost"], ["requests", "cost"]))
-    .addOption(choice("--grouping <name...>", "explain it by these groupings only", USAGE_DIMENSIONS))
+    .addOption(choice("--grouping <name...>", "explains by these groupings only", USAGE_DIMENSIONS))
     .option("--limit <number>", "how many groups each table names; the rest is one line", wholeNumberOption(1, 1000), 5)
     .action(run(async () => (await import("./explain.ts")).runExplain));
 }
@@ -227,8 +226,8 @@ function defineAnswers(program: Command, run: Run): void {
 function defineTools(program: Command, run: Run): void {
   const changed = "dump --view usage_by_model --changed-since beginning --out usage.jsonl";
   const gaps = "dump --view coverage_gaps --format jsonl";
-  const format = "csv for spreadsheets, jsonl for programs; default: by the ending of --out";
-  const since = 'only days that changed since this moment, which the last dump printed; "beginning" for the first dump';
+  const format = "csv for spreadsheets, jsonl for programs; default: what --out ends in";
+  const since = 'only days that changed since the moment that the last dump printed; "beginning" for the first dump';
   add(program, "dump", "writes a view of schema bi to a file or standard output", gaps, changed)
     .requiredOption("--view <name>", "the view, without the schema; required")
     .option("--from <YYYY-MM-DD>", "the first day; default: the oldest", parseDay)
@@ -241,10 +240,10 @@ function defineTools(program: Command, run: Run): void {
   const schema = add(program, "schema", "prints the JSON Schema of the configuration", "schema");
   schema.action(run(async () => (await import("./schema.ts")).runSchema));
 
-  const emulator = "serves an emulator of the service, for trials; it accepts the key in USAGE_EXPORT_KEY, any text";
-  const dialect = 'names of parameters: "interface" has grouping=model, "2026" (the public service) grouping=models';
+  const emulator = "runs an emulator of the service, for trials; its API key is any text in USAGE_EXPORT_KEY";
+  const dialect = 'names of parameters: grouping=model ("interface") or grouping=models ("2026", the public service)';
   add(program, "emulator", emulator, "emulator --port 8080 --project trial", "emulator --project berlin paris rome")
-    .option("--port <number>", "the port; 0 takes a free one", wholeNumberOption(0, 65_535), 0)
+    .option("--port <number>", "the port; 0 chooses a free one", wholeNumberOption(0, 65_535), 0)
     .addOption(choice("--dialect <name>", dialect, DIALECTS, "interface"))
     .option("--project <id...>", "the ids of its projects; one key reads them all", ["trial"])
     .action(run(async () => (await import("./emulator.ts")).runEmulator));

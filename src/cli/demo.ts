@@ -27,11 +27,11 @@ import { writeFileAtomically } from "./output.ts";
 const BACKFILL_DAYS = 30;
 const PROJECT_ID = "demo";
 
-/** The packaged example names another variable, which may hold a real key. The demo must not send a real key. */
+/** Not the variable of the packaged example: that may hold a real key, which the demo must not send. */
 const KEY_VARIABLE = "USAGE_EXPORT_DEMO_KEY";
 
 export async function runDemo(app: App, { serve }: { readonly serve?: boolean }): Promise<number> {
-  // The demo says what it does: the log would say it twice.
+  // The demo prints what it does, so the log need not.
   if (app.env.LOG_LEVEL === undefined) app.log.level = "warn";
   const secret = app.scrubber.add(new Secret(randomBytes(20).toString("hex"))).reveal();
   const masterKey = app.scrubber.add(new Secret(randomBytes(32).toString("base64"))).reveal();
@@ -52,7 +52,7 @@ export async function runDemo(app: App, { serve }: { readonly serve?: boolean })
   }
 }
 
-/** The packaged example, for the emulator and with an export of the costs. Rotated keys are delivered into the folder. */
+/** The packaged example, changed to call the emulator and to export costs, too. Rotated keys are delivered into the folder. */
 async function demoConfig(baseUrl: string, folder: string): Promise<Config> {
   const example = JSON.parse(await readFile(path.join(PACKAGE_FOLDER, CONFIG_FILE), "utf8"));
   const [project] = example.projects;
@@ -103,13 +103,13 @@ async function runScenario(app: App, config: Config, db: Database, emulator: Emu
   await run("with the rotated key", nightly);
 
   app.write(`${await samplesText(db)}\nreport: ${await writeDemoReport(app, db)}\n`);
-  // `init` replaces no file.
+  // `init` refuses to replace a file.
   const file = existsSync(app.configPath) ? " --config my-jobs.json" : "";
   app.write(`Next: make a configuration for your own project\n  ${COMMAND} init${file}\n`);
   return isRotated && results.every(({ failed, suspect }) => failed + suspect === 0) ? 0 : 1;
 }
 
-/** For each view, the end of a SELECT that returns one line of text about it. */
+/** For each view, what follows `select` in a query of one line of text about the view. */
 const SAMPLES = {
   usage_total: `concat(usage_date, ': ', requests, ' requests, ', hours, ' hours') as line
     from bi.usage_total order by usage_date desc, project limit 1`,
@@ -117,7 +117,7 @@ const SAMPLES = {
     "concat(usage_date, ': ', amount, ' ', currency) as line from bi.cost_total order by usage_date desc, project limit 1",
   coverage: `concat(count(*) filter (where status = 'complete'), ' of ', count(*), ' slices complete, ',
     (select count(*) from bi.coverage_gaps), ' gaps') as line from bi.coverage`,
-  restatements: `concat(count(*), ' numbers changed after they had been stored, each with its old and new value') as line
+  restatements: `concat(count(*), ' stored numbers changed later, each with its old and new value') as line
     from bi.restatements`,
   reconciliation: "concat(count(*), ' days on which a grouping differs from the total') as line from bi.reconciliation",
 };
@@ -131,7 +131,7 @@ async function samplesText(db: Database): Promise<string> {
   return text;
 }
 
-/** Returns the path. The name is not that of the command `report`, whose file may exist. */
+/** Returns the file's path. Another name than that of the command `report` keeps a report of the user. */
 async function writeDemoReport(app: App, db: Database): Promise<string> {
   const { readReport } = await import("./report.ts");
   const file = path.resolve("usage-report-demo.html");

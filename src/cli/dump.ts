@@ -21,7 +21,7 @@ import { checkOutputPath, writeFileAtomically, writeStandardOutput } from "./out
 /** A view may have years of rows. */
 const STATEMENT_SECONDS_MAX = 10 * 60;
 
-/** Without a format the ending of `out` decides. As `out`, "-" is standard output. */
+/** Without `format`, the ending of `out` decides. If `out` is "-", the view goes to standard output. */
 type DumpOptions = DayChoice & { readonly view: string; readonly format?: string | undefined; readonly out: string };
 
 export async function runDump(app: App, options: DumpOptions): Promise<number> {
@@ -35,11 +35,10 @@ export async function runDump(app: App, options: DumpOptions): Promise<number> {
     throw new AppError("config", `--from: expected ${to}, which is --to, or a day before it; got ${from}`);
   }
   const changedSince = options.changedSince === undefined ? undefined : parseMoment(options.changedSince);
-  if (changedSince !== undefined && out === "-")
-    throw new AppError(
-      "config",
-      "--changed-since: expected --out with a file: the days to delete are written beside it",
-    );
+  if (changedSince !== undefined && out === "-") {
+    const reason = "the days to delete are written to a second file beside it";
+    throw new AppError("config", `--changed-since: expected --out with a file, as ${reason}`);
+  }
   if (out !== "-") await checkOutputPath(out);
   const output = { app, format };
   const writeView = async (tx: Tx) => {
@@ -71,14 +70,14 @@ async function writeRows({ app, format }: Output, file: string, view: DumpedView
   return count;
 }
 
-/** Writes the changed days to a file beside `out`, and returns what to do with them. */
+/** Writes the changed days to a file beside `out`. Returns instructions for the user. */
 async function writeChangedDays(tx: Tx, output: Output, view: DumpedView, changedSince: string, out: string) {
   const { dir, name, ext } = path.parse(out);
   const file = path.join(dir, `${name}.days${ext}`);
   let next: string = changedSince;
   const days = async function* () {
     for await (const rows of readChangedDays(tx, view, changedSince)) {
-      // The last column is the same in all rows: the `changedSince` of the next dump.
+      // The last column, the same in all rows, is the `changedSince` of the next dump.
       next = JSON.parse(rows[0]?.at(-1) ?? "null") ?? next;
       yield rows;
     }
@@ -104,7 +103,7 @@ function chooseView(views: readonly DumpedView[], { view: name, from, to, change
   const view = views.find((one) => one.name === name);
   if (!view) {
     const names = views.map((one) => one.name);
-    const hint = didYouMean(name, names) || `; there is ${names.join(", ")}`;
+    const hint = didYouMean(name, names) || `; it has ${names.join(", ")}`;
     throw new AppError("config", `--view: schema bi has no view ${JSON.stringify(name)}${hint}`);
   }
   if ((from ?? to) !== undefined && !view.day) {

@@ -11,7 +11,7 @@ import type { Dialect } from "../usage/dimensions.ts";
 export type EmulatorCommandOptions = {
   readonly port: number;
   readonly dialect: Dialect;
-  /** The projects' ids. With several, the key may use each of them. */
+  /** The projects' ids. If there are several, one key reads them all. */
   readonly project: readonly string[];
 };
 
@@ -24,7 +24,7 @@ export async function runEmulator(
 ): Promise<number> {
   const secret = env[KEY_VARIABLE];
   if (!secret) {
-    const message = `${KEY_VARIABLE} is not set: set it to any text, here and for the other commands; it is the emulator's first key`;
+    const message = `${KEY_VARIABLE} is not set: set it to any text, here and for the other commands; the emulator takes it as its first key`;
     throw new AppError("config", message);
   }
   const [first = ""] = projects;
@@ -33,7 +33,7 @@ export async function runEmulator(
   const listed = projects.map((id) => ({ id, name: id }));
   const starting = startEmulator({ port, dialect, consoleKeys, projects: () => listed });
   await using emulator = await starting.catch((cause: unknown) => {
-    const message = `cannot listen on 127.0.0.1:${port}: choose another --port, or 0 for any free one`;
+    const message = `can't listen on 127.0.0.1:${port}: choose another --port, or 0 for any free one`;
     throw new AppError("config", message, { cause });
   });
   const project = projects.length > 1 ? ` --project ${first}` : "";

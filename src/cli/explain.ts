@@ -26,7 +26,7 @@ export type ExplainOptions = PeriodOptions & {
   readonly json?: boolean;
 };
 
-/** Exit status 0 also if days are missing: the answer says so, as does the exit status of `status`. */
+/** Missing days do not make the exit status 1, as they do for `status`: the answer mentions them. */
 export async function runExplain(app: App, options: ExplainOptions): Promise<number> {
   const period = explainedPeriod(options, dayOf(new Date()));
   const found = await withDatabase(app, (db) => {
@@ -54,13 +54,14 @@ async function readChanges(query: Query, options: ExplainOptions, period: Window
     if (metric === "cost") found.push(...(await costChanges(query, question)));
     else found.push(await changes(query, { ...question, metric }));
   }
-  return found.filter(({ answer: { total } }) => (total?.amount ?? total?.before ?? null) !== null);
+  const hasNumber = ({ answer: { total } }: Change) => (total?.amount ?? total?.before ?? null) !== null;
+  return found.filter(hasNumber);
 }
 
 function nothingText(period: Window, { metric }: ExplainOptions): string {
   const days = `${windowText(period)} or ${windowText(comparedPeriod(period))}`;
   if (metric.every((one) => one === "cost"))
-    return `No cost is known for ${days}: it needs an export with "source": "billing", or "prices" in the configuration and usage that is read by model.\n`;
+    return `No cost is known for ${days}: costs need an export with "source": "billing", or "prices" in the configuration and usage that is read by model.\n`;
   return `No usage of this kind is stored for ${days}; usage-export status says what is missing.\n`;
 }
 
@@ -86,10 +87,10 @@ function renderTable({ question, total }: Answer, { grouping, parts }: ChangeSpl
   const amounts = `${metricName(metric)}${currency === null ? "" : ` in ${currency}`}`;
   return textTable([
     ["before", "after", "change", "", `${amounts} by ${groupingNoun(grouping)}`],
-    ...parts.map((part) => [
-      ...[exactText(part.before), exactText(part.after), signed(part.change), part.status ?? ""],
-      partName(grouping, part, parts),
-    ]),
+    ...parts.map((part) => {
+      const name = partName(grouping, part, parts);
+      return [exactText(part.before), exactText(part.after), signed(part.change), part.status ?? "", name];
+    }),
     [exactText(total?.before ?? "–"), exactText(total?.amount ?? "–"), signed(total?.change), "", "total"],
   ]);
 }

@@ -23,7 +23,7 @@ export async function runExport(app: App, options: SelectionOptions & { readonly
   const fileConfig = await loadConfig(app.configPath);
   // Discovered projects are known only once their lists are read.
   if (fileConfig.discovery.length === 0) chooseJobs(fileConfig, options, dayOf(new Date()));
-  // A missing variable must not end a run halfway.
+  // Otherwise a missing variable would end the run halfway.
   await requireStaticKeys(app, fileConfig);
   const results: JobResult[] = [];
   await withDatabase(app, async (db) => {
@@ -63,7 +63,7 @@ type OutputStream = NodeJS.WritableStream & { readonly isTTY?: boolean; readonly
 
 const BAR_COLUMNS = 24;
 
-/** On a terminal, shows a progress bar while `work` runs and reports what each request adds to the counts. Lines of the log overwrite the bar. */
+/** Shows a progress bar on a terminal while `work` runs. `work` reports what each request adds to the counts. Log lines overwrite the bar. */
 export async function withProgress<T>(
   label: string,
   planned: number,
@@ -76,7 +76,7 @@ export async function withProgress<T>(
   const replaceLine = (text: string) => void (stream.isTTY && stream.write(`\r\x1b[K${text}`));
   const draw = (ending: string) => {
     const bar = "=".repeat(Math.floor((BAR_COLUMNS * done) / Math.max(planned, done, 1))).padEnd(BAR_COLUMNS, "-");
-    // A line that is longer than the terminal is wide could not be replaced. A terminal without a size says 0.
+    // A line that wraps could not be replaced. A terminal that does not know its width says 0.
     replaceLine(truncate(`${label} [${bar}] ${done} of ${planned} slices${ending}`, (stream.columns || 80) - 1));
   };
   draw("");
@@ -101,7 +101,7 @@ export function exportJson({ job, result }: JobResult) {
 }
 
 const REASONS_SHOWN_MAX = 5;
-/** The parts of a reason that not all requests share. */
+/** Parts of a reason that differ between requests that failed for the same reason. */
 const REQUEST_DETAILS = /^not called again after a refusal: | \(request id [^)]*\)/g;
 
 export function exportText({ job, result }: JobResult): string {

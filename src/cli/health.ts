@@ -1,4 +1,4 @@
-// The command `health`: asks the worker on this machine whether it is healthy. A container's health check needs no other program.
+// The command `health`: asks the worker on this machine whether it is healthy, so that a container's health check needs no other program.
 
 import type { App } from "../app.ts";
 import { loadConfig } from "../config/config.ts";
@@ -8,7 +8,7 @@ import { monitorUrl } from "../web/access.ts";
 /** A worker that takes longer to answer is not healthy. */
 const ANSWER_MS_MAX = 3_000;
 
-/** Prints the worker's answer. If the worker is not healthy, the answer has the reasons, and the exit status is 1. */
+/** Prints the worker's answer. If the worker is not healthy, the answer gives the reasons, and the exit status is 1. */
 export async function runHealth(app: App, options: { readonly live?: boolean }): Promise<number> {
   const { monitor } = await loadConfig(app.configPath);
   if (monitor.port === 0) {

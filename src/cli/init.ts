@@ -1,4 +1,4 @@
-// The command `init`: asks for a configuration, tries each answer with the service, and writes the file.
+// The command `init`: asks a few questions, tries the answers with the service, and writes the configuration.
 
 import { existsSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
@@ -31,10 +31,10 @@ type InitOptions = {
   readonly yes?: boolean;
 };
 
-/** The answers so far, the options, and placeholders for what was not asked yet. */
+/** The answers so far. What was not asked yet has the value of its option, or a placeholder. */
 type Draft = Omit<InitOptions, "project" | "yes"> & { project: Project };
 
-/** Throws, and writes nothing, if the file exists, if an answer given by --yes does not work, or if there is no terminal and no --yes. */
+/** Throws and writes nothing if the file exists, if with --yes an answer does not work, or if without --yes there is no terminal. */
 export async function runInit(app: App, options: InitOptions): Promise<number> {
   if (existsSync(app.configPath)) throw configExists(app);
   const isEmbedded = databaseUrlOf(app.env) === undefined;
@@ -43,13 +43,12 @@ export async function runInit(app: App, options: InitOptions): Promise<number> {
   using prompt = openPrompt(app, draft, options.yes === true);
   await askForService(app, options, prompt, draft);
   await askForProject(app, options, prompt, draft);
-  await prompt.ask(`Groupings, of ${GROUPINGS.join(", ")}`, grouping.join(","), (answer) => ({
-    grouping: answer.split(/[\s,]+/),
-  }));
+  const toGroupings = (answer: string) => ({ grouping: answer.split(/[\s,]+/) });
+  await prompt.ask(`Groupings (${GROUPINGS.join(", ")})`, grouping.join(","), toGroupings);
   await prompt.ask("How many days to read again each night", String(days), (answer) => ({ days: Number(answer) }));
   const isGood = await checkDraft(app, draft);
   if (!isGood && options.yes) throw new AppError("rejected", "nothing was written, because a check failed; see above");
-  // A file that appeared while this command asked is not replaced.
+  // `wx`: a file that appeared during the questions is not replaced.
   const text = configText(draft, schemaOf(app.configPath));
   await writeFile(app.configPath, text, { flag: "wx" }).catch((error: unknown) => {
     throw systemCode(error) === "EEXIST" ? configExists(app) : error;
@@ -81,7 +80,7 @@ function openPrompt(app: App, draft: Draft, takesDefaults: boolean) {
   lines?.once("close", () => ended.abort(new AppError("stopped", "the input ended before the last answer")));
   const signal = AbortSignal.any([app.signal, ended.signal]);
   return {
-    /** Asks until the configuration is valid with what `read` returns, and adds that to the draft. With --yes, a mistake is thrown. */
+    /** Adds what `read` makes of the answer to the draft. Asks again until the configuration is valid with it; with --yes, throws instead. */
     async ask(text: string, defaultAnswer: string, read: (answer: string) => Partial<Draft> | Promise<Partial<Draft>>) {
       for (;;) {
         try {
@@ -107,7 +106,7 @@ async function askForService(app: App, options: InitOptions, prompt: Prompt, dra
   await prompt.ask("The environment variable that holds the API key", options.keyVariable, async (keyVariable) => {
     const key = app.env[keyVariable];
     if (!key) {
-      // It may be the key itself.
+      // The answer may be the key itself, by mistake.
       const isName = /^[A-Z][A-Z0-9_]*$/.test(keyVariable) && !isKeyLike(keyVariable);
       const message = isName
         ? `${keyVariable} is not set: set it to the API key, and run init again`
@@ -127,7 +126,7 @@ async function askForProject(app: App, options: InitOptions, prompt: Prompt, dra
   const list = (service: Service, key: Secret) => fetchProjects(service, key, app.signal);
   const { listed } = await withService(app, draft, list).catch((error: unknown) => {
     if (!(error instanceof AppError) || error.code === "stopped") throw error;
-    // Without the list the id can still be given.
+    // The user can still give the id if the list can't be read.
     return { listed: [] };
   });
   const ids = listed.map(({ id }) => id);
@@ -158,7 +157,7 @@ async function withService<T>(app: App, draft: Draft, work: (service: Service, k
   return await work(service, new Secret(app.env[draft.keyVariable] ?? ""));
 }
 
-/** The JSON Schema's path from the configuration's folder; undefined if the package is not installed in it. */
+/** The JSON Schema's path, relative to the configuration's folder; undefined if the package is not installed below that folder. */
 function schemaOf(configPath: string): string | undefined {
   const folder = path.dirname(path.resolve(configPath));
   const relative = path.relative(folder, path.join(PACKAGE_FOLDER, "jobs.config.schema.json"));

@@ -33,15 +33,15 @@ export async function listJobs(db: Database, config: Config): Promise<readonly L
   });
 }
 
-/** This machine's clock decides, so that no database is needed. */
+/** Takes the time from this machine, so that no database is needed. */
 export async function runJobsNext(app: App, name: string, options: JobsOptions & { count: number }): Promise<number> {
   const job = await chooseJob(app, name);
-  const occurrences = nextOccurrences(job, new Date(), options.count);
-  writeAnswer(app, options, { job: name, timezone: job.timezone, next: occurrences }, ({ timezone, next }) =>
-    next
-      .map((at) => `${instantText(at)} (${at.toLocaleString("sv-SE", { timeZone: timezone })} ${timezone})\n`)
-      .join(""),
-  );
+  const { timezone } = job;
+  const next = nextOccurrences(job, new Date(), options.count);
+  // Sweden writes 2026-03-01 02:15:00.
+  const localTime = (at: Date) => at.toLocaleString("sv-SE", { timeZone: timezone });
+  const lines = next.map((at) => `${instantText(at)} (${localTime(at)} ${timezone})\n`);
+  writeAnswer(app, options, { job: name, timezone, next }, () => lines.join(""));
   return 0;
 }
 
@@ -49,7 +49,7 @@ export async function runJobsPause(app: App, name: string, options: JobsOptions 
   return changePause(app, name, options, (db, job) => pauseJob(db, job, { why: options.why, by: app.actor }));
 }
 
-/** The workers catch up what was due while the job was paused. */
+/** The workers then catch up on what was due while the job was paused. */
 export async function runJobsResume(app: App, name: string, options: JobsOptions): Promise<number> {
   return changePause(app, name, options, resumeJob);
 }

@@ -39,7 +39,7 @@ function keysText(keys: readonly KeyStatus[], rotations: readonly RotationRow[])
 function keyText(key: KeyStatus): string {
   const { apiKeyId, intentId, state, ageDays, lastSeenInUse, dueForRemovalAt, comment, note } = key;
   return present([
-    `${state.padEnd(8)} ${apiKeyId ?? `(id not known, comment holds ${intentId})`}`,
+    `${state.padEnd(8)} ${apiKeyId ?? `(id not known; its comment has ${intentId})`}`,
     `${ageDays} days old, last seen in use ${lastSeenInUse ?? "unknown"}`,
     dueForRemovalAt !== null && `due for removal since ${dueForRemovalAt.toISOString().slice(0, 10)}`,
     JSON.stringify(comment),
@@ -47,10 +47,10 @@ function keyText(key: KeyStatus): string {
   ]).join(", ");
 }
 
-/** Seals every key with the current master key. It may be interrupted: each key opens with the previous master key or the current one. */
+/** Seals every key with the current master key. May be interrupted, as a key opens with either the previous master key or the current one. */
 export async function runRewrap(app: App): Promise<number> {
   const rewrapped = await withDatabase(app, async (db) => {
-    // In a restored database, new key events could get numbers that are in use.
+    // After a restore, the sequence that numbers key events may be behind the stored events.
     await raiseSequences(db, app.log);
     const masterKeys = await openMasterKeys(app, db);
     const toRewrap = await sealedWithOtherMasterKey(db, masterKeys.current.id);

@@ -10,7 +10,7 @@ import { writeAnswer } from "./output.ts";
 export async function runMigrate(app: App, options: { readonly json?: boolean }): Promise<number> {
   const migrate = async (db: Database) => {
     const migrated = await migrateToLatest(db, { onWait: (text) => app.log.warn(text), signal: app.signal });
-    // In a restored copy the sequences may be behind the rows.
+    // After a restore, sequences may be behind the stored rows.
     await raiseSequences(db, app.log);
     return migrated;
   };
@@ -20,8 +20,7 @@ export async function runMigrate(app: App, options: { readonly json?: boolean })
     const created = views > 0 ? [`created ${views} views and functions\n`] : [];
     return [...applied.map((name) => `applied ${name}\n`), ...created].join("");
   });
-  const next =
-    "have an administrator run `create role usage_reader`, then run migrate again, which grants it what it may read";
+  const next = "have an administrator run `create role usage_reader`, then run migrate again to grant its rights";
   if (!hasReader) app.log.warn(`role usage_reader does not exist, and this user may not create roles: ${next}`);
   return 0;
 }

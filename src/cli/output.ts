@@ -1,4 +1,4 @@
-// Writes what a command answers: to standard output, whole or piece by piece, or atomically to a file.
+// Writes a command's answer to standard output, whole or piece by piece, or atomically to a file.
 
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
@@ -49,7 +49,7 @@ export async function writeFileAtomically(file: string, pieces: Pieces, signal: 
   }
 }
 
-/** A slow reader slows the source down. Ends without an error if a write fails: a reader may go away, and main.ts reports a full disk. */
+/** Awaits each write, so that a slow reader slows the source down. Returns after a failed write: main.ts reports it, if it is an error. */
 export async function writeStandardOutput(pieces: AsyncIterable<string | Uint8Array>, signal: AbortSignal) {
   // Each write is raced against the abort, because a write never ends if the reader reads nothing.
   const stopped = once(signal, "abort");

@@ -1,4 +1,4 @@
-// The command `rotate`: rotates the keys that are due, or says what would be done.
+// The command `rotate`: rotates the keys that are due, or prints what would be done.
 
 import type { App } from "../app.ts";
 import { type Config, loadConfig } from "../config/config.ts";
@@ -33,15 +33,14 @@ type RotationAnswer = RotationResult & { readonly rotation: string; readonly pro
 export async function runRotate(app: App, options: RotateOptions): Promise<number> {
   const { job, now, rollback, dryRun } = options;
   const fileConfig = await loadConfig(app.configPath);
-  if (now && rollback)
-    throw new AppError("config", "--now and --rollback exclude each other: a fresh key, or the previous one");
+  if (now && rollback) throw new AppError("config", "--now and --rollback exclude each other: leave out one of them");
   requireKnown("--job", job, namesInFile(fileConfig));
-  // Refuses a mistake early. Discovered projects are known only once their lists are read.
+  // Refuses a mistake before the database is opened, unless it may be the name of a discovered project, whose lists are read later.
   if (fileConfig.discovery.length === 0) chooseRotations(fileConfig, options);
   await requireStaticKeys(app, fileConfig);
   readMasterKeys(app.env);
   return withDatabase(app, async (db) => {
-    // A list is read only if it may add projects to a rotation, and never for a rollback, which is an emergency.
+    // Lists of projects are read only if they may add one to a rotation, and never for a rollback, which is an emergency.
     const named = fileConfig.file.rotations.filter(({ name }) => job?.includes(name) ?? true);
     const mayGrow = fileConfig.discovery.length > 0 && named.some(({ projects }) => projects?.some(isPattern));
     const readsLists = mayGrow && !dryRun && !rollback;
@@ -54,14 +53,14 @@ function namesInFile(config: Config): readonly string[] {
   return config.file.rotations.map(({ name }) => name);
 }
 
-/** Throws `config` if nothing is chosen. Projects are given by their names or ids. */
+/** Throws `config` if nothing is chosen. `project` has names and ids. */
 function chooseRotations(config: Config, { job, project: given, rollback }: RotateOptions): readonly RotationConfig[] {
-  const ofJobs = config.rotations.filter((one) => job?.includes(jobNameOf(one)) ?? true);
-  const ids = ofJobs.map(({ project }) => project.id);
-  const names = [...new Set(ofJobs.map(({ project }) => project.name))];
-  const notIds = given?.filter((one) => !ids.includes(one));
-  requireKnown("--project", notIds, names, (name) => `no chosen rotation is for the project ${name}`);
-  const chosen = ofJobs.filter(({ project: { id, name } }) => given?.some((one) => one === id || one === name) ?? true);
+  const candidates = config.rotations.filter((one) => job?.includes(jobNameOf(one)) ?? true);
+  const ids = candidates.map(({ project }) => project.id);
+  const names = [...new Set(candidates.map(({ project }) => project.name))];
+  const givenNames = given?.filter((one) => !ids.includes(one));
+  requireKnown("--project", givenNames, names, (name) => `no chosen rotation is for the project ${name}`);
+  const chosen = candidates.filter(({ project: { id, name } }) => !given || given.includes(id) || given.includes(name));
   if (chosen.length === 0) {
     const isConfigured = namesInFile(config).length > 0;
     const reason = isConfigured ? "no chosen rotation has a project that is known" : "no rotation is configured";
@@ -81,7 +80,7 @@ async function rotateAll(
   { dryRun, json, now, rollback }: RotateOptions,
 ): Promise<number> {
   const wants: Wants = now ? "fresh" : rollback ? "previous" : undefined;
-  // The ledger's events are numbered by a sequence, which a restore may have left behind.
+  // After a restore, the sequence that numbers key events may be behind the stored events.
   if (!dryRun) await raiseSequences(db, app.log);
   await using context = dryRun ? undefined : await openServiceContext(app, config, db);
   const answers: RotationAnswer[] = [];

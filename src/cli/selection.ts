@@ -1,4 +1,4 @@
-// Checks which jobs, series and days the command line asks for, before anything is called. Pure.
+// Chooses the jobs, series and days that the command line asks for, before any usage is requested. Pure.
 
 import type { Config } from "../config/config.ts";
 import { quoteAll, requireKnown } from "../config/messages.ts";
@@ -15,7 +15,7 @@ export type SelectionOptions = {
   readonly day?: readonly Day[];
 };
 
-/** Throws `config` for a name that is not configured and if nothing is selected: a typo must not look like success. */
+/** Throws `config` for an unknown name, and if nothing is selected: a typo must not look like success. */
 export function chooseJobs({ exports, projects: configured }: Config, options: SelectionOptions, today: Day) {
   const { job: names, project: projects, grouping: groupings, filter: filters, day: days } = options;
   if (exports.length === 0) throw new AppError("config", 'there is no export to run: add one under "exports"');
@@ -43,7 +43,7 @@ function distinctNames(named: readonly { readonly name: string }[]): readonly st
   return [...new Set(named.map(({ name }) => name))];
 }
 
-/** Whether the job has selected series, or a fan-out that may still make some: one whose values were not read yet, or without --filter. */
+/** Whether the job has selected series, or may get some from a fan-out: if its values were not read yet, or no filter is asked for. */
 function isSelected(job: ExportJob, selection: Selection): boolean {
   const { projects, filters } = selection;
   const mayFanOut = (job.fanOuts ?? []).length > 0 && !(job.seen && filters);
@@ -82,7 +82,7 @@ export function chooseBackfill(config: Config, options: BackfillOptions, today: 
   return { jobs: jobsWithSeries(dated, selection), windowless, range };
 }
 
-/** A text of `periodError` begins with the name of the option. */
+/** The text of `periodError` begins with the option's name, without its dashes. */
 function requirePeriod(period: Window, newest: Day, limits?: typeof RANGE_LIMITS): void {
   const fault = periodError(period, newest, limits);
   if (fault !== undefined) throw new AppError("config", `--${fault}`);
@@ -90,7 +90,7 @@ function requirePeriod(period: Window, newest: Day, limits?: typeof RANGE_LIMITS
 
 export type PeriodOptions = { readonly from?: Day | undefined; readonly to?: Day | undefined };
 
-/** By default the last complete days. Throws `config` for a period that can't be reported on. */
+/** Without options, the last `days` complete days. Throws `config` for a period that can't be reported on. */
 export function choosePeriod({ from, to }: PeriodOptions, today: Day, days: number = DAYS_DEFAULT): Window {
   const end = to ?? addDays(today, -1);
   const period = { start: from ?? addDays(end, 1 - days), end };

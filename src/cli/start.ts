@@ -18,10 +18,10 @@ import { newWorker, runWorker } from "../worker/worker.ts";
 import { requireStartable, retryUntilReached } from "../worker/worker-context.ts";
 import { listJobs, renderJob } from "./jobs.ts";
 
-/** Closing waits at most this long for a database that does not answer. */
+/** How long closing waits for a database that does not answer. */
 const CLOSE_MS_MAX = 300;
 
-/** Runs until a signal stops it, which is no failure. */
+/** Runs until a signal stops it. Being stopped is no failure. */
 export async function runStart(app: App, { embedded = false }: { readonly embedded?: boolean }): Promise<number> {
   const config = await loadConfig(app.configPath);
   requireIntendedDatabase(app, embedded);
@@ -46,7 +46,7 @@ async function work(app: App, first: Loaded, db: Database, liveness: Liveness): 
   let reloader: Reloader | undefined;
   await using monitoring = await openMonitoring(app, () => reloader?.current() ?? first, { db, liveness });
   using _ = onHangup(app, () => reloader?.request());
-  // Without a terminal, the log says the same.
+  // The log, which is quiet on a terminal, says the same.
   const writeToTerminal = (text: string) => (app.terminal ? app.write(text) : undefined);
   writeToTerminal(`dashboard, health and metrics: ${monitoring.url}/\n`);
 
@@ -63,7 +63,7 @@ async function work(app: App, first: Loaded, db: Database, liveness: Liveness): 
     onRefusalChange: (refusal) => void heartbeatWorker(db, worker, refusal).catch(() => {}),
   });
   reloader = opened;
-  // The actor names the process, so that it can be looked up while it lives.
+  // With the pid, the process that did something can be looked up while it lives.
   const workerApp = { ...app, actor: `${app.actor} worker, pid ${process.pid}` };
   const deps = {
     worker,

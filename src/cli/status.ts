@@ -1,4 +1,4 @@
-// The command `status`: prints the health state; with --project what is missing of some projects.
+// The command `status`: prints the health state or, with --project, which days of some projects are not complete.
 
 import type { App } from "../app.ts";
 import { loadConfig } from "../config/config.ts";
@@ -21,7 +21,7 @@ import { writeAnswer } from "./output.ts";
 
 export type StatusOptions = { readonly project?: readonly string[]; readonly json?: boolean };
 
-/** Exit status 1 while something is wrong or, with --project, a day of these projects is not complete. */
+/** Exit status 1 while something is wrong. With --project, 1 while a day of these projects is not complete. */
 export async function runStatus(app: App, options: StatusOptions): Promise<number> {
   const { project: patterns } = options;
   const fileConfig = await loadConfig(app.configPath);
@@ -47,11 +47,11 @@ export async function runStatus(app: App, options: StatusOptions): Promise<numbe
 function projectNames({ projects }: HealthState, patterns: readonly string[]): readonly string[] {
   const names = [...new Set(projects.map(({ project }) => project))];
   const unknown = patterns.filter((pattern) => !names.some((name) => matchesPattern(pattern, name)));
-  requireKnown("--project", unknown, names, (name) => `no project that is read or was read is called ${name}`);
+  requireKnown("--project", unknown, names, (name) => `no project, present or past, is called ${name}`);
   return names.filter((name) => patterns.some((pattern) => matchesPattern(pattern, name)));
 }
 
-/** Scripts read these fields. Anomalies are left out, because the conditions name the unusual days. */
+/** Scripts read these fields. Anomalies are left out, because conditions name the unusual days. */
 function statusJson({ anomalies: _, ...health }: HealthState, gaps: Gaps, undated: readonly SeriesName[]) {
   const conditions = health.conditions.map(({ section: _, isQuiet: __, ...condition }) => condition);
   const jobs = health.jobs.map(({ mayReadMissing: _, ...job }) => job);
@@ -141,7 +141,7 @@ function listText({ list, projects, readAt }: HealthState["lists"][number]): str
 
 const WORST_SHOWN_MAX = 10;
 
-/** Empty if there is only one project: the rest of the answer is about it. */
+/** Empty if there is only one project: everything else is about it, too. */
 function worstProjectLines(projects: readonly ProjectHealth[]): readonly string[] {
   const incomplete = projects.filter(isIncomplete);
   // A project may have two entries, for usage and for billing.
