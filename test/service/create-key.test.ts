@@ -86,7 +86,7 @@ test.each<[string, Script, number?]>([
   ["a 503 that asks for an hour", answering(503, "", { "retry-after": "3600" })],
   ["a 408", answering(408)],
   ["a redirect", answering(307, "", { location: "/elsewhere" })],
-  ["no answer at all", () => undefined, 0.5],
+  ["no answer at all", () => undefined, 2],
   ["a lost connection", (_request, response) => response.destroy()],
   [
     "an answer that is cut",
