@@ -178,8 +178,7 @@ function checkRotation(context: CheckContext, job: RotationInFile, at: Path): vo
   checkProjectNames(context, projects ?? [], [...at, "projects"]);
   for (const [i, sink] of job.deliver.entries()) {
     if (projects === undefined || hasId(sink)) continue;
-    const message =
-      'expected "{id}", the id of the project, in it: otherwise each project would overwrite the key of the one before';
+    const message = 'expected "{id}", the id of the project, in it: otherwise each key would overwrite the one before';
     report([...at, "deliver", i, "file" in sink ? "file" : "command"], message);
   }
   // In the ledger, the rotation of one project of many is called NAME/ID.
@@ -255,8 +254,7 @@ function reportDuplicates(report: Report, named: readonly NameAt[], expected: st
   }
 }
 
-function reportUnknown(report: Report, what: string, known: Iterable<string>, at: NameAt, hint = ""): void {
-  const { value, path } = at;
+function reportUnknown(report: Report, what: string, known: Iterable<string>, { value, path }: NameAt, hint = "") {
   const names = [...known];
   const choice = names.length === 0 ? "there is none" : quoteAll(names);
   const got = `${describeReceived(path, value)}${didYouMean(value, names)}`;

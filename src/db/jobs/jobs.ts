@@ -1,4 +1,4 @@
-// The rows of jobs and of workers: which runs were planned, who paused a job, and when each worker was last seen.
+// Reads and writes the rows of jobs and workers: which runs were planned, who paused a job, and when each worker was last seen.
 
 import { type Selectable, sql, type UpdateObject } from "kysely";
 import { storableText } from "../../text.ts";
@@ -25,7 +25,7 @@ export type StoredJob = JobId & {
   readonly createdAt: Date;
 };
 
-/** Locks the job's row, which is made if there is none: until the transaction ends, no other process plans the job. */
+/** Creates the job's row if there is none, and locks it: until the transaction ends, no other process plans the job. */
 export async function lockJob(tx: Tx, { kind, name }: JobId): Promise<StoredJob> {
   await sql`insert into usage_export.job (kind, name) values (${kind}, ${name}) on conflict do nothing`.execute(tx);
   const row = tx.selectFrom("usage_export.job").selectAll().where("kind", "=", kind).where("name", "=", name);
@@ -57,7 +57,9 @@ export async function pauseJob(db: Database, job: JobId, { why, by }: Omit<Pause
 
 export async function resumeJob(db: Database, job: JobId): Promise<StoredJob> {
   return changeJob(db, job, {
-    ...{ paused_at: null, paused_why: null, paused_by: null },
+    paused_at: null,
+    paused_why: null,
+    paused_by: null,
     resumed_at: sql<Date>`case when paused_at is null then resumed_at else now() end`,
   });
 }
@@ -72,7 +74,9 @@ async function changeJob(db: Database, job: JobId, changes: UpdateObject<Tables,
 function toJob(row: Selectable<Tables["usage_export.job"]>): StoredJob {
   const { kind, name, paused_at: at } = row;
   return {
-    ...{ kind, name, createdAt: row.created_at },
+    kind,
+    name,
+    createdAt: row.created_at,
     scheduledThrough: row.scheduled_through ?? undefined,
     resumedAt: row.resumed_at ?? undefined,
     pause: at ? { at, why: row.paused_why ?? "", by: row.paused_by ?? "" } : undefined,
@@ -92,14 +96,14 @@ export type ConfigRefusal = { readonly reason: string; readonly at: Date };
 export type StoredWorker = Omit<NewWorker, "workerId"> & {
   readonly startedAt: Date;
   readonly lastSeenAt: Date;
-  /** "silent": the worker was not told to stop, but is no longer seen. */
+  /** "silent": the worker was not stopped, but it is no longer seen. */
   readonly state: "live" | "silent" | "stopped";
   /** Whether it was seen in the last two minutes. It ticks every 10 s, and a tick may wait for a busy database. */
   readonly recent: boolean;
   readonly refusal: ConfigRefusal | undefined;
 };
 
-/** Registers a worker, or renews its heartbeat. Its row may be gone, for example after a restore. */
+/** Renews the worker's heartbeat. Creates its row if it is missing: at first, and for example after a restore. */
 export async function heartbeatWorker(db: Database, worker: NewWorker, refusal?: ConfigRefusal): Promise<void> {
   const reason = refusal ? storableText(refusal.reason) : null;
   const heartbeat = sql`
@@ -120,13 +124,12 @@ export async function markWorkerStopped(db: Database, workerId: string): Promise
   await execute(db, stop);
 }
 
-/** A time in the future was stored before the clock was set back, and proves nothing. */
+/** A time in the future was stored before the clock was set back. It does not prove that the worker is alive. */
 const IS_RECENT = sql`last_seen_at between clock_timestamp() - interval '2 minutes' and clock_timestamp() + interval '30 seconds'`;
 
 /** A worker that fails and is restarted every few seconds leaves many rows. */
 const WORKERS_MAX = 100;
 
-/** The worker seen last comes first. */
 export async function storedWorkers(tx: Database): Promise<readonly StoredWorker[]> {
   type Row = Omit<StoredWorker, "refusal"> & { readonly reason: string | null; readonly at: Date | null };
   const { rows } = await sql<Row>`

@@ -1,5 +1,5 @@
-// The queues through which workers share jobs: pg-boss, in a schema of its own. Only this file knows pg-boss. The jobs of a worker whose
-// heartbeats stop go to another one, and a job that fails is tried again, later each time.
+// The queues through which workers share jobs. Only this file knows pg-boss, which keeps them in a schema of its own. If the heartbeats of
+// a worker stop, another worker gets its jobs. A job that fails is retried with growing delays.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { CompiledQuery } from "kysely";
@@ -17,11 +17,11 @@ export type ClaimedJob = Pick<JobWithMetadata, "data" | "retryCount" | "retryLim
 };
 
 export type WorkSettings = {
-  /** How many jobs of the queue this process has in hand at most. */
+  /** How many jobs of the queue this process may have in hand. */
   readonly atOnce: number;
-  /** How many of these may have the same `group` of pg-boss. */
+  /** How many of them may have the same group of pg-boss. */
   readonly atOnceOfGroup?: number;
-  /** A job whose handler throws is tried again later. `handBack` adds a copy that counts as never tried; the job itself then completes. */
+  /** If it throws, the job is retried later. `handBack` adds a copy that counts as never tried; the job itself then completes. */
   readonly handle: (job: ClaimedJob, handBack: () => Promise<void>) => Promise<void>;
 };
 
@@ -30,17 +30,17 @@ export type Queue = ReturnType<typeof queueOn>;
 /** After this time without a heartbeat a process counts as dead, and other processes claim its jobs. */
 const HEARTBEAT_SECONDS = 15;
 const HEARTBEAT_REFRESH_MS = 4_000;
-/** How often jobs of dead processes are looked for. They are claimed after HEARTBEAT_SECONDS, this, 4 s of delay and POLL_MS at most: 26 s. */
+/** How often jobs of dead processes are found. Others claim them after at most HEARTBEAT_SECONDS, this, 4 s of delay and POLL_MS: 26 s. */
 const SUPERVISE_SECONDS = 5;
 /** How often an idle process looks for jobs. */
 const POLL_MS = 2_000;
-/** A process that has claimed jobs looks for more after this time, or when these jobs have ended. */
+/** A process that has claimed jobs looks for more after this time, or earlier if all of them have ended. */
 const PAUSE_MS = 100;
 
 /** How long finished jobs stay in the queue. Their results are in our tables. */
 const KEEP_SECONDS = 7 * 24 * 60 * 60;
 
-/** Retries after 2, 4, 8 … 128 seconds, each randomly up to twice as long. So no slice fails in an outage of up to four minutes. */
+/** Retries after 2, 4, 8 … 128 seconds or randomly up to twice as long, so no slice fails in an outage of up to four minutes. */
 const QUEUE_OPTIONS = {
   heartbeatSeconds: HEARTBEAT_SECONDS,
   deleteAfterSeconds: KEEP_SECONDS,
@@ -54,8 +54,8 @@ const QUEUE_OPTIONS = {
 export async function installQueue(db: Database): Promise<void> {
   const boss = await openBoss(onCatalogPath(db), { migrate: true, supervise: false });
   // pg-boss reports failures of its background work as events. Without a listener they would end the process.
-  const troubles: Error[] = [];
-  boss.on("error", (error) => troubles.push(error));
+  const errors: Error[] = [];
+  boss.on("error", (error) => errors.push(error));
   await boss.start();
   try {
     for (const name of JOB_KINDS) {
@@ -65,17 +65,17 @@ export async function installQueue(db: Database): Promise<void> {
   } finally {
     await boss.stop({ close: false, graceful: false });
   }
-  if (troubles[0]) throw troubles[0];
+  if (errors[0]) throw errors[0];
 }
 
-/** Called with an error if the connection to the database failed, and without one when the database answered. */
+/** Gets the error if the connection to the database failed, and no error if the database answered. */
 type ReportDatabase = (error?: unknown) => void;
 
 /** Throws if `installQueue` has not run for this version. */
 export async function openQueue(db: Database, log: Logger, reportDatabase: ReportDatabase = () => {}): Promise<Queue> {
   const boss = await openBoss(onPool(db, reportDatabase), { migrate: false, supervise: true });
   const report = (error: Error) => {
-    // onPool reports an outage of the database, so here it is no warning. pg-boss may report a copy of the error that is no Error.
+    // No warning if the database is out, as `onPool` reports that. pg-boss may pass a plain object with the properties of the error.
     const level = isConnectionError(Object.assign(new Error(error.message), error)) ? "debug" : "warn";
     log[level]({ reason: error.message }, "queue error");
   };
@@ -99,15 +99,15 @@ function queueOn(boss: PgBoss, report: (error: Error) => void) {
     work(queue: JobId["kind"], settings: WorkSettings): void {
       consumers.push(startConsumer(boss, queue, settings, report));
     },
-    /** Looks for jobs at once: there may be new ones. */
+    /** Looks for new jobs at once. */
     wake(): void {
       for (const { wake } of consumers) wake();
     },
-    /** Claims no more. Resolves when no job is in hand. */
+    /** Claims no more jobs. Resolves when no job is in hand. */
     async drain(): Promise<void> {
       await Promise.all(consumers.map(({ drain }) => drain()));
     },
-    /** Gives up what is still in hand: other processes need not wait until its heartbeats are missed. */
+    /** Gives up the jobs in hand, so that other processes can claim them before their heartbeats are missed. */
     async stop(): Promise<void> {
       await Promise.all(consumers.map(({ stop }) => stop()));
       await boss.stop({ close: false, graceful: false });
@@ -116,8 +116,8 @@ function queueOn(boss: PgBoss, report: (error: Error) => void) {
 }
 
 /**
- * Claims jobs while there is room for them. The workers of pg-boss would send statements for each job: half of all statements in a night of
- * small projects. Here jobs that are claimed, renewed or completed at about the same time share one statement.
+ * Claims jobs while there is room for them. The workers of pg-boss would send statements for each job: half of all statements in a night
+ * with small projects. Here one statement serves all jobs that are claimed, renewed or completed at about the same time.
  */
 function startConsumer(boss: PgBoss, queue: JobId["kind"], settings: WorkSettings, report: (error: Error) => void) {
   const inHand = jobsInHand(boss, queue, report);
@@ -149,7 +149,7 @@ function startConsumer(boss: PgBoss, queue: JobId["kind"], settings: WorkSetting
   };
   const stop = async () => {
     isStopped = true;
-    // Postgres may have given out jobs that this process has not received.
+    // The claim under way may still bring jobs, which must be given up, too.
     await claiming?.catch(() => {});
     await inHand.giveUpAll();
     wake();
@@ -159,7 +159,7 @@ function startConsumer(boss: PgBoss, queue: JobId["kind"], settings: WorkSetting
 
 /** The jobs that this process has claimed, until they are completed or given up. */
 function jobsInHand(boss: PgBoss, queue: JobId["kind"], report: (error: Error) => void) {
-  /** Each controller is aborted if another process has claimed the job since. */
+  /** The controller of a job is aborted if another process has claimed the job. */
   const inHand = new Map<JobWithMetadata, AbortController>();
   const handled: JobWithMetadata[] = [];
 
@@ -182,7 +182,7 @@ function jobsInHand(boss: PgBoss, queue: JobId["kind"], report: (error: Error) =
       const lost = new AbortController();
       inHand.set(job, lost);
       try {
-        await handler({ ...job, signal: lost.signal }, () => addAnew(boss, job));
+        await handler({ ...job, signal: lost.signal }, () => addCopy(boss, job));
         handled.push(job);
       } catch (error) {
         await giveUp([job], error as Error);
@@ -204,8 +204,8 @@ function jobsInHand(boss: PgBoss, queue: JobId["kind"], report: (error: Error) =
 }
 
 /**
- * Claims at most as many jobs as any included group has room for, because all claimed jobs may be of one group. So that claims are large,
- * groups with less than half of their room are included only if there is no job outside of them.
+ * All claimed jobs may be of one group, so a claim is at most as large as the smallest room of the groups in it. Groups with less than half
+ * of their room would make claims small: a first claim ignores them, and only if it finds no job, a second one includes them.
  */
 async function claim(
   boss: PgBoss,
@@ -217,7 +217,8 @@ async function claim(
   groups.delete("");
   const rooms = [...groups].map(([id, { length }]) => ({ id, room: atOnceOfGroup - length }));
   const half = atOnceOfGroup / 2;
-  for (const roomMin of rooms.some(({ room }) => room > 0 && room < half) ? [half, 1] : [1]) {
+  const hasSmallRoom = rooms.some(({ room }) => room > 0 && room < half);
+  for (const roomMin of hasSmallRoom ? [half, 1] : [1]) {
     const included = rooms.filter(({ room }) => room >= roomMin);
     const batchSize = Math.min(atOnce - jobs.length, atOnceOfGroup, ...included.map(({ room }) => room));
     if (batchSize === 0) return [];
@@ -228,7 +229,7 @@ async function claim(
   return [];
 }
 
-async function addAnew(boss: PgBoss, { name, data, priority, groupId }: JobWithMetadata): Promise<void> {
+async function addCopy(boss: PgBoss, { name, data, priority, groupId }: JobWithMetadata): Promise<void> {
   await boss.insert(name, [{ data, priority, ...(groupId && { group: { id: groupId } }) }]);
 }
 
@@ -249,7 +250,7 @@ async function openBoss(db: Db, duties: { readonly migrate: boolean; readonly su
   });
 }
 
-/** Lets pg-boss use our pool. It sends some transactions as one text, after whose failure the connection must be rolled back. */
+/** Lets pg-boss use our pool. It sends some transactions as one text. If such a text fails, the connection is still in the transaction. */
 export function onPool(db: Database, reportDatabase: ReportDatabase = () => {}): Db {
   return {
     async executeSql(text, values) {
@@ -270,7 +271,7 @@ export function onPool(db: Database, reportDatabase: ReportDatabase = () => {}):
   };
 }
 
-/** Like onPool, but the search path is pg_catalog alone, so no statement finds what somebody put into another schema. */
+/** Like `onPool`, with pg_catalog as the whole search path, so that no statement uses what somebody has put into another schema. */
 function onCatalogPath(db: Database): Db {
   const pool = onPool(db);
   return {

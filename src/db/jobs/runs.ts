@@ -1,4 +1,4 @@
-// The rows of runs and of their projects: started, counted project by project, ended and deleted.
+// Starts, counts, ends and deletes runs and their projects in the database.
 
 import { sql } from "kysely";
 import { errorText } from "../../errors.ts";
@@ -19,16 +19,16 @@ export type NewRun = {
   readonly scheduledFor?: Date | undefined;
 };
 
-/** `planned`: how many slices are to be read. */
+/** `planned`: how many slices the run is to read. */
 export type RunProject = { readonly projectId: string; readonly planned: number };
 
 /** `error` is the first error of the run. */
 export type RunOutcome = { readonly status: "ok" | "failed"; readonly error: string | undefined };
 
-/** A third of the time after which a run without a heartbeat counts as interrupted. */
+/** A run counts as interrupted after three times as long without a heartbeat. */
 const HEARTBEAT_MS = 10_000;
 
-/** Records the start, the heartbeats and the end of a run of which this process makes all requests. Returns and throws what `work` does. */
+/** Records the start, the heartbeats and the end of a run whose requests this process makes alone. Returns or throws what `work` does. */
 export async function recordedRun<T extends RunOutcome>(
   { db, app }: { readonly db: Database; readonly app: { readonly signal: AbortSignal; readonly scrubber: Scrubber } },
   run: NewRun,
@@ -44,7 +44,7 @@ export async function recordedRun<T extends RunOutcome>(
     await finish(result.status, result.error);
     return result;
   } catch (error) {
-    // If the database is lost, this fails, too, and the missing heartbeat shows that the run was interrupted.
+    // If the database is out of reach, this also fails. The missing heartbeat then shows that the run was interrupted.
     await finish(app.signal.aborted ? "stopped" : "failed", errorText(error)).catch(() => {});
     throw error;
   } finally {
@@ -56,7 +56,7 @@ export async function startRun(db: Database, run: NewRun, projects: readonly Run
   await inTransaction(db, (tx) => insertRun(tx, run, projects, null));
 }
 
-/** `projectsOpen`: how many projects are put into the queue in `tx`; null without a queue. False if the job has a run for that scheduled time. */
+/** Returns false if the job already has a run for that time. `projectsOpen`: how many projects `tx` adds to the queue, null for none. */
 export async function insertRun(
   tx: Tx,
   { runId, kind, job, trigger, scheduledFor }: NewRun,
@@ -97,7 +97,7 @@ export async function finishRun(db: Database, runId: string, status: FinalStatus
   await execute(db, finish);
 }
 
-/** The newest run of each job, outcome and trigger stays, because the job's health is read from it. Returns how many were deleted. */
+/** Keeps the newest run of each job, outcome and trigger, from which the job's health is read. Returns how many rows were deleted. */
 export async function deleteOldRuns(db: Database, keepDays: number) {
   const before = sql`now() - make_interval(days => ${keepDays})`;
   const deleteRuns = sql`
@@ -112,7 +112,7 @@ export async function deleteOldRuns(db: Database, keepDays: number) {
     delete from usage_export.key_event e using usage_export.api_key k
     where k.intent_id = e.intent_id and k.state = 'retired' and k.retired_at < ${before} and e.at < ${before}
   `;
-  // No process asks for older changes: rows are cached (openRowCache) for the current day at most.
+  // No process needs older changes: openRowCache keeps rows for the current day at most.
   await execute(db, sql`delete from usage_export.data_change where changed_at < now() - interval '2 days'`);
   await execute(db, sql`delete from usage_export.worker where last_seen_at < now() - interval '7 days'`);
   const { numAffectedRows: runs } = await execute(db, deleteRuns);
@@ -120,7 +120,7 @@ export async function deleteOldRuns(db: Database, keepDays: number) {
   return { runs: Number(runs ?? 0), keyEvents: Number(keyEvents ?? 0) };
 }
 
-// The projects of a run. A queued run has a queue job for each, and the last project ends the run.
+// The projects of a run. A queued run has a queue job for each project, and its last project ends it.
 
 type RunRef = Pick<NewRun, "runId" | "kind" | "job" | "trigger">;
 
@@ -129,14 +129,14 @@ export type OpenProject = RunRef & {
   /** Null if no schedule caused the run. */
   readonly scheduledFor: Date | null;
   readonly startedAt: Date;
-  /** Answers with a higher number were asked for since the run began. */
+  /** The run's fetch number: requests with a higher one began after the run. */
   readonly fetchNo: number;
 };
 
 /** What the planning worker puts into the queue job. */
 export type ProjectJob = Pick<OpenProject, "runId" | "projectId">;
 
-/** For each of `asked` its run; undefined if the project, or the run, has ended. */
+/** Returns an entry for each of `asked`: undefined if the project or the run has ended. */
 export async function readOpenProjects(db: Database, asked: readonly ProjectJob[]) {
   const { rows } = await sql<OpenProject>`
     select run_id as "runId", project_id as "projectId", r.kind, r.job, r.trigger, r.scheduled_for as "scheduledFor", r.started_at as "startedAt", r.fetch_no::double precision as "fetchNo"
@@ -148,7 +148,6 @@ export async function readOpenProjects(db: Database, asked: readonly ProjectJob[
   return asked.map((one) => rows.find(({ runId, projectId }) => runId === one.runId && projectId === one.projectId));
 }
 
-/** `error` is the first error of the run. */
 export type StoredRun = RunCounts &
   RunRef & {
     readonly status: string;
@@ -165,7 +164,7 @@ export const outcomeColumns = sql`
 /** The columns of bi.runs for a StoredRun. */
 export const runColumns = sql`run_id as "runId", job, kind, trigger, status, started_at as "startedAt", ${outcomeColumns}`;
 
-/** Counts what an attempt did. The project is tried again, so it has not ended. */
+/** Adds the counts of an attempt. The project is tried again, so it does not end. */
 export async function recordAttempt(db: Database, runId: string, projectId: string, counts: RunCounts): Promise<void> {
   const add = sql`
     update usage_export.run_project
@@ -178,13 +177,13 @@ export async function recordAttempt(db: Database, runId: string, projectId: stri
 export type ProjectEnd = ProjectJob & {
   readonly counts: RunCounts;
   readonly error?: string | undefined;
-  /** The source that the project's key could read. Its days that failed earlier because a key was refused become due at once. */
+  /** The source that the project's key may read. Days of the source that failed because a key was refused become due at once. */
   readonly allowed?: Source | undefined;
 };
 
 /**
- * Ends projects, each once, and each run with its last project. Returns for each of `ends` the run that ended with it; if several projects
- * of a run end together, only for the last of them. One statement ends all: single ones would wait for each other at the row of the run.
+ * Ends projects that have not ended yet, and each run with its last project. Returns an entry for each of `ends`: the run that it ended, or
+ * undefined. If several projects end one run, only the last entry has it. Separate statements would wait for each other at the run's row.
  */
 export async function endProjects(db: Database, ends: readonly ProjectEnd[]) {
   const column = (name: keyof RunCounts) => sql`${ends.map(({ counts }) => counts[name])}::bigint[]`;
@@ -238,7 +237,7 @@ async function storedRuns(db: Database, runs: readonly { readonly runId: string 
   return (await sql<StoredRun>`select ${runColumns} from bi.runs where run_id = any(${ids}::uuid[])`.execute(db)).rows;
 }
 
-/** A queued run that has not ended, or a run of a single process with a recent heartbeat. */
+/** A queued run that has not ended, or a run of one process with a recent heartbeat. */
 const IS_IN_PROGRESS = sql`status = 'running' and (projects_open is not null or heartbeat_at > now() - interval '30 seconds')`;
 
 export async function runningRuns(tx: Tx, { kind, name }: JobId) {
@@ -249,8 +248,8 @@ export async function runningRuns(tx: Tx, { kind, name }: JobId) {
 }
 
 /**
- * The projects that are not started again now: those of a run in progress, and those that no worker of the last hour had in its configuration.
- * A row of the latter has an error and no planned slice, as has a failed rotation: so callers ask only for rotations never begun.
+ * Projects not to start again now: those of a run in progress, and those that no worker had in its configuration in the last hour. The row
+ * of such a project has an error and no planned slice. So has that of a failed rotation: callers only ask about rotations that never began.
  */
 export async function projectsHeldBack(tx: Tx, { kind, name }: JobId): Promise<ReadonlySet<string>> {
   const { rows } = await sql<{ readonly projectId: string }>`
@@ -263,7 +262,7 @@ export async function projectsHeldBack(tx: Tx, { kind, name }: JobId): Promise<R
   return new Set(rows.map(({ projectId }) => projectId));
 }
 
-/** Ends and returns the queued runs without a job in the queue, as after a project's last attempt: they would block every later run. */
+/** Ends and returns queued runs that have no job left in the queue, for example after the last attempt. They would block later runs. */
 export async function endRunsWithoutJobs(db: Database): Promise<readonly StoredRun[]> {
   const end = sql<{ readonly runId: string }>`
     update usage_export.run r
@@ -282,10 +281,10 @@ export async function endRunsWithoutJobs(db: Database): Promise<readonly StoredR
   return storedRuns(db, (await execute(db, end)).rows);
 }
 
-/** A failed day with this time of its last attempt is due at once. */
+/** A failed day becomes due at once if this is stored as the time of its last attempt. */
 const LONG_AGO = sql`to_timestamp(0)`;
 
-/** Makes days for which a key was refused due at once: a worker that starts may have another key. */
+/** Makes the days that failed because a key was refused due at once: a worker that starts may have another key. */
 export async function retryRefusals(db: Database): Promise<void> {
   const retry = sql`
     update usage_export.slice set attempted_at = ${LONG_AGO} where status = 'failed' and error_code = 'unauthorized'

@@ -7,7 +7,7 @@ import { AppError } from "../../errors.ts";
 import type { Database } from "../connection/database.ts";
 import { execute, inTransaction, type Tx } from "../connection/transaction.ts";
 
-/** The holder renews its lease three times within this time. After a crash of the holder another process waits this long. */
+/** The holder renews its lease three times within this time. If it crashes, other processes wait this long. */
 export const LEASE_SECONDS = 10;
 const LEASE_END = sql`clock_timestamp() + make_interval(secs => ${LEASE_SECONDS})`;
 
@@ -15,17 +15,17 @@ export type Lease = { readonly rotation: string; readonly fence: string };
 
 type Leased = Pick<RotationConfig, "name" | "jobName"> & { readonly project?: { readonly name: string } };
 
-/** Returns the names of those rotations that any process has ever begun. */
+/** Returns those of the names whose rotation any process has ever begun. */
 export async function begunRotations(tx: Tx, names: readonly string[]): Promise<ReadonlySet<string>> {
   const rows = await tx.selectFrom("usage_export.rotation").select("name").where("name", "in", names).execute();
   return new Set(rows.map(({ name }) => name));
 }
 
-/** Undefined while another process holds the lease. */
+/** Returns undefined if another process holds the lease. */
 export async function takeLease(db: Database, { name, jobName, project }: Leased) {
   return inTransaction(db, async (tx): Promise<Lease | undefined> => {
     await sql`insert into usage_export.rotation (name) values (${name}) on conflict do nothing`.execute(tx);
-    // An end beyond LEASE_END was stored before the clock was set back: it is shortened, and its holder may still renew it.
+    // An end beyond LEASE_END was stored before the clock was set back. The lease is shortened, and its holder may still renew it.
     await sql`
       update usage_export.rotation set lease_until = ${LEASE_END}
       where name = ${name} and lease_until > ${LEASE_END} + interval '1 second'
@@ -47,7 +47,7 @@ export async function renewLease(db: Database, lease: Lease): Promise<void> {
   if (numAffectedRows === 0n) throw leaseLost(lease);
 }
 
-/** Does nothing if another process has the lease by now. */
+/** Does nothing if another process has taken the lease. */
 export async function releaseLease(db: Database, lease: Lease): Promise<void> {
   await execute(db, sql`update usage_export.rotation set lease_until = null where ${holds(lease)}`);
 }

@@ -1,4 +1,4 @@
-// Reads and writes the ledger of API keys. Each change is one transaction with its event: who changed which key, when and why.
+// Reads and writes the ledger of API keys. Each change is stored in one transaction with an event: who changed which key, when and why.
 
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -19,17 +19,17 @@ import { readSealedKey, type SealedKey } from "./sealed-keys.ts";
 export type NewKey = {
   readonly apiKeyId: string;
   readonly key: Secret;
-  /** The granted scopes. The service may order or expand the requested ones; empty if it does not return them. */
+  /** The granted scopes: the service may reorder or expand the requested ones. Empty if it does not return them. */
   readonly scopes: readonly string[];
-  /** By the service's clock, if it sent the time. */
+  /** By the service's clock. Undefined if the service sent no time. */
   readonly created?: Date | undefined;
 };
 
 /**
- * keys/rotation-plan.ts says which step writes which change.
+ * What happened to a key or a rotation; keys/rotation-plan.ts names the changes of each step.
  * - `not-created`: the service certainly made no key for the intent
  * - `orphan`: the service made a key for the intent, or may have, and its secret is lost
- * - `in-use`: the key was due for removal, but it is still in use
+ * - `in-use`: the key was due for removal, but was seen in use again
  * - `kept`: the key is not deleted yet, for a reason that was not recorded before
  */
 export type LedgerChange =
@@ -41,7 +41,7 @@ export type LedgerChange =
   | { readonly kind: "not-created" | "rollback" | KeyChange; readonly intentId: string }
   | { readonly kind: "failed" | "recovered" };
 
-/** The changes that only set columns of the key. */
+/** Changes that only set columns of the key. */
 type KeyChange = "orphan" | "verified" | "discarded" | "due-for-removal" | "in-use" | "kept" | "retired";
 
 type LedgerOptions = {
@@ -55,7 +55,7 @@ type LedgerOptions = {
   readonly newChangeId?: () => string;
 };
 
-/** How long storing a new key is retried while the database fails. The service shows its secret once, so this process has the only copy. */
+/** How long storing a new key is retried if the database fails. The service returns a secret once, so this process has the only copy. */
 const STORE_RETRY_MS_MAX = 60_000;
 const STORE_RETRY_WAIT_MS = 1_000;
 
@@ -84,7 +84,7 @@ export function openKeyLedger(db: Database, options: LedgerOptions) {
   };
 }
 
-/** `now` is by the database's clock. Throws `config` if a key is of another project: no key of the rotation's project could remove it. */
+/** `now` is by the database's clock. Throws `config` if a key belongs to another project: no key of this project could delete it. */
 export async function readLedger(db: Database, { name, project }: Pick<RotationConfig, "name" | "project">) {
   const { state, keys } = await inTransaction(db, async (tx) => ({
     state: await selectState(tx, name),
@@ -152,7 +152,7 @@ async function writeChange(db: Database, options: LedgerOptions, change: LedgerC
 
 type KeyEvent = {
   readonly rotation: string;
-  /** The key's id in the ledger, which it has before the service makes it. Undefined if the event is about no single key. */
+  /** The key's id in the ledger, given before the service makes the key. Undefined if the event is not about one key. */
   readonly intentId: string | undefined;
   readonly event: string;
   readonly actor: string;
@@ -164,7 +164,7 @@ export async function recordEvent(db: Database, event: KeyEvent): Promise<void> 
   await inTransaction(db, (tx) => insertEvent(tx, event));
 }
 
-/** False if an earlier attempt with this change id was committed, although its acknowledgement was lost. */
+/** Returns false if an earlier attempt with this change id was committed and only its acknowledgement was lost. */
 async function insertEvent(tx: Tx, { rotation, intentId, event, actor, reason }: KeyEvent, changeId?: string) {
   const { rows } = await sql`
     insert into usage_export.key_event (change_id, rotation, intent_id, event, actor, reason)
@@ -191,19 +191,16 @@ const KEY_PATCHES: Readonly<Record<KeyChange, (note: string) => KeyPatch>> = {
   retired: (note) => ({ state: "retired", step: null, retired_at: NOW, sealed: null, master_key: null, note }),
 };
 
-/** `sealed`: the columns of the sealed secret, for a `stored` change. */
+/** `sealed`: the columns of the sealed secret, only for the change `stored`. */
 async function applyChange(tx: Tx, job: RotationConfig, change: LedgerChange, note: string, sealed?: KeyPatch) {
   switch (change.kind) {
-    case "intent": {
-      const { intentId: intent_id, comment } = change;
-      const key = { intent_id, rotation: job.name, project_id: job.project.id, project: job.project.name, comment };
-      const asked = { scopes_asked: [...job.scopes], state: "pending", step: "intent", requested_at: NOW } as const;
-      await tx
-        .insertInto("usage_export.api_key")
-        .values({ ...key, ...asked })
-        .execute();
+    case "intent":
+      await sql`
+        insert into usage_export.api_key (intent_id, rotation, project_id, project, comment, scopes_asked, state, step, requested_at)
+        values (${change.intentId}, ${job.name}, ${job.project.id}, ${job.project.name}, ${change.comment}, ${job.scopes}::text[],
+          'pending', 'intent', ${NOW})
+      `.execute(tx);
       return;
-    }
     case "not-created": {
       const removed = tx.deleteFrom("usage_export.api_key").where("intent_id", "=", change.intentId);
       const { numDeletedRows } = await removed.where("step", "=", "intent").executeTakeFirst();
@@ -234,14 +231,16 @@ async function applyChange(tx: Tx, job: RotationConfig, change: LedgerChange, no
 
 function createdKey({ expiresInDays }: RotationConfig, { apiKeyId, scopes, created }: NewKey): KeyPatch {
   return {
-    ...{ step: "stored", api_key_id: apiKeyId, created_at: created },
+    step: "stored",
+    api_key_id: apiKeyId,
+    created_at: created,
     scopes_granted: scopes.map((scope) => storableText(scope)),
-    // Counted from the request, which is before the create, so that this time is never later than the service's own.
+    // Counted from before the create was sent, so that this time is never later than the service's.
     expires_at: expiresInDays === undefined ? null : sql<Date>`requested_at + make_interval(days => ${expiresInDays})`,
   };
 }
 
-/** One transaction replaces the active key: readers never see two active keys, or none. */
+/** Replaces the active key. The transaction keeps readers from seeing two active keys or none. */
 async function promote(tx: Tx, rotation: string, intentId: string, isRollback: boolean): Promise<void> {
   await sql`
     update usage_export.api_key set state = 'draining', draining_since = clock_timestamp()
@@ -254,7 +253,6 @@ async function promote(tx: Tx, rotation: string, intentId: string, isRollback: b
   await updateRotation(tx, rotation, { failed_attempts: 0, last_error: null, rollback_to: null });
 }
 
-/** With `step`, only a key at that step is updated. */
 async function updateKey(tx: Tx, intentId: string, patch: KeyPatch, step?: "intent"): Promise<void> {
   let update = tx.updateTable("usage_export.api_key").set(patch).where("intent_id", "=", intentId);
   if (step) update = update.where("step", "=", step);
@@ -268,10 +266,10 @@ async function updateRotation(tx: Tx, name: string, patch: UpdateObject<Tables, 
 
 function requireOneRow(rows: bigint, intentId: string): void {
   if (rows === 1n) return;
-  throw new AppError("database", `the ledger has no key ${intentId} in the state that this change is for`);
+  throw new AppError("database", `the ledger has no key ${intentId} in the state that this change needs`);
 }
 
-/** Replaces the key's sealed text. Does nothing if another process has replaced it since `key` was read. */
+/** Replaces the sealed text of a key. Does nothing if another process has replaced it since the key was read. */
 export async function replaceSealed(
   db: Database,
   { rotation, intentId, ...before }: SealedKey,

@@ -15,7 +15,7 @@ export type SealedKey = {
   readonly masterKey: string | null;
 };
 
-/** The active key, then the draining ones, newest first. Keys that were never active, and those of another project, are left out. */
+/** The active key, then the draining keys, newest first. Leaves out keys that were never active, and keys of another project. */
 export async function usableKeys(db: Database, rotation: string, projectId: string): Promise<readonly SealedKey[]> {
   return inTransaction(db, (tx) =>
     selectSealed(tx)
@@ -33,7 +33,7 @@ export async function readSealedKey(db: Database, intentId: string): Promise<Sea
   return inTransaction(db, (tx) => selectSealed(tx).where("intent_id", "=", intentId).executeTakeFirst());
 }
 
-/** Keys that are sealed with another master key than this one. */
+/** Keys that are sealed with a master key other than this one. */
 export async function sealedWithOtherMasterKey(db: Database, masterKey: string): Promise<readonly SealedKey[]> {
   return inTransaction(db, (tx) => selectSealed(tx).where("master_key", "<>", masterKey).execute());
 }
@@ -47,7 +47,7 @@ function selectSealed(tx: Tx) {
     .$narrowType<{ apiKeyId: string; sealed: string }>();
 }
 
-/** The master keys of the environment. Throws `config` if a key in the ledger is sealed with another one. */
+/** Reads the master keys from the environment. Throws `config` if a key in the ledger is sealed with another one. */
 export async function openMasterKeys({ env }: { readonly env: Environment }, db: Database): Promise<MasterKeys> {
   const masterKeys = readMasterKeys(env);
   const used = sql<{ readonly id: string }>`
