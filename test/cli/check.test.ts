@@ -115,13 +115,6 @@ test("findings with the same cause are one line of text but several findings in 
   expect(lines.filter((line) => line.includes("no such project"))).toHaveLength(5);
 });
 
-test("the finding for a key that may not read usage names the missing scope", async ({ context }) => {
-  await context.setUp({}, { scopes: ["keys:read"] });
-  const { status, lines } = await findings(context);
-  expect(lines.at(-1)).toMatch(/^fail project production: key: .*scopes keys:read; reading usage needs project:read/);
-  expect(status).toBe(1);
-});
-
 test("an unreachable database is one finding, and the projects are still checked", async ({ context }) => {
   await context.setUp();
   const { status, lines } = await findings(context, NO_DATABASE);

@@ -6,7 +6,7 @@ import type { Command } from "commander";
 import { expect, vi } from "vitest";
 import { defineCommands } from "../../src/cli/commands.ts";
 import { type Environment, programTest } from "./program-context.ts";
-import { type ConfigPart, PRODUCTION, PROJECT_ID, smallConfig } from "./small-config.ts";
+import { PRODUCTION, PROJECT_ID, smallConfig } from "./small-config.ts";
 
 const test = programTest();
 /** For tests that run the whole product, which takes long. */
@@ -86,16 +86,11 @@ test("emulator serves until it is stopped, and does not print the given key", as
   await expect(fetch(`${url}/v1/projects`)).rejects.toThrow("fetch failed");
 });
 
-// A mistake is reported before the service is called and before a connection to the database, which would be refused here.
+// A mistake is reported before the service is called and before the database is opened. Here the database can't be reached.
 
-type Given = { readonly part?: ConfigPart; readonly args?: readonly string[]; readonly env?: Environment };
+type Given = { readonly args?: readonly string[]; readonly env?: Environment };
 
 test.for<readonly [what: string, message: RegExp, given: Given]>([
-  [
-    "an unknown grouping",
-    /exports\[0\]\.groupings\[1\].*got "acessor".*did you mean "accessor"\?/s,
-    { part: { exports: [{ groupings: ["none", "acessor"] }] } },
-  ],
   [
     "a key variable that is not set",
     /projects\[0\]\.key.*USAGE_EXPORT_KEY is not set/,
@@ -117,8 +112,8 @@ test.for<readonly [what: string, message: RegExp, given: Given]>([
     /NODE_TLS_REJECT_UNAUTHORIZED=0.*NODE_EXTRA_CA_CERTS/s,
     { env: { NODE_TLS_REJECT_UNAUTHORIZED: "0" } },
   ],
-])("%s is refused", async ([, message, { part, args = ["export"], env }], { context }) => {
-  const emulator = await context.setUp(part);
+])("%s is refused", async ([, message, { args = ["export"], env }], { context }) => {
+  const emulator = await context.setUp();
   const { status, stdout, stderr } = await context.run(args, env);
   expect({ status, stdout, requests: emulator.requests }).toEqual({ status: 2, stdout: "", requests: [] });
   expect(stderr).toMatch(message);

@@ -146,10 +146,12 @@ let loggedUrl: string | undefined;
 
 export async function prepareDatabase({ db, url }: TestDatabase): Promise<void> {
   await emptyTables(db);
-  const isLogged = isFirstOfFile();
-  if (isLogged === (url === loggedUrl)) return;
-  loggedUrl = isLogged ? url : undefined;
-  await logStatements(url, isLogged);
+  // Only after the first test of a file is the server's log searched.
+  const shallLog = isFirstOfFile();
+  const isLogged = url === loggedUrl;
+  if (shallLog === isLogged) return;
+  loggedUrl = shallLog ? url : undefined;
+  await logStatements(url, shallLog);
 }
 
 /** The tests of a file use the same database, one after the other. Truncating so many tables would take a second on a busy machine. */

@@ -40,8 +40,8 @@ async function stored() {
 
 const OK = { status: 0 };
 const FAILED = { status: 1 };
-const requests = (count: number) => ({ stdout: expect.stringContaining(`nightly: ${count} requests`) });
-const listing = (fault: Fault) => (request: SeenRequest) => (request.path === "/v1/projects" ? fault : undefined);
+const printsRequests = (count: number) => ({ stdout: expect.stringContaining(`nightly: ${count} requests`) });
+const listFault = (fault: Fault) => (request: SeenRequest) => (request.path === "/v1/projects" ? fault : undefined);
 
 test("projects may appear, vanish, change their names and come back", async ({ context }) => {
   const { names, run } = await openAccount(context, ABC);
@@ -82,21 +82,21 @@ test("a list that lacks more than half of the projects is believed only an hour 
     /projects\/[bcd]\//.test(path) ? { kind: "answer", status: 404, body: "{}" } : undefined;
 
   const doubtful = await run("export");
-  expect(doubtful).toMatchObject(requests(4));
+  expect(doubtful).toMatchObject(printsRequests(4));
   expect(doubtful.stderr).toContain("more than half of the projects are missing from the list");
   const status = await run("status");
   expect(status).toMatchObject(FAILED);
   expect(status.stdout.match(/missing from the list/g)).toHaveLength(1);
   expect(status.stdout).toContain("3 of 4 projects of env ACCOUNT_KEY have been missing from the list since");
   expect((await run("check")).stdout).toMatch(/warn missing: 3 are missing, more than half \(beta, gamma, delta\)/);
-  expect(await run("export")).toMatchObject(requests(4));
+  expect(await run("export")).toMatchObject(printsRequests(4));
 
   const overAnHour = sql`interval '61 minutes'`;
   await sql`
     update usage_export.discovered_project
     set first_seen_at = first_seen_at - ${overAnHour}, missing_since = missing_since - ${overAnHour}
   `.execute(db);
-  expect(await run("export")).toMatchObject({ ...OK, ...requests(1) });
+  expect(await run("export")).toMatchObject({ ...OK, ...printsRequests(1) });
   expect(await stored()).toEqual({ a: "alpha: 5 5", b: "beta: 5 5", c: "gamma: 5 5", d: "delta: 5 5" });
   expect(await run("status")).toMatchObject(OK);
 });
@@ -107,26 +107,26 @@ test("check --confirm-projects believes a short list at once", async ({ context 
   names.delete("b");
   names.delete("c");
   expect((await run("check", "--confirm-projects")).stdout).toContain("ok   list: 1 listed; 0 new, 2 gone");
-  expect(await run("export")).toMatchObject(requests(1));
+  expect(await run("export")).toMatchObject(printsRequests(1));
   names.clear();
   expect((await run("check", "--confirm-projects")).stdout).toContain("warn list: 0 listed; 0 new, 1 gone");
 });
 
 test("a list that is cut off or can't be read leaves the projects as they were", async ({ context }) => {
   const { emulator, names, run } = await openAccount(context, ABC);
-  expect(await run("export")).toMatchObject(requests(3));
+  expect(await run("export")).toMatchObject(printsRequests(3));
   names.set("d", "delta");
   for (const fault of [
-    listing({ kind: "body", change: (json) => JSON.stringify(json).slice(0, -9) }),
-    listing({ kind: "body", change: () => ({}) }),
+    listFault({ kind: "body", change: (json) => JSON.stringify(json).slice(0, -9) }),
+    listFault({ kind: "body", change: () => ({}) }),
     // The list fills a page of four, so there may be more projects.
-    listing({ kind: "body", change: (json) => ({ ...Object(json), limit: 4 }) }),
-    listing({ kind: "answer", status: 403, body: "{}" }),
+    listFault({ kind: "body", change: (json) => ({ ...Object(json), limit: 4 }) }),
+    listFault({ kind: "answer", status: 403, body: "{}" }),
   ]) {
     emulator.fault = fault;
     expect(await run("export")).toMatchObject({
       ...OK,
-      ...requests(3),
+      ...printsRequests(3),
       stderr: expect.stringContaining("the list of projects could not be read: those of the last list are exported"),
     });
   }
@@ -136,13 +136,13 @@ test("a list that is cut off or can't be read leaves the projects as they were",
   expect((await run("check")).stdout).toMatch(/FAIL list: .*403.*; projects that were listed before stay/);
 
   emulator.fault = undefined;
-  expect(await run("export")).toMatchObject(requests(4));
+  expect(await run("export")).toMatchObject(printsRequests(4));
   expect(await run("status")).toMatchObject(OK);
 });
 
 test("an export fails if the service does not list projects", async ({ context }) => {
   const { emulator, run } = await openAccount(context, { a: "alpha" });
-  emulator.fault = listing({ kind: "answer", status: 404, body: "{}" });
+  emulator.fault = listFault({ kind: "answer", status: 404, body: "{}" });
   const says = "the service does not list projects, so none can be discovered";
   expect(await run("export")).toMatchObject({ ...FAILED, stderr: expect.stringContaining(says) });
   expect(await run("check")).toMatchObject({ ...FAILED, stdout: expect.stringContaining(`FAIL list: ${says}`) });

@@ -1,3 +1,5 @@
+// `migrate` on empty, blocked and foreign databases: several at once, killed, or without the rights.
+
 import { type RawBuilder, sql } from "kysely";
 import pg from "pg";
 import { test as base, expect } from "vitest";

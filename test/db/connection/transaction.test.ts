@@ -1,3 +1,5 @@
+// Which errors repeat a transaction, what a transaction sets, and that nothing is left on its connection.
+
 import { type RawBuilder, sql } from "kysely";
 import { expect, test } from "vitest";
 import type { Database } from "../../../src/db/connection/database.ts";

@@ -1,3 +1,5 @@
+// How runs and their projects are stored, when a run counts as interrupted, and how long runs and key events are kept.
+
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
 import { expect, test } from "vitest";

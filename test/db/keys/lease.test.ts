@@ -1,3 +1,5 @@
+// The lease of a rotation: one process has it at a time, and writes to the ledger only while nobody else has taken it.
+
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
 import { expect, test } from "vitest";

@@ -1,3 +1,5 @@
+// The ledger of keys: what each change stores, and which keys other parts of the program read from it.
+
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
 import { expect, test } from "vitest";

@@ -1,3 +1,5 @@
+// The views of usage: which series each one shows, the finality of a day, and sets of values.
+
 import fc from "fast-check";
 import { sql } from "kysely";
 import { expect, test } from "vitest";
