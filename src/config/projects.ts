@@ -74,7 +74,6 @@ const ListKey = StaticKey.refine(
   'expected no placeholder: this key lists the projects, before any is known; "projectKey" may have "{id}"',
 );
 
-/** The packaged example has "PROJECT_ID" in place of an id. */
 const EXAMPLE_ID_PROBLEM = `expected your project's id at the service, which its console shows; "PROJECT_ID" is only a placeholder`;
 
 const ProjectInFile = object({

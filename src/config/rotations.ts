@@ -110,19 +110,16 @@ export function deliveryIssues(rotations: readonly RotationInFile[], projects: r
     const use = "the file of the key that a rotation creates keys with";
     for (const file of filesOf(creator, projectsOf(rotation, projects))) uses.set(file, use);
   }
-  const issues: ConfigIssue[] = [];
+  const found: ConfigIssue[] = [];
   for (const [index, { deliver, projects: names = [] }] of rotations.entries()) {
     for (const [i, sink] of deliver.entries()) {
       if (!("file" in sink)) continue;
       const path = ["rotations", index, "deliver", i, "file"];
       const files = filesOf(sink, projectsNamed(projects, names));
       const used = files.find((file) => uses.has(file));
-      if (used !== undefined) {
-        issues.push({ path, message: `expected a file of its own; ${used} is ${uses.get(used)}` });
-        continue;
-      }
-      for (const file of files) uses.set(file, `already at ${formatPath(path)}`);
+      if (used !== undefined) found.push({ path, message: `expected a file of its own; ${used} is ${uses.get(used)}` });
+      for (const file of files) if (!uses.has(file)) uses.set(file, `already at ${formatPath(path)}`);
     }
   }
-  return issues;
+  return found;
 }

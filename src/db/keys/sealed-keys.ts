@@ -33,7 +33,6 @@ export async function readSealedKey(db: Database, intentId: string): Promise<Sea
   return inTransaction(db, (tx) => selectSealed(tx).where("intent_id", "=", intentId).executeTakeFirst());
 }
 
-/** Keys that are sealed with a master key other than this one. */
 export async function sealedWithOtherMasterKey(db: Database, masterKey: string): Promise<readonly SealedKey[]> {
   return inTransaction(db, (tx) => selectSealed(tx).where("master_key", "<>", masterKey).execute());
 }
