@@ -35,8 +35,6 @@ export function decimalText(value: number | ExactNumber): string | undefined {
   return plainDecimal(`${sign}${padded.slice(0, split).replace(/^0+/, "") || "0"}.${padded.slice(split)}`);
 }
 
-// Arithmetic with decimal texts.
-
 /** Removes zeros at the end of the fraction, and a point without a fraction. */
 export function plainDecimal(text: string): string {
   const trimmed = text.includes(".") ? text.replace(/\.?0*$/, "") : text;

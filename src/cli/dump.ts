@@ -56,7 +56,6 @@ type Row = readonly (string | null)[];
 
 type Output = { readonly app: App; readonly format: string };
 
-/** Returns the number of rows. */
 async function writeRows({ app, format }: Output, file: string, view: DumpedView, read: AsyncIterable<readonly Row[]>) {
   let count = 0;
   const pieces = async function* () {

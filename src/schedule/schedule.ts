@@ -35,10 +35,9 @@ export function nextOccurrences(schedule: Schedule, after: Date, count: number):
   return cronOf(schedule).nextRuns(count, startOfSecond(after));
 }
 
-/** Ticks are 10 s apart. If no tick has started a due job for this long, no worker runs, or one hangs. */
+/** Ticks are 10 s apart. If no tick has started a job for this long after it was due, no worker runs, or one hangs. */
 const OVERDUE_MS = 3 * 60_000;
 
-/** Undefined if the job is not overdue, or not registered. */
 export function overdueSince(job: Schedule, stored: StoredJob | undefined, now: Date): Date | undefined {
   const dueAt = waitingSince(job, stored, now);
   return dueAt && now.getTime() - dueAt.getTime() > OVERDUE_MS ? dueAt : undefined;
