@@ -99,7 +99,7 @@ function coveredDays(window: Period, period: Period, rowDays: readonly string[],
   return days;
 }
 
-/** A repeated row counts once. An answer with two different rows of one group is refused. The shapes of no value are added up. */
+/** A repeated row counts once. Two different rows of one group are refused, but rows of no value, as null, "" or [], are added up. */
 function distinct(rows: readonly Row[]): readonly StoredRow[] {
   const byService = new Map<string, Row>();
   for (const row of rows) {
@@ -198,7 +198,7 @@ function amount(value: JsonTree): string {
   return text;
 }
 
-/** `keyOfService` keeps the shapes of no value apart. */
+/** `keyOfService` keeps null, "" and [], which all mean no value, apart. */
 function groupOf(grouping: string, value: JsonTree | undefined): Pick<Row, "key" | "keyOfService" | "group"> {
   if (grouping === "none") return { key: "", keyOfService: "", group: null };
   const items = value?.kind === "array" ? value.items : value ? [value] : [];

@@ -27,7 +27,7 @@ export type Case = {
 const KEY = "0123456789abcdef0123456789abcdef01234567";
 const RUN_MS_MAX = 300_000;
 
-/** For `slots` cases of each fixture. Uses its own database, because series that the latest configuration does not name are not checked any more. */
+/** Has series for `slots` cases of each fixture, in a database of its own: bi.coverage leaves out series that the newest configuration does not name. */
 export async function askedSeries(dialect: Fixture["dialect"], slots: number) {
   const fixtures = FIXTURES.filter((fixture) => fixture.dialect === dialect);
   const project = "answers";
@@ -96,8 +96,8 @@ export async function askedSeries(dialect: Fixture["dialect"], slots: number) {
 }
 
 /**
- * Whether the request checks a grouping instead of reading a series, which the program does if an answer has no value of its
- * dimension. The series by endpoint has no window.
+ * Whether the request only checks that the service knows a grouping, as the program does after an answer without any value of its
+ * dimension. The series by endpoint is read without a window, so a window there means such a check.
  */
 function isGroupingCheck(asked: Fixture | undefined, grouping: string, query: URLSearchParams): boolean {
   if (asked === undefined) return grouping === "endpoint" || grouping === "method";

@@ -23,7 +23,7 @@ export type Evidence = {
   readonly moments: readonly Visible[];
   /** What the views show at the end. */
   readonly now: Visible;
-  /** The status of every slice that is due, by the same names. */
+  /** The status of every due slice, by the slice's name. */
   readonly coverage: ReadonlyMap<string, string>;
   /** The slices that must be complete after the recovery run. */
   readonly due: readonly string[];

@@ -60,7 +60,7 @@ export function nameOf({ replicas, kind, sqlstate, point, secondPoint }: CasePla
 export function planOf(name: string): CasePlan {
   const parts = /^(\d) replicas, (.*?)(?: ([0-9A-Z]{5}))?, point (\d+)(?: then (\d+))?$/.exec(name) ?? [];
   const [, replicas, kind = "", sqlstate, point, second] = parts;
-  if (!(kind in KINDS)) throw new Error(`no name of a case: ${name}`);
+  if (!(kind in KINDS)) throw new Error(`not the name of a case: ${name}`);
   const secondPoint = second === undefined ? undefined : Number(second);
   return { replicas: Number(replicas), kind: kind as Kind, sqlstate, point: Number(point), secondPoint };
 }

@@ -35,10 +35,10 @@ export function keyViolations(evidence: KeyEvidence): readonly string[] {
   const unflagged = orphans.filter(({ flagged }) => !flagged).map(({ apiKeyId }) => apiKeyId);
   const checks: readonly (readonly [boolean, string])[] = [
     [new Set(creates).size === creates.length, "a create was sent twice for one intent"],
-    [creates.every((comment) => ledger.some(isOf(comment))), "a create is of no intent"],
+    [creates.every((comment) => ledger.some(hasIntentIn(comment))), "a create belongs to no intent"],
     [used === due, `${used} keys were made and used, where ${due} were due`],
-    [count("active") === 1, `${count("active")} keys are in use, and not one`],
-    [count("pending") === 0, "a key is still on its way"],
+    [count("active") === 1, `${count("active")} keys are active instead of one`],
+    [count("pending") === 0, "a key is still pending"],
     [unflagged.length === 0, `the service made keys that nothing flags: ${unflagged.join(", ")}`],
     [inUse.every((id) => existing.includes(id)), "a key in use does not exist"],
     [!retired.some((id) => existing.includes(id)), "a retired key works"],
@@ -50,12 +50,12 @@ export function keyViolations(evidence: KeyEvidence): readonly string[] {
 /** The keys that the service made and that were never active. Each must be flagged as an orphan, even if it was deleted since. */
 function orphansOf({ ledger, made }: Pick<KeyEvidence, "ledger" | "made">) {
   return made.flatMap(({ apiKeyId, comment }) => {
-    const events = ledger.find(isOf(comment))?.events ?? [];
+    const events = ledger.find(hasIntentIn(comment))?.events ?? [];
     return events.includes("active") ? [] : [{ apiKeyId, flagged: events.includes("orphan") }];
   });
 }
 
 /** Compares by the comment, because the ledger may not have the id of an orphan. */
-function isOf(comment: string): (key: LedgerKey) => boolean {
+function hasIntentIn(comment: string): (key: LedgerKey) => boolean {
   return ({ intentId }) => comment.includes(intentId);
 }

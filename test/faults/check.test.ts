@@ -94,7 +94,10 @@ const PLANTED: Readonly<Record<string, readonly [string, Partial<Evidence>]>> = 
   ],
   "a stack trace in the output": ["I9", { programs: [program("a", 1, { output: "TypeError: x\n    at main.ts:1" })] }],
   "a complete slice that shows nothing": ["I9", { now: new Map() }],
-  "a run with status ok and a slice too few": ["I9", { runs: [{ status: "ok", planned: 3, complete: 1, stale: 1 }] }],
+  "a run with status ok and a slice that is not complete": [
+    "I9",
+    { runs: [{ status: "ok", planned: 3, complete: 1, stale: 1 }] },
+  ],
   "more calls at once than allowed": ["I10", { exchanges: AT_ONCE, moments: [], now: visible(3) }],
   "more tries than allowed": ["I10", { exchanges: TRIES, moments: [], now: visible(3) }],
 };

@@ -16,18 +16,18 @@ import type { Exchange, RowText } from "./history.ts";
 export function violations(evidence: Evidence): readonly string[] {
   const answers = answersBySlice(evidence.exchanges);
   return [
-    ...atomic(evidence, answers),
-    ...nothingLost(evidence, answers),
-    ...countedOnce(evidence),
-    ...monotonic(evidence, answers),
-    ...neverWorse(evidence),
-    ...converges(evidence),
-    ...honest(evidence),
-    ...polite(evidence),
+    ...mixedAnswers(evidence, answers),
+    ...unrepairedSlices(evidence, answers),
+    ...doubledGroups(evidence),
+    ...olderAnswers(evidence, answers),
+    ...lostRows(evidence),
+    ...failedRecovery(evidence),
+    ...falseReports(evidence),
+    ...exceededLimits(evidence),
   ];
 }
 
-function atomic({ moments, now }: Evidence, answers: Answers): string[] {
+function mixedAnswers({ moments, now }: Evidence, answers: Answers): string[] {
   const mixed = [...moments, now].flatMap((visible) =>
     [...visible].filter(([slice, rows]) => !answerOf(answers, slice, rows)).map(([slice, rows]) => ({ slice, rows })),
   );
@@ -36,11 +36,11 @@ function atomic({ moments, now }: Evidence, answers: Answers): string[] {
   );
 }
 
-function nothingLost(evidence: Evidence, answers: Answers): string[] {
+function unrepairedSlices(evidence: Evidence, answers: Answers): string[] {
   const { now, coverage, due, dueBefore, recovery, caps } = evidence;
   if (recovery === undefined) {
-    const untold = dueBefore.filter((slice) => !coverage.has(slice));
-    return untold.map((slice) => `I2: ${slice} was due and has no status any more`);
+    const withoutStatus = dueBefore.filter((slice) => !coverage.has(slice));
+    return withoutStatus.map((slice) => `I2: ${slice} was due and has no status any more`);
   }
   return due.flatMap((slice) => {
     const status = coverage.get(slice) ?? "not there";
@@ -53,7 +53,7 @@ function nothingLost(evidence: Evidence, answers: Answers): string[] {
   });
 }
 
-function countedOnce({ moments, now }: Evidence): string[] {
+function doubledGroups({ moments, now }: Evidence): string[] {
   return [...new Set([...moments, now])].flatMap((visible) =>
     [...visible].flatMap(([slice, rows]) => {
       const groups = rows.map((row) => JSON.parse(row)[0]);
@@ -62,7 +62,7 @@ function countedOnce({ moments, now }: Evidence): string[] {
   );
 }
 
-function monotonic({ moments }: Evidence, answers: Answers): string[] {
+function olderAnswers({ moments }: Evidence, answers: Answers): string[] {
   const shown = new Map<string, Answer>();
   const found: string[] = [];
   for (const visible of moments) {
@@ -82,7 +82,7 @@ function monotonic({ moments }: Evidence, answers: Answers): string[] {
 }
 
 /** The service of these cases always has rows for a slice it once had rows for. */
-function neverWorse({ moments, now }: Evidence): string[] {
+function lostRows({ moments, now }: Evidence): string[] {
   const seen = new Set<string>();
   return [...moments, now].flatMap((visible) => {
     const gone = [...seen].filter((slice) => !visible.has(slice));
@@ -93,38 +93,38 @@ function neverWorse({ moments, now }: Evidence): string[] {
 
 // What the programs report to their user, and how they call the service.
 
-export function converges({ recovery, programs }: Pick<Evidence, "recovery" | "programs">): string[] {
+export function failedRecovery({ recovery, programs }: Pick<Evidence, "recovery" | "programs">): string[] {
   return programs
     .filter(({ who }) => who === recovery)
     .filter(({ status }) => status !== 0)
     .map(({ command, status, output }) => `I8: ${command} after the fault ended with ${status}: ${output}`);
 }
 
-function honest({ programs, coverage, now, runs }: Evidence): string[] {
+function falseReports({ programs, coverage, now, runs }: Evidence): string[] {
   // The exit status of a worker says nothing about its work.
-  const saidOk = programs
+  const falselyEnded = programs
     .filter(({ command }) => command !== "start")
     .filter(({ status, notCompleteAfter = [] }) => status === 0 && notCompleteAfter.length > 0)
     .map(
-      ({ who, notCompleteAfter }) => `I9: ${who} ended with 0, and not complete was: ${notCompleteAfter?.join(", ")}`,
+      ({ who, notCompleteAfter }) => `I9: ${who} ended with 0, although incomplete: ${notCompleteAfter?.join(", ")}`,
     );
   const empty = [...coverage]
     .filter(([slice, status]) => status === "complete" && !now.has(slice))
     .map(([slice]) => `I9: ${slice} is called complete and shows nothing`);
   // A stale slice is complete too: another program has stored a newer answer for it.
-  const runsOk = runs
+  const falselyOk = runs
     .filter(({ status, planned, complete, stale }) => status === "ok" && complete + stale !== planned)
     .map(({ planned, complete }) => `I9: a run is called ok with ${complete} of ${planned} slices complete`);
-  return [...saidOk, ...mistaken(programs), ...empty, ...runsOk];
+  return [...falselyEnded, ...stackTraces(programs), ...empty, ...falselyOk];
 }
 
-export function mistaken(programs: Evidence["programs"]): string[] {
+export function stackTraces(programs: Evidence["programs"]): string[] {
   return programs
     .filter(({ output }) => /^ {4}at /m.test(output))
-    .map(({ who, output }) => `I9: ${who} took a fault for a mistake of the program: ${output}`);
+    .map(({ who, output }) => `I9: ${who} printed a stack trace: ${output}`);
 }
 
-function polite({ exchanges, caps }: Evidence): string[] {
+function exceededLimits({ exchanges, caps }: Evidence): string[] {
   const known = exchanges.filter(({ who }) => !caps.exempt.has(who));
   const calls = known.flatMap(({ arrivedAt, endedAt }) => [
     { at: arrivedAt, change: 1 },
@@ -175,7 +175,7 @@ function newestAnswer(answers: readonly Answer[], exempt: ReadonlySet<string>): 
   return answers.findLast(({ exchange }) => exchange.answeredAt !== undefined && !exempt.has(exchange.who));
 }
 
-/** How long before its arrival a fetch may have got its number, by which it is older or newer: it is used within 50 ms. */
+/** A request takes its fetch number, which makes it older or newer than others, at most this long before it arrives. */
 const NUMBER_MS = 300;
 
 /** Whether the shown answer may stay: it is the newest, or its fetch overlaps the newest one's. Then either may be stored last. */

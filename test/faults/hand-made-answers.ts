@@ -28,12 +28,8 @@ export const HAND_MADE: Readonly<Record<string, HandMade>> = {
   "an answer nested a hundred thousand levels deep": text((sound) =>
     sound.replace('"results":', `"deep":${"[".repeat(100_000)}${"]".repeat(100_000)},"results":`),
   ),
-  "a name that is there twice: the last one counts": text((sound) =>
-    sound.replaceAll('"requests":', '"requests":99,"requests":'),
-  ),
-  "results that are there twice: the last ones count": text((sound) =>
-    sound.replace('"results":', '"results":[],"results":'),
-  ),
+  "a name that is there twice": text((sound) => sound.replaceAll('"requests":', '"requests":99,"requests":')),
+  "results that are there twice": text((sound) => sound.replace('"results":', '"results":[],"results":')),
   "members with the names of properties that every object has": text((sound) =>
     sound.replace('"results":', '"constructor":{"prototype":{"polluted":1}},"toString":1,"results":'),
   ),

@@ -77,7 +77,7 @@ export function openStage({ opened, databaseUrl, start, afterEnd = async () => (
   return stage;
 }
 
-/** Shortens how long a stopped program holds its locks: 6 s do not delay a test much, and let a slow machine load a file. */
+/** Shortens how long a stopped program holds its locks. In 6 s even a slow machine loads a file within a transaction. */
 function shorterLimits(text: string): string {
   return text.replace("'idle_in_transaction_session_timeout', '60s'", "'idle_in_transaction_session_timeout', '6s'");
 }
@@ -153,7 +153,7 @@ export async function startArmed(stage: Stage, who: string, plan: CasePlan, poin
   return { fault, running };
 }
 
-/** The stopped program continues when another run has done everything, and must not undo that. */
+/** Lets the stopped program continue after another run has done everything, which it must not undo. */
 async function wakeAfterAnother(
   stage: Stage,
   victim: Running,

@@ -64,7 +64,7 @@ export function isNull(tree: JsonTree | undefined): boolean {
   return tree === undefined || (tree.kind === "word" && tree.word === "null");
 }
 
-/** The same text for all notations of a number. Undefined for more than a double holds, or more digits than an amount may have. */
+/** One text for all notations of a number; undefined if a double can't hold it, or it has more digits than an amount may have. */
 export function plainDecimal(digits: string, lengthMax = 400): string | undefined {
   if (!Number.isFinite(Number(digits))) return undefined;
   const [, sign = "", whole = "", fraction = "", exponent = "0"] =

@@ -1,5 +1,6 @@
-// The environment of the cases of exports and workers: one service for all of them, and one database with what the commands before all
-// cases stored. Each case has a copy of that database, a front before the service, and a front before the database for each program.
+// The environment in which exports and workers are interrupted. All cases share an emulated service and a baseline database, which the
+// commands in `before` fill. Each case has a copy of that database, a front (a proxy, see fault-decision.ts) before the service, and
+// one before the database for each program.
 
 import { randomBytes } from "node:crypto";
 import { mkdtempDisposable, writeFile } from "node:fs/promises";
@@ -27,12 +28,12 @@ type Fields = Readonly<Record<string, unknown>>;
 type Filter = { readonly name: string } & Readonly<Partial<Record<"features" | "dimensions", Record<string, string>>>>;
 
 export type LabOptions = {
-  /** So many days until yesterday are due, of each grouping under each filter. */
+  /** How many days, up to yesterday, are due for each grouping and filter. */
   readonly days: number;
   readonly groupings: readonly string[];
   readonly filters?: readonly Filter[];
   readonly caps: Omit<Caps, "exempt">;
-  /** The commands that run once, before all cases. They leave something to do. */
+  /** Commands that run once, before all cases. They must leave work for the cases. */
   readonly before?: readonly (readonly string[])[];
   /** Fields of the export, and of the configuration. */
   readonly job?: Fields;
@@ -40,7 +41,6 @@ export type LabOptions = {
   readonly requestsPerSecond?: number;
 };
 
-/** The day so many days ago. */
 export const daysAgo = (days: number) => addDays(dayOf(new Date()), -days);
 
 function configOf(options: LabOptions, baseUrl: string): Fields {
@@ -58,7 +58,7 @@ function configOf(options: LabOptions, baseUrl: string): Fields {
     exports: [
       {
         ...{ name: "nightly", schedule: "15 2 * * *", projects: ["production"], window: { days }, groupings, filters },
-        // Other requests than those of the series would add points to the sweep.
+        // The requests of this check would add points to the sweep.
         checkFeatures: "off",
         ...job,
       },
@@ -71,11 +71,11 @@ const ALL: readonly Filter[] = [{ name: "all" }];
 
 type Lab = Awaited<ReturnType<typeof openLab>>;
 
-const WHO = ["first", ...REPLICAS, SECOND, RECOVERY];
+const PROGRAM_NAMES = ["first", ...REPLICAS, SECOND, RECOVERY];
 
 export async function openLab(options: LabOptions) {
   const opened = new AsyncDisposableStack();
-  const keys = new Map(WHO.map((who) => [who, randomBytes(20).toString("hex")]));
+  const keys = new Map(PROGRAM_NAMES.map((who) => [who, randomBytes(20).toString("hex")]));
   const consoleKeys = [...keys.values()].map((secret) => ({ secret, projectId: PROJECT_ID, scopes: ["member"] }));
   const emulator = opened.use(await startEmulator({ consoleKeys }));
   const baseline = opened.use(await copyDatabase());
@@ -120,7 +120,7 @@ export type Case = Stage & {
 };
 
 type CaseOptions = {
-  /** This database itself is used, instead of a copy of the baseline. */
+  /** Used itself, instead of a copy of the baseline. */
   readonly database?: DatabaseUrls;
   readonly history?: History;
   /** A program is killed after this time. */
@@ -170,7 +170,7 @@ export async function openCase(
       return { ...stored, exchanges, due, dueBefore, programs: [...ends], recovery, caps };
     },
     leaks(serverLog: boolean) {
-      const secrets = [...WHO.map(lab.keyOf), ...passwordsIn(url)];
+      const secrets = [...PROGRAM_NAMES.map(lab.keyOf), ...passwordsIn(url)];
       return leakViolations(secrets, ends, { folders: [folder], databaseUrl: url, serverLog });
     },
   });

@@ -10,7 +10,7 @@ import { testDatabase } from "../support/database.ts";
 import { passwordsIn } from "../support/leaks.ts";
 import { startProgram } from "../support/program.ts";
 import { REPLICAS } from "./case-plan.ts";
-import { converges, mistaken } from "./check.ts";
+import { failedRecovery, stackTraces } from "./check.ts";
 import { interruptions, leakViolations, openStage, type Stage } from "./interrupt.ts";
 import { sweepKinds } from "./sweep.ts";
 
@@ -38,9 +38,9 @@ const BESIDE: readonly string[] = REPLICAS.slice(1);
 async function check({ url, ends }: Migrating, recovery: string | undefined): Promise<string[]> {
   const failed = ends.filter(({ who, status }) => BESIDE.includes(who) && status !== 0);
   return [
-    ...mistaken(ends),
+    ...stackTraces(ends),
     ...failed.map(({ output }) => `I8: a migrate beside the one with the fault failed: ${output}`),
-    ...converges({ recovery, programs: ends }),
+    ...failedRecovery({ recovery, programs: ends }),
     ...(recovery === undefined ? [] : await schemaViolations(url)),
   ];
 }

@@ -32,7 +32,7 @@ export function mutated(body: string, seed: number, n: number): { readonly body:
 
 const below = (random: Random, end: number) => Math.floor(random() * end);
 
-// Bytes, whatever they mean.
+// Changes of bytes, whatever they mean.
 
 const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf] as const;
 const HOSTILE_BYTES = [
@@ -71,7 +71,7 @@ function withByte(change: (byte: number, random: Random) => number): Change<Buff
   };
 }
 
-/** The bytes up to an end, and those from a beginning. */
+/** Joins the bytes before `end` and those from `beginning` on. This removes bytes, or doubles some if `beginning` comes first. */
 function spliced(cut: (at: number, random: Random) => readonly [end: number, beginning: number]): Change<Buffer> {
   return (bytes, random) => {
     const [end, beginning] = cut(below(random, bytes.length), random);
@@ -87,7 +87,7 @@ function inserted(make: (random: Random) => Buffer): Change<Buffer> {
   };
 }
 
-// The structure: the answer stays JSON.
+// Changes of the structure, which leave valid JSON.
 
 const NAMES = [
   ...(["__proto__", "constructor", "toString", "Hours", "hours ", "", "\u0000", "0"] as const),

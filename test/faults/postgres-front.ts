@@ -23,14 +23,14 @@ export type PostgresFrontOptions = {
   readonly rewrite?: (text: string) => string;
 };
 
-/** The messages of a statement in the extended protocol. They are held until Sync, because the server may execute them before it. */
+/** Messages of the extended protocol that the server may execute before their Sync. The front holds them until then. */
 const PARTS = new Set(["P", "B", "D", "E", "C", "H"]);
 const NAME_LENGTH = 70;
 
 export async function startPostgresFront(databaseUrl: string, options: PostgresFrontOptions = {}) {
   const target = new URL(databaseUrl);
   const upstreams = new Set<net.Socket>();
-  const losing = new Set<() => void>();
+  const silencers = new Set<() => void>();
   let state: "passes" | "refuses" | "swallows" = "passes";
   let refused = 0;
   const server = net.createServer({ noDelay: true }, (client) => {
@@ -43,9 +43,9 @@ export async function startPostgresFront(databaseUrl: string, options: PostgresF
     const upstream = net.connect({ host: target.hostname, port: Number(target.port), noDelay: true });
     upstreams.add(upstream);
     upstream.on("error", () => upstream.destroy()).on("close", () => upstreams.delete(upstream));
-    const lose = connect(client, upstream, options);
-    losing.add(lose);
-    client.on("close", () => losing.delete(lose));
+    const silence = connect(client, upstream, options);
+    silencers.add(silence);
+    client.on("close", () => silencers.delete(silence));
   });
   const listening = await listen(server);
   /** The same database, through the front. */
@@ -60,7 +60,7 @@ export async function startPostgresFront(databaseUrl: string, options: PostgresF
     /** From now on nothing passes on any connection, although all stay open. */
     silence: () => {
       state = "swallows";
-      for (const lose of losing) lose();
+      for (const silence of silencers) silence();
     },
     /** New connections pass again; the earlier ones still pass nothing on. */
     restore: () => {
@@ -75,7 +75,7 @@ export async function startPostgresFront(databaseUrl: string, options: PostgresF
   };
 }
 
-/** Joins the two sides of one connection. After the returned function was called, nothing passes on it any more. */
+/** Joins the two sides of one connection. Returns a function that silences it: from then on nothing passes. */
 function connect(
   client: net.Socket,
   upstream: net.Socket,

@@ -12,7 +12,7 @@ import {
   PROGRAM,
   type RotationContext,
 } from "../cli/rotation/rotation-context.ts";
-import { converges, mistaken } from "./check.ts";
+import { failedRecovery, stackTraces } from "./check.ts";
 import { keyViolations } from "./check-keys.ts";
 import type { DecideFault, FaultEvent } from "./fault-decision.ts";
 import { asViolations, interruptions, openStage, type Stage } from "./interrupt.ts";
@@ -72,10 +72,10 @@ function watchSinks({ sink, emulator }: RotationContext, stored: string, seen: S
 }
 
 async function check({ context, stored, ends, seen }: RotationCase, recovery: string | undefined): Promise<string[]> {
-  const conduct = [...seen, ...mistaken(ends)];
+  const conduct = [...seen, ...stackTraces(ends)];
   return recovery === undefined
     ? conduct
-    : [...conduct, ...converges({ recovery, programs: ends }), ...(await ledger())];
+    : [...conduct, ...failedRecovery({ recovery, programs: ends }), ...(await ledger())];
 
   /** The violations in the ledger after the recovery run. */
   async function ledger(): Promise<readonly string[]> {
@@ -107,7 +107,7 @@ const isCreate = ({ name }: FaultEvent) => name.startsWith("POST");
 
 sweepKinds(
   interruptions({ part: "rotation", file: "rotation.faults.ts", command: ["rotate"], open: openCase, check }),
-  // They mostly wait, for the lease of the rotation that was killed.
+  // The cases mostly wait for the lease of the killed rotation to end.
   [
     { kind: "kill", ci: [149, 0, 307], all: [8, 23, 31], atOnce: 4, always: isCreate },
     { kind: "kill twice", ci: [211], all: [23], atOnce: 4 },

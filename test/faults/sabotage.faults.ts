@@ -1,5 +1,5 @@
-// Makes small wrong changes in the SQL and the transactions of a copy of the product, one at a time. A test must fail of each. Mutation
-// testing (stryker.config.json) does the same for pure code, where it needs no database.
+// Makes small wrong changes in the SQL and the transactions of a copy of the product, one at a time. Each must make a test fail.
+// Mutation testing (stryker.config.json) does the same for pure code, which needs no database.
 
 import { cp, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -49,7 +49,7 @@ async function runTests(folder: string, files: readonly string[], names: readonl
 /** Errors of a program that is broken, not wrong: the test failed before it reached what it checks. */
 const BROKEN = /SyntaxError|ReferenceError|TypeError|syntax error|does not exist|timed out|No test files found/;
 
-/** Without a wrong change they pass. In CI the suite shows that: it runs on the same sources. */
+/** Without a wrong change the tests must pass. In CI the suite has shown that, as it runs on the same sources. */
 async function passUnharmed(): Promise<void> {
   const files = new Set(SABOTAGES.map(({ noticedBy: [file] }) => file));
   const names = SABOTAGES.map(({ noticedBy: [, name] }) => name);
@@ -74,9 +74,9 @@ test.concurrent.each(SABOTAGES)("$name: noticed", LIMIT, async ({ file, replace,
     text.replace(replace, () => by),
   );
   const { status, stdout, stderr } = await runTests(folder, [noticedBy[0]], [noticedBy[1]]);
-  const said = `${stdout}${stderr}`;
-  expect(status, said).toBe(1);
+  const output = `${stdout}${stderr}`;
+  expect(status, output).toBe(1);
   // A copy that cannot run any test fails, too.
-  expect(stderr, said).toMatch(new RegExp(`FAIL .* > .*${RegExp.escape(noticedBy[1])}`));
-  expect(stderr, said).not.toMatch(BROKEN);
+  expect(stderr, output).toMatch(new RegExp(`FAIL .* > .*${RegExp.escape(noticedBy[1])}`));
+  expect(stderr, output).not.toMatch(BROKEN);
 });

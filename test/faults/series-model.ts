@@ -43,16 +43,16 @@ function isObject(line: string): boolean {
 /** Whether the answer must be refused or puts a day in doubt. Called before the series is updated. */
 function isFailure({ last, days }: Series): boolean {
   if (last === undefined) return false;
-  return last.verdict === undefined || [...last.verdict].some(([day, rows]) => becomes(days.get(day), rows).doubt);
+  return last.verdict === undefined || [...last.verdict].some(([day, rows]) => keptAfter(days.get(day), rows).doubt);
 }
 
 /** A day that loses all or most of its usage keeps its rows until a second answer says the same. Between two runs an hour passes. */
-function becomes(kept: Kept | undefined, rows: readonly StoredRow[]): Kept {
+function keptAfter(kept: Kept | undefined, rows: readonly StoredRow[]): Kept {
   const doubt = kept && doubtOf(kept.rows, rows);
   return doubt !== undefined && doubt !== kept?.doubt ? { rows: kept?.rows ?? [], doubt } : { rows, doubt: undefined };
 }
 
-/** Which numbers of a row are checked for a fall (requests, hours, tokens, characters), and the amount from which on it is doubted. */
+/** The numbers of a row that are checked for a fall (requests, hours, tokens, characters), each with the least amount that is checked. */
 const GUARDED = [
   ...[6, 0, 1, 2].map((i) => ({ i, from: i === 6 ? 100 : 10 })),
   ...[3, 4, 5].map((i) => ({ i, from: 10_000 })),
@@ -78,7 +78,7 @@ export function seriesFaults(
   seen: SeenSeries = { rows: new Map(), status: new Map() },
 ): readonly string[] {
   if (last === undefined) return ["a series that nobody asked for"];
-  for (const [day, rows] of last.verdict ?? []) days.set(day, becomes(days.get(day), rows));
+  for (const [day, rows] of last.verdict ?? []) days.set(day, keptAfter(days.get(day), rows));
   const faults: string[] = [];
   for (const day of new Set([...days.keys(), ...seen.rows.keys()])) {
     const expected = textOf(days.get(day)?.rows ?? []);

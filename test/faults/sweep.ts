@@ -1,5 +1,5 @@
-// The sweeps of one command: a test for each kind of fault, with as many points of each as the run takes. Cases run concurrently, and for
-// each violation the command that repeats its case is printed.
+// Sweeps of one command: a test for each kind of fault, which injects it at some or all of the command's events. Cases run concurrently.
+// Each violation is printed with the command that repeats its case.
 
 import { expect, test } from "vitest";
 import { randomFrom } from "../../src/emulator/usage.ts";
@@ -90,7 +90,7 @@ function failedCase(error: Error): Outcome {
   return { hit: undefined, violations: [`the case itself failed: ${error.stack}`] };
 }
 
-/** The names of the cases that are run, and among how many they were chosen. */
+/** The names of the chosen cases, and the number of cases they were chosen from. */
 async function casesOf({ points }: Swept, { kind, always = () => false }: KindOfCases, strides: Strides) {
   const forced = await points(1, always);
   const chosen = (await plansOf(points, kind, 1)).filter(({ point }) => forced.includes(point));
@@ -128,7 +128,7 @@ export function pointsAmong(eventsOf: (replicas: number) => Promise<readonly Fau
   };
 }
 
-/** At least one, if there is any. Another seed takes others. */
+/** Every n-th item, but at least one if there is any. The seed decides which. */
 export function everyNth<T>(stride: number, all: readonly T[]): readonly T[] {
   const step = Math.min(stride, all.length);
   return all.filter((_, index) => index % step === SEED % step);
@@ -136,7 +136,7 @@ export function everyNth<T>(stride: number, all: readonly T[]): readonly T[] {
 
 const highest = new Map<string, number>();
 
-/** Says an amount of seconds if it is the highest of that name so far. */
+/** Prints a time if it is the longest of that name so far. */
 export function reportHighest(name: string, ms: number, where: string): void {
   if (ms <= (highest.get(name) ?? 0)) return;
   highest.set(name, ms);

@@ -14,7 +14,7 @@ export default defineConfig({
     },
     pool: "forks",
     maxWorkers: 3,
-    // Few cases mostly wait. Of many there are always some that compute.
+    // A few cases mostly wait, so more of them can run at once. Among many, some always compute.
     maxConcurrency: process.env.FAULTS === "all" ? 2 : 3,
     teardownTimeout: 20_000,
     ...LIMITS,

@@ -18,7 +18,7 @@ const COMMAND = ["start"];
 const RECOVERY_MS_MAX = 40_000;
 /** Work that the database refused at a tick is tried again at the next one, a minute later. */
 const REFUSED_MS_MAX = 75_000;
-const LOOK_MS = 250;
+const POLL_MS = 250;
 /** How long a continued worker is watched, in case it does what it must not do. */
 const WAKING_MS = 1_500;
 /** How long a case waits: longer than is promised, so that it can tell how long the work took on a slow machine. */
@@ -41,12 +41,12 @@ async function wholeAt({ db }: Case, statusesMeant = ["complete"]): Promise<numb
   while (performance.now() < untilMs) {
     const stored = await statuses(db, lab.filters);
     if (lab.due.every((slice) => statusesMeant.includes(stored.get(slice) ?? ""))) return performance.now();
-    await sleep(LOOK_MS);
+    await sleep(POLL_MS);
   }
   return undefined;
 }
 
-/** A worker does not end by itself: only its events until all is complete are points. */
+/** A worker does not end by itself, so only its events until all slices are complete are points. */
 async function calibrate(replicas: number): Promise<readonly FaultEvent[]> {
   await using context = await openCase(lab);
   const events = recorded(context);
@@ -58,7 +58,7 @@ async function calibrate(replicas: number): Promise<readonly FaultEvent[]> {
 }
 
 async function stopAll(context: Case, running: readonly Running[]): Promise<void> {
-  // A worker that was started a moment ago does not handle SIGTERM yet, and would be killed by it.
+  // A worker that was just started does not handle SIGTERM yet: the signal would kill it.
   const recoveries = running.filter(({ who }) => who === RECOVERY);
   await Promise.all(recoveries.map(({ program }) => program.waitFor("worker started").catch(() => {})));
   for (const { program } of running) program.kill("SIGTERM");
@@ -101,7 +101,7 @@ async function runCase(name: string): Promise<Outcome> {
     hit: last.hit(),
     violations: [
       ...violations(await context.evidence(happened ? RECOVERY : undefined, exemptOf(plan.kind))),
-      ...(late ? [`I8: all was complete ${took}`] : []),
+      ...(late ? [`I8: all slices were complete ${took}`] : []),
       ...(await context.leaks(isLogSearched(plan))),
     ],
   };

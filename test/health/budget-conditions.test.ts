@@ -1,4 +1,4 @@
-// Notifications about budgets: each threshold is notified once a period, whatever numbers are corrected or caught up and workers restarted.
+// Notifications about budgets: each threshold is notified once a period, even if numbers are corrected or caught up, or workers restart.
 
 import { sql } from "kysely";
 import { beforeEach, expect, test } from "vitest";
@@ -32,7 +32,7 @@ async function setBudget({ seriesId }: NotifierFixture, part: Partial<Budget> = 
   await storeBudgets(db, [budget]);
 }
 
-/** Stores the hours of a day; without a day, of the first of the month. */
+/** Stores the hours of a day, by default the first of the month. */
 async function storeHours({ seriesId }: NotifierFixture, hours: string, day: Day = MONTH): Promise<void> {
   await store(db, seriesId, [total(day, { hours })], { grouping: "none", cliffGuard: "off" });
 }
@@ -89,7 +89,7 @@ test("each caught-up day over its budget is notified once, even if it is read ag
   expect(fixture.texts.slice(2)).toEqual([]);
 });
 
-test("what was sent of a budget long ago is forgotten, and its period is not notified again", async () => {
+test("old notifications of a budget are deleted, and their periods are not notified again", async () => {
   await using fixture = await openNotifierFixture(db);
   await setBudget(fixture, { period: "day", thresholds: ["100"], from: addDays(today, -450) });
   await sql`update usage_export.budget set recorded_at = now() - interval '450 days'`.execute(db);

@@ -1,4 +1,4 @@
-// Which conditions follow from what is known.
+// Which conditions follow from the facts about jobs, slices, keys, budgets and lists.
 
 import { expect, test } from "vitest";
 import type { OpenAnomaly } from "../../src/db/anomalies.ts";
@@ -179,7 +179,7 @@ const CASES: readonly [name: string, text: string | RegExp, part: Part][] = [
     /^rotation exporter failed in its run of /,
     { jobs: [OF_ROTATION], rotations: [rotationLine()] },
   ],
-  // The attempts say why the run failed, so that it has no condition of its own.
+  // The failed attempts say why the run failed, so the run has no condition of its own.
   [
     "keys: key attempts exporter",
     "rotation exporter: 4 failed attempts, the last: the vault is closed",
@@ -337,11 +337,9 @@ test("only the five largest causes are listed, and the slices of the others are 
   expect(texts.at(-1)).toBe("36 readings failed for other reasons");
 });
 
-// A rotation of many projects is one, whatever goes wrong in however many of them.
-
 const FLEET = Array.from({ length: 300 }, (_, i) => `prod-${i}`);
 
-test("what fails in 300 projects of a rotation is one condition", () => {
+test("a failure in 300 projects of a rotation is one condition", () => {
   const failing = { failedAttempts: 2, lastError: "the vault is closed" };
   const members = FLEET.map((project) => rotationLine({ rotation: "fleet", project, ...failing }));
   const runs = ["fleet", "single"].map((job) => jobLine({ kind: "rotation", job, failedRun: FAILED_RUN }));

@@ -1,4 +1,4 @@
-// Which runs of a job its health is judged by.
+// Which runs decide the health of a job.
 
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
@@ -14,7 +14,7 @@ const { db } = await testDatabase();
 
 type Run = readonly [trigger: string, status: string, part?: { readonly suspect?: number; readonly error?: string }];
 
-/** The health of a new job with these runs, of which the oldest comes first. */
+/** The health of a new job with these runs, oldest first. */
 async function healthAfter(runs: readonly Run[], failed = 0) {
   const name = `job-${randomUUID()}`;
   for (const [i, [trigger, status, { suspect = 0, error = null } = {}]] of runs.entries()) {
@@ -32,7 +32,7 @@ async function healthAfter(runs: readonly Run[], failed = 0) {
   return health;
 }
 
-test("a job that never ran has no run, and nothing is in progress", async () => {
+test("a job that never ran has neither a run nor a failure", async () => {
   const none = { lastRun: undefined, failedRun: undefined, mayReadMissing: false, lastSuccess: null };
   expect(await healthAfter([])).toMatchObject(none);
 });
@@ -59,11 +59,11 @@ test.each<[string, Run]>([
   expect(await healthAfter([["manual", "failed"], run])).toMatchObject({ failedRun: { trigger: "manual" } });
 });
 
-test("a run ends the failures of its own projects, and a scheduled one those of all", async () => {
+test("a run ends the failures of its own projects, and a scheduled run those of all", async () => {
   const rotation = { name: "fleet", schedule: "0 4 * * *", projects: ["*"], comment: "c", scopes: ["keys:write"] };
   const projects = ["p", "q"].map((id) => ({ id, name: id, key: { env: "KEY" } }));
   const config = parse({ ...smallConfig("http://127.0.0.1:1", { projects, exports: [] }), rotations: [rotation] });
-  /** Of each project its error. */
+  /** The error of each project. */
   type Ends = Readonly<Record<string, string | null>>;
   const failedAfter = async (trigger: string, ends: Ends, scheduledFor: string | null = null) => {
     const error = Object.values(ends).find((one) => one !== null) ?? null;

@@ -87,7 +87,7 @@ test.each([
   expect(senderSuffix(publicUrl, "node-1")).toBe(expected);
 });
 
-test("no name calls everybody in a chat, and a text begins with a capital", () => {
+test("a name can't call everybody in a chat, and a text begins with a capital", () => {
   expect(sanitizeText("the @channel > @here", (text) => text)).toBe("The @\u200bchannel &gt; @\u200bhere");
   expect(sanitizeText("abcdef", (text) => text, 4)).toBe("Abc…");
 });
@@ -106,7 +106,7 @@ test("several causes with one code are one notification if one of them is not re
 
 const ENDING = Object.entries(TRAITS).filter(([name, traits]) => name !== "budget" && !("isQuiet" in traits));
 
-test.each(ENDING)("the end of a condition %s is sent, as its name begins with no word for what never ends", (name) => {
+test.each(ENDING)("the end of a condition %s is sent", (name) => {
   expect(notified({}, { [`${name} one`]: "wrong" })).toMatchObject([{ state: "well" }]);
 });
 

@@ -1,4 +1,4 @@
-// The notifications and pings that workers send, together and once, even if a receiver, a worker or the database fails.
+// Workers together send each notification, report and ping once, even if a receiver, a worker or the database fails.
 
 import os from "node:os";
 import { sql } from "kysely";
@@ -13,7 +13,7 @@ import { type NotifierFixture, openNotifierFixture, SECRET } from "./test-notifi
 
 const { db } = await testDatabase();
 
-// Otherwise each test would also report the alerts of earlier tests, as over.
+// Otherwise each test would also send that the alerts of earlier tests are over.
 beforeEach(async () => {
   await sql`truncate usage_export.configured, usage_export.notice, usage_export.series cascade`.execute(db);
 });
@@ -42,7 +42,7 @@ test("two workers together send one notification when a job fails, and one when 
   expect(fixture.texts.slice(1)).toEqual([`Over: export ${fixture.name}.`]);
 });
 
-test("two workers send the weekly report once for each time that it is due, also if the receiver was away", async () => {
+test("two workers send a due report once, also if the receiver was away at first", async () => {
   await using fixture = await openNotifierFixture(db, { notify: { webhook: { env: "HOOK" }, report: "* * * * *" } });
   const back = await daysBack(db);
   const week = [total(back(1), { hours: "2.5" }), total(back(7), { hours: "10" }), total(back(8), { hours: "100" })];

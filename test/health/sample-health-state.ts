@@ -80,7 +80,7 @@ export function rotationLine({
   };
 }
 
-/** A budget of which a threshold is reached. */
+/** A budget that has reached two of its three thresholds. */
 export function makeBudgetUse(part: Partial<BudgetUse> = {}): BudgetUse {
   return {
     ...{ name: "limit", projectIds: ["project-1"], scope: "all", scopeValue: null },

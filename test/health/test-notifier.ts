@@ -14,7 +14,7 @@ import { farSchedule } from "../cli/small-config.ts";
 import { parse } from "../config/sample-config.ts";
 import { answer, scriptedServer } from "../support/scripted-server.ts";
 
-/** The scrubber hides it. */
+/** A secret that the notifiers' scrubbers know, and hide. */
 export const SECRET = "open-sesame-41";
 
 export type NotifierFixture = AsyncDisposable & {
@@ -32,7 +32,7 @@ export type NotifierFixture = AsyncDisposable & {
   readonly requests: readonly string[];
   /** Opens a notifier with one of the two receivers. */
   readonly notifier: (receiver?: keyof Receivers, stop?: AbortSignal) => TestNotifier;
-  /** Two workers, opened anew unless given, tick at the same time. */
+  /** Ticks two workers at the same time; unless given, they are opened anew. */
   readonly tickAll: (workers?: readonly TestNotifier[]) => Promise<void>;
   readonly endRun: (status: "ok" | "failed", error?: string) => Promise<void>;
 };

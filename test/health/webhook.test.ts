@@ -86,7 +86,7 @@ test("the error about a proxy that refuses the credentials names the proxy witho
   );
 });
 
-test("a call succeeds with the head of an answer, even if its body never ends", async () => {
+test("a call succeeds when the head of an answer has come, even if its body never ends", async () => {
   const endless = await postTo((_, response) => {
     response.writeHead(200);
     const flow = () => void (response.writable && response.write("x".repeat(65_536)));
