@@ -10,7 +10,7 @@ import { lessOfPackages } from "./less-of-packages.ts";
 
 const ROOT = path.join(import.meta.dirname, "..");
 const DIST = path.resolve(process.argv[2] ?? path.join(ROOT, "dist"));
-/** Node's types and `using` of a later version are rewritten for this one. */
+/** The oldest supported Node. Newer syntax, such as `using`, is rewritten for it. */
 const OLDEST_NODE = "node22.15";
 /** Not bundled: PGlite reads its WebAssembly from beside itself; pg asks for pg-native and does without. */
 const EXTERNAL = ["@electric-sql/pglite", "pg-native"];

@@ -17,13 +17,13 @@ const UNDICI = `
   exports.EnvHttpProxyAgent = require("undici/lib/dispatcher/env-http-proxy-agent.js");
 `;
 
-/** By the name of a package and of a module that it loads: what the package gets in its place. */
+/** The code that a package gets in place of a module. Each key names the package and the module that it loads. */
 const REPLACED: Readonly<Record<string, string>> = {
   // HTTP/2 is turned off (service/client.ts).
   "undici node:http2": "exports.constants = {};",
   // The size is Node's default.
   "undici node:http": "exports.maxHeaderSize = 16384; exports.IncomingMessage = class {};",
-  // It is given the whole of zod, with its texts in 50 languages, to add a method that this program does not call.
+  // The package loads all of zod, with texts in 50 languages, only to add a method that this program does not call.
   "@hono zod": "exports.z = { ZodType: class {} };",
   "commander node:child_process": "",
   "node-cron child_process": "",

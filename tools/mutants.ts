@@ -11,7 +11,7 @@ const CONFIG = "test/mutation/stryker.config.json";
 const REPORT = path.join(ROOT, "node_modules/.cache/mutation.json");
 /** Percent. */
 const SCORE_MIN = 85;
-/** So few mutants of changed lines may all be equivalent: the program does the same with them. */
+/** This many unnoticed mutants are accepted, because all of them may be equivalent: such a mutant changes nothing that a test could see. */
 const UNNOTICED_MAX = 2;
 
 const { values, positionals } = parseArgs({ options: { since: { type: "string" } }, allowPositionals: true });
@@ -26,13 +26,13 @@ const { status } = spawnSync("stryker", ["run", CONFIG, ...(mutate.length > 0 ? 
 });
 process.exitCode = status === 0 && printScores() ? 0 : 1;
 
-/** Of a folder, as Stryker takes files only. */
+/** The pattern of a folder's files, because Stryker takes only files. */
 function globOf(given: string): string {
   const isFolder = statSync(path.join(ROOT, given), { throwIfNoEntry: false })?.isDirectory() ?? false;
   return isFolder ? `${path.normalize(given).replace(/\/$/, "")}/**/*.ts` : given;
 }
 
-/** Lines of the pure code as Stryker names them, such as `src/usage/days.ts:10-12`. What changed on the other branch since is not among them. */
+/** Changed lines of the pure code as Stryker names them, such as `src/usage/days.ts:10-12`. Changes made only on the other branch are left out. */
 function changedLines(revision: string): readonly string[] {
   const { mutate: patterns } = JSON.parse(readFileSync(path.join(ROOT, CONFIG), "utf8")) as {
     mutate: readonly string[];

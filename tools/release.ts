@@ -29,12 +29,12 @@ if (!heading.test(fs.readFileSync(path.join(ROOT, "CHANGELOG.md"), "utf8"))) {
 const output = path.resolve(folder);
 fs.mkdirSync(output, { recursive: true });
 if (!isTagged) {
-  // Leaves nothing out, also on a slow machine.
+  // With so much time .ci/run leaves no step out, even on a slow machine.
   const env = { ...process.env, CI_SECONDS_MAX: "86400" };
   execFileSync(path.join(ROOT, ".ci/run"), { cwd: ROOT, stdio: "inherit", env });
 }
 run("npm", ["pack", "--pack-destination", output]);
-// All packages, as the bundle contains those that development needs.
+// Includes the development packages, because the bundle contains them.
 fs.writeFileSync(path.join(output, `${name}-${version}.cdx.json`), run("npm", ["sbom", "--sbom-format", "cyclonedx"]));
 if (!isTagged) run("git", ["tag", "--annotate", tag, "--message", `${name} ${version}`]);
 process.stdout.write(

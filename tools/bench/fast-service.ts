@@ -37,7 +37,7 @@ function answer(url: URL): Answer {
   return made;
 }
 
-/** Each project has other numbers. */
+/** The number of requests, which differs between projects. */
 function requestsOf(path: string): number {
   return 373_381 + (Number.parseInt(hash("sha256", path).slice(0, 6), 16) % 1_000);
 }

@@ -7,7 +7,7 @@ export function median(values: readonly number[]): number {
   return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
 }
 
-/** The first number divided by the second, as text. */
+/** The first number divided by the second, as text, such as "1.5 ×". */
 export function ratio(one: number, other: number): string {
   return `${(one / other).toFixed(2).padStart(6)} ×`;
 }

@@ -23,7 +23,7 @@ const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
   projects: measureProjects,
 };
 
-/** It takes as long as all others. */
+/** The benchmark that takes as long as all others together. */
 const ONLY_BY_NAME = "projects";
 
 const server = await startServer(process.env, (line) => void process.stdout.write(`${line}\n`));

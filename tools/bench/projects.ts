@@ -23,9 +23,9 @@ const SIZES = (process.env.PROJECTS ?? "100 1000 5000").split(" ").map(Number);
 const DAYS = 7;
 const GROUPINGS = ["none", "accessor", "deployment", "endpoint", "feature_set", "method", "model", "tags"];
 const ROUNDS = Number(process.env.ROUNDS ?? 3);
-/** Slices that are compared with the service's answers after each night. */
+/** How many slices are compared with the service's answers after each nightly run. */
 const SAMPLED = 1_000;
-/** Nightly runs, each with so many workers. */
+/** One nightly run for each number, with that many workers. */
 const NIGHTS = (process.env.NIGHTS ?? "1 3").split(" ").filter(Boolean).map(Number);
 
 const COMMANDS: Readonly<Record<string, readonly string[]>> = {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# curl, jq and psql, so many requests at once. MODE=upsert: an INSERT ... ON CONFLICT of the answer's rows; MODE=copy: \copy into a
-# temporary table, and a merge. SERVICE, DATABASE_URL, CAP; the requests on standard input: project grouping start end, a line each.
+# Stores answers with curl, jq and psql, CAP requests at once. MODE=upsert: an INSERT ... ON CONFLICT of the answer's rows; MODE=copy:
+# \copy into a temporary table, and a merge. Also reads SERVICE and DATABASE_URL. Standard input has a request a line: project grouping start end.
 set -euo pipefail
 
 export COLUMNS_ALL="project_id, usage_date, dimension, group_value, hours, total_hours, agent_hours, tokens_in, tokens_out, tts_characters, requests"
