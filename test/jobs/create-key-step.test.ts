@@ -1,4 +1,4 @@
-// The order of the calls in the create, the only step that can't be repeated, and a process that has lost its lease.
+// The order of calls when a key is created, which is the only step that can't be repeated; and what a process does that lost its lease.
 
 import { pino } from "pino";
 import { expect, test } from "vitest";
@@ -15,7 +15,7 @@ const CREATE: RotationStep = { kind: "create", reason: "there is no active key" 
 const LOST = new AppError("stopped", "another process has taken over the rotation");
 const CREATED = { api_key_id: "key-1", key: "b".repeat(40), scopes: ["member"] };
 
-/** A rotation without a sink that records its calls. `create` answers the POST, which is sent with the last of its `permits`. */
+/** A rotation without sinks, which records its calls. `create` answers the POST, which is sent with the last of the `permits`. */
 function openRotation(create: () => unknown = () => CREATED, ledgerPart: Partial<KeyLedger> = {}, permits = 1) {
   const done: string[] = [];
   const never = async () => {

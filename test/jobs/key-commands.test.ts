@@ -12,7 +12,7 @@ const KEY = "e".repeat(40);
 const NEW_KEY = "f".repeat(40);
 
 let vaults = 0;
-/** The commands of a process, with one that prints the content of a file as the key and counts its runs. */
+/** A key command that prints the content of a file as the key and counts its runs, and functions that use it. */
 function openVault({ script = 'echo x >> "$1.runs"; cat "$1"', timeoutSeconds = 10, variables = ["VAULT"] } = {}) {
   const file = path.join(folder, `vault-${vaults++}`);
   writeFileSync(file, `${KEY}\n`);
@@ -41,7 +41,7 @@ test("the text that a command prints is the key, and is scrubbed from then on", 
   expect(vault.scrubber.scrub(`the key is ${KEY}`)).toBe("the key is [secret]");
 });
 
-test("a command runs once for all projects that share it, also for those that ask at the same time", async () => {
+test("a command runs once for all projects that share it, even if they read the key at the same time", async () => {
   const vault = openVault();
   await Promise.all(Array.from({ length: 20 }, () => vault.read()));
   vault.clock.nowMs += 24 * 3_600_000;
@@ -114,7 +114,7 @@ test.each([
   expect(failure).not.toContain(output.slice(-40));
 });
 
-test("what a command has started ends when the program is stopped", async () => {
+test("a process that a command started ends when the program is stopped", async () => {
   const vault = openVault({ script: 'sleep 200 & echo $! > "$1"; wait', timeoutSeconds: 60 });
   writeFileSync(vault.file, "");
   const reading = failureOf(vault.read());
@@ -142,7 +142,7 @@ test("at most four commands run at once", async () => {
 
 function isRunning(pid: number): boolean {
   try {
-    // A process that has ended and whose parent does not care stays in the table, as state Z.
+    // A process that has ended is still listed, in state Z, until its parent reads its status.
     return !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, "utf8"));
   } catch {
     return false;

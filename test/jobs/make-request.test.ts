@@ -82,7 +82,7 @@ test("a service that begins to speak the other dialect is asked again in it, and
   expect(await displays()).toEqual(["nova"]);
 });
 
-test("a service that ignores the grouping only beside a filter is found out", async () => {
+test("an answer is refused if the service ignores the grouping, even only beside a filter", async () => {
   const { service } = await serve(({ target }, response) => {
     const { searchParams } = new URL(target, "http://service");
     const grouping = searchParams.get("grouping") ?? "none";
@@ -159,7 +159,7 @@ test("a request that fails before its call does not fail a day that was read sin
   expect(coverage).toMatchObject([{ status: "complete", error: null }]);
 });
 
-test("an answer is newer than what another process stored before its last attempt", async () => {
+test("an answer is newer than what another process stored before the answer's last attempt", async () => {
   let seriesId = 0;
   const storeOther = () => store(db, seriesId, { [DAY]: { listen: "2" } });
   const { service } = await serve(({ number }, response) => {
@@ -180,7 +180,7 @@ const storing = (error: Error): Partial<ExportContext> => ({
   writer: { ...openWriter(db), store: () => Promise.reject(error) },
 });
 
-test("a mistake in this program fails its request alone, and the log has the stack", async () => {
+test("a bug in this program fails only its request, and the log has the stack", async () => {
   const { service } = await serve(answeringJson(200, DAY_ANSWER));
   const { outcome, coverage, lines } = await make(service, storing(new TypeError("x is not a function")));
   expect(outcome).toMatchObject({ code: "internal", reason: "x is not a function" });

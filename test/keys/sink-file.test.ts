@@ -43,7 +43,7 @@ test("missing folders are created, and only their user may open them", async () 
   expect([await modeOf(path.join(folder, "a")), await modeOf(path.join(folder, "a/b"))]).toEqual(["700", "700"]);
 });
 
-test("a file stays if the signal comes after its last piece", async () => {
+test("a file is not replaced if the signal aborts after the last piece was written", async () => {
   const folder = newFolder();
   const [target, temporary] = ["old", "new"].map((name) => path.join(folder, name)) as [string, string];
   await writeFile(target, "old");
@@ -184,7 +184,7 @@ test("a file that this user may not read is not reported", async () => {
   expect(await faultsOf(unreadable)).toEqual([]);
 });
 
-test("sinks with another file or another command have other ids, those with another time limit have not", () => {
+test("a sink's id depends on its file or command, and not on its time limit", () => {
   const sinks = [FILE, { file: "/run/other.key" }, COMMAND, { ...COMMAND, command: ["store-key", "other"] }];
   expect(new Set(sinks.map(sinkId)).size).toBe(sinks.length);
   expect(sinkId({ ...COMMAND, timeoutSeconds: 5 })).toBe(sinkId(COMMAND));

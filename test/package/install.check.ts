@@ -27,7 +27,7 @@ const PACKED = [
 
 const MASTER_KEY = Buffer.alloc(32, 1).toString("base64");
 
-/** npm finds its registry in it, and trusts it; what this project's own npm and tests set is not for the package. */
+/** A user's environment: with it npm finds and trusts its registry. Variables that this project's npm and tests set are left out. */
 const outside = Object.fromEntries(
   Object.entries(process.env).filter(
     ([name]) => !/^(DATABASE_URL|USAGE_EXPORT_|LOG_LEVEL|NODE_(?!EXTRA_CA_CERTS)|npm_(package|lifecycle))/.test(name),
@@ -49,7 +49,7 @@ beforeAll(async () => {
 
 afterAll(() => rm(temporary, { recursive: true, force: true }));
 
-test("the tarball holds the program, its migrations and what is loaded elsewhere, and no source, test or source map", () => {
+test("the tarball has the program, its migrations, and files for Postgres, Prometheus, Grafana and Kubernetes, but no source or test", () => {
   const others = tarball.paths.filter(
     (file) => !/^dist\/(assets|chunks|migrations)\/|^compose\/grafana\/|^(docs|deploy)\//.test(file),
   );
@@ -100,7 +100,7 @@ describe.each([
     });
     const keys = { USAGE_EXPORT_KEY: key, USAGE_EXPORT_MASTER_KEY: MASTER_KEY };
     await writeFile(path.join(folder, "jobs.config.json"), JSON.stringify(configOf(emulator.url)));
-    // What npx starts.
+    // The file that npx would run.
     const program = path.join(folder, "node_modules/.bin/usage-export");
     /** Rejects with what was written where the exit status is not 0. */
     const command = async (...args: string[]) =>
@@ -124,52 +124,49 @@ describe.each([
     await command("status");
   });
 
-  testOnOldest(
-    "the worker serves its pages with their script, which the browser can't get from elsewhere",
-    async () => {
-      const keys = { USAGE_EXPORT_KEY: randomBytes(20).toString("hex"), USAGE_EXPORT_MASTER_KEY: MASTER_KEY };
-      await writeFile(path.join(folder, "served.json"), JSON.stringify(configOf("http://127.0.0.1:1")));
-      const program = path.join(folder, "node_modules/usage-export/dist/usage-export.cjs");
-      const options = { cwd: folder, env: { ...env, ...keys } };
-      await run("node", [program, "migrate", "--config", "served.json"], options);
-      const worker = spawn("node", [program, "start", "--embedded", "--config", "served.json"], {
-        ...options,
-        stdio: ["ignore", "pipe", "pipe"],
+  testOnOldest("the worker serves its pages and their script", async () => {
+    const keys = { USAGE_EXPORT_KEY: randomBytes(20).toString("hex"), USAGE_EXPORT_MASTER_KEY: MASTER_KEY };
+    await writeFile(path.join(folder, "served.json"), JSON.stringify(configOf("http://127.0.0.1:1")));
+    const program = path.join(folder, "node_modules/usage-export/dist/usage-export.cjs");
+    const options = { cwd: folder, env: { ...env, ...keys } };
+    await run("node", [program, "migrate", "--config", "served.json"], options);
+    const worker = spawn("node", [program, "start", "--embedded", "--config", "served.json"], {
+      ...options,
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    const ended = once(worker, "exit");
+    let lines = "";
+    for (const output of [worker.stdout, worker.stderr]) {
+      output.on("data", (chunk) => {
+        lines += chunk;
       });
-      const ended = once(worker, "exit");
-      let lines = "";
-      for (const output of [worker.stdout, worker.stderr]) {
-        output.on("data", (chunk) => {
-          lines += chunk;
-        });
-      }
-      try {
-        await expect
-          .poll(() => lines + (worker.exitCode ?? ""), { timeout: WAIT_MS_MAX })
-          .toMatch(/http:\/\/127\.0\.0\.1:[1-9]\d+/);
-        const [url = ""] = /http:\/\/127\.0\.0\.1:[1-9]\d+/.exec(lines) ?? [];
-        // A machine under load may take long for the first page, which then has no script.
-        let script = "";
-        const askPage = async () => {
-          const page = await (await fetch(url)).text();
-          [, script = ""] = /<script type="module" src="(assets\/app-[^"]+\.js)">/.exec(page) ?? [];
-          return script;
-        };
-        await expect.poll(askPage, { timeout: WAIT_MS_MAX }).not.toBe("");
-        expect(tarball.paths).toContain(`dist/${script}`);
-        // The embedded database runs in the worker's thread. A worker that it held up for seconds closes an idle connection on which a request is
-        // coming; a browser asks again, too.
-        const askScript = async () => {
-          const response = await fetch(`${url}/${script}`);
-          return [response.status, response.headers.get("content-type"), (await response.text()).length > 100_000];
-        };
-        await expect.poll(askScript, { timeout: WAIT_MS_MAX }).toEqual([200, "text/javascript; charset=utf-8", true]);
-      } finally {
-        worker.kill("SIGTERM");
-        await ended;
-      }
-    },
-  );
+    }
+    try {
+      await expect
+        .poll(() => lines + (worker.exitCode ?? ""), { timeout: WAIT_MS_MAX })
+        .toMatch(/http:\/\/127\.0\.0\.1:[1-9]\d+/);
+      const [url = ""] = /http:\/\/127\.0\.0\.1:[1-9]\d+/.exec(lines) ?? [];
+      // A machine under load may take long for the first page, which then has no script.
+      let script = "";
+      const askPage = async () => {
+        const page = await (await fetch(url)).text();
+        [, script = ""] = /<script type="module" src="(assets\/app-[^"]+\.js)">/.exec(page) ?? [];
+        return script;
+      };
+      await expect.poll(askPage, { timeout: WAIT_MS_MAX }).not.toBe("");
+      expect(tarball.paths).toContain(`dist/${script}`);
+      // The embedded database can hold up the worker's thread for seconds. Then the worker may close an idle connection just when a request
+      // comes on it. A browser would repeat the request, too.
+      const askScript = async () => {
+        const response = await fetch(`${url}/${script}`);
+        return [response.status, response.headers.get("content-type"), (await response.text()).length > 100_000];
+      };
+      await expect.poll(askScript, { timeout: WAIT_MS_MAX }).toEqual([200, "text/javascript; charset=utf-8", true]);
+    } finally {
+      worker.kill("SIGTERM");
+      await ended;
+    }
+  });
 });
 
 test("a Node that is too old gets an error of one sentence", async () => {

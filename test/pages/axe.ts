@@ -3,7 +3,7 @@
 import axe from "axe-core";
 import type { Page } from "playwright-core";
 
-/** What is wrong, a line each; none on a good page. Every rule of WCAG 2.2 AA, and of good practice. */
+/** One line for each violation of axe-core's rules of WCAG and of good practice. */
 export async function axeFindings(page: Page): Promise<readonly string[]> {
   await page.evaluate(axe.source);
   const { violations } = (await page.evaluate("axe.run()")) as Pick<axe.AxeResults, "violations">;

@@ -7,7 +7,7 @@ import { makeAnswer, makeCoverage, makeOverview, NOTHING_LACKING, PERIOD } from 
 import { jobLine, makeBudgetUse, NOW, runLine } from "../health/sample-health-state.ts";
 import { HOSTILE_NAMES } from "../show/hostile-names.ts";
 import { pageOf } from "../web/dashboard/sample-pages.ts";
-import { look } from "./boxes.ts";
+import { expectNothingMisplaced } from "./boxes.ts";
 import { openBrowser, openPage, servePages } from "./browser.ts";
 import { expectPrintable, walkWithKeyboard } from "./walk.ts";
 
@@ -66,7 +66,7 @@ test.each(["overview", "usage", "health", "run"] as const)(
     const shown = widePage(name);
     const { page } = await openPage(browser, `${await servePages({ "/page": () => shown })}/page`);
     await page.waitForLoadState("networkidle");
-    await look(page, name);
+    await expectNothingMisplaced(page, name);
     await walkWithKeyboard(page);
     await expectPrintable(page);
   },

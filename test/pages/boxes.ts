@@ -8,7 +8,7 @@ import { savePicture } from "./browser.ts";
 const MISPLACED = `(() => {
   const boxes = [];
   const add = (name, element, range) => {
-    // What is scrolled out of its box, and what is beyond the lines of a name, is not seen.
+    // Nobody sees what is scrolled out of its box, or what is cut off from a long name.
     const around = element.closest(".scroll, pre");
     const box = around && getComputedStyle(around).overflow !== "visible" ? around.getBoundingClientRect() : undefined;
     const isCut = element.matches(".drawing bdi, :is(.third, .quarter) :is(th, a) > bdi");
@@ -53,7 +53,7 @@ export async function misplaced(page: Page): Promise<Misplaced> {
 /** A chart is drawn again a moment after the window has another width. */
 const CHARTS_FIT = `[...document.querySelectorAll(".plot svg")].every((svg) => svg.clientWidth <= svg.closest(".plot").clientWidth)`;
 
-export async function look(page: Page, name: string): Promise<void> {
+export async function expectNothingMisplaced(page: Page, name: string): Promise<void> {
   for (const width of [390, 768, 1440, 2560]) {
     await page.setViewportSize({ width, height: 900 });
     // The page's policy forbids waitForFunction to evaluate a text for a second time.

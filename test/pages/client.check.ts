@@ -29,7 +29,7 @@ function usagePage(groups: Groups) {
   });
 }
 
-/** A monitor of which the test changes the usage. */
+/** A monitor whose usage the test can change. */
 async function serve(groups = GROUPS) {
   const shown = { groups };
   const url = `${await servePages({ "/usage": async () => usagePage(shown.groups) })}/`;

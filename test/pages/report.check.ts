@@ -1,4 +1,4 @@
-// The file to send on, in a real browser: it draws its charts without a server, asks for nothing, and nothing in it runs but its script.
+// The report file in a real browser: it draws its charts without a server, requests nothing, and runs nothing but its own script.
 
 import fs from "node:fs";
 import path from "node:path";

@@ -1,4 +1,4 @@
-// The page Usage in a real browser, over a real database. That its figures are those of SQL, test/facts/same-answers.test.ts holds.
+// The page Usage in a real browser, over a real database. test/facts/same-answers.test.ts compares its figures with SQL.
 
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
@@ -98,7 +98,7 @@ test("the newest day has its label below the chart, however many days there are"
     .toContain(dayLabel(DUE.end));
 });
 
-test("who wants less motion gets none", async () => {
+test("a reader who prefers reduced motion gets none", async () => {
   await storeAll();
   const { page } = await open(PERIOD, { reducedMotion: "reduce" });
   const motion = `[getComputedStyle(document.documentElement).scrollBehavior, ...new Set([...document.querySelectorAll("*")].map((one) => getComputedStyle(one).transitionDuration))]`;

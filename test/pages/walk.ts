@@ -1,4 +1,4 @@
-// Walks through a page with the keyboard, and looks at it as it is printed.
+// Walks through a page with the keyboard, and checks how it prints.
 
 import type { Page } from "playwright-core";
 import { expect } from "vitest";
@@ -31,7 +31,7 @@ type Focused = { readonly name: string; readonly hasRing: boolean; readonly isIn
 /** A field for a date keeps the focus for its day, month, year and calendar. */
 const PRESSES_MAX = 6;
 
-/** Tab leads to everything that can be used, in the order of the page, shows where it is, and then leaves the page. */
+/** Expects that Tab leads to every control in the order of the page, that the focus is visible, and that Tab then leaves the page. */
 export async function walkWithKeyboard(page: Page): Promise<void> {
   await page.emulateMedia({ media: "screen", reducedMotion: "reduce" });
   await page.setViewportSize({ width: 1440, height: 900 });
@@ -55,7 +55,7 @@ const TABLES = `[...document.querySelectorAll("table")].filter((one) => !one.clo
   caption: one.caption.textContent, isVisible: one.checkVisibility(), isLegible: parseFloat(getComputedStyle(one).fontSize) >= 9,
 }))`;
 
-/** On paper there is nothing to click, every table is open and whole, and the colours are light. */
+/** Expects that paper has nothing to click, that every table is open and whole, and that the colours are light. */
 export async function expectPrintable(page: Page): Promise<void> {
   await page.emulateMedia({ media: "print", colorScheme: "dark" });
   await page.setViewportSize({ width: PAPER_WIDTH_PX, height: 971 });

@@ -1,4 +1,4 @@
-// What the pages say first in the worlds in which a person may meet them.
+// How the pages begin in each world of worlds.ts.
 
 import type { Page } from "playwright-core";
 import { expect, onTestFinished, test } from "vitest";
@@ -12,7 +12,7 @@ import { storeWorld, WORLDS } from "./worlds.ts";
 
 const browser = await openBrowser();
 
-const SAID: Readonly<Record<keyof typeof WORLDS, RegExp>> = {
+const BEGINNINGS: Readonly<Record<keyof typeof WORLDS, RegExp>> = {
   demo: /^[A-Z][a-z]+: \$[\d,]+ so far, heading for \$[\d,]+/,
   cost: /^[A-Z][a-z]+: \$[\d,]+ so far, heading for \$[\d,]+ \(\$[\d,]+ to \$[\d,]+\), .* budget/,
   large: /^[A-Z][a-z]+: an estimated \$[\d,]+ so far/,
@@ -48,7 +48,7 @@ test.each(Object.entries(WORLDS))(
         expect(await page.locator("#usage-title").innerText()).toBe("Billed cost by project");
       if (path !== "" || isEarly) continue;
       const said = await page.locator(".sentence, .notice.none").first().textContent();
-      expect(said).toMatch(SAID[name] ?? /./);
+      expect(said).toMatch(BEGINNINGS[name] ?? /./);
     }
   },
 );

@@ -1,4 +1,4 @@
-// Worlds in which a person may meet the pages.
+// Worlds: what the database may hold when a person opens the pages, such as a demo, many projects, an outage, or nothing.
 
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
@@ -26,7 +26,7 @@ type World = {
   /** How many of the models a project uses. */
   readonly modelsUsed: number;
   readonly billing?: boolean;
-  /** The newest days that were not read, of every project. */
+  /** How many of the newest days could not be read, in every project. */
   readonly failedDays?: number;
   readonly exported?: boolean;
   readonly rest?: object;
@@ -62,7 +62,7 @@ export const WORLDS: Readonly<Record<string, World>> = {
   empty: { projects: PROJECTS.slice(0, 2), models: MODELS, modelsUsed: 2, exported: false },
 };
 
-/** Returns the configuration of the world that it has stored. */
+/** Stores a world, and returns its configuration. */
 export async function storeWorld(db: Database, world: World): Promise<Config> {
   const config = parseConfig(JSON.stringify(configOf(world)), "world", "/");
   await storePrices(db, config.prices);
@@ -99,7 +99,7 @@ export async function storeWorld(db: Database, world: World): Promise<Config> {
 const NIGHTS = 14;
 const GROUPINGS = ["none", "model", "accessor", "tags"];
 
-/** A worker that has run every job each night. During an outage the runs failed, and since the first of them the days can't be read. */
+/** Stores a worker that ran every job each night. In the newest `failedDays` nights the runs failed. */
 async function storeNights(db: Database, { exports, projects }: Config, failedDays: number): Promise<void> {
   const slices = GROUPINGS.length * WINDOW_DAYS;
   await sql`
@@ -144,7 +144,7 @@ function configOf({ projects, billing, rest }: World) {
   };
 }
 
-/** What a project uses on a day, by model; with weeks, growth, and one project and key that rose a lot in the last weeks. */
+/** Hours of a project by model on day `i`: less on two days of seven, growing slowly, and in the first project more than doubled at last. */
 function hoursOf({ projects, models, modelsUsed }: World, project: string, i: number): readonly [string, number][] {
   const at = projects.indexOf(project);
   const weekday = i % 7 < 5 ? 1 : 0.35;

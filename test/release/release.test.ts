@@ -1,4 +1,4 @@
-// What a release refuses, what it makes, and what it needs to be published. The checks of .ci/run are not part of this test.
+// What the release script refuses and makes, and what publishing needs. A stub stands in for .ci/run.
 
 import { execFileSync, spawnSync } from "node:child_process";
 import fs from "node:fs";
@@ -46,7 +46,7 @@ test("a version without its section in the changelog is not released", () => {
   git("revert", "--no-edit", "HEAD");
 });
 
-test("where the checks fail there is no tag and no tarball", () => {
+test("if the checks fail, there is no tag and no tarball", () => {
   expect(release("out")).toMatchObject({ status: 1 });
   expect(git("tag", "--list")).toBe("");
   expect(fs.readdirSync(path.join(repository, "out"))).toEqual([]);
@@ -54,7 +54,7 @@ test("where the checks fail there is no tag and no tarball", () => {
 
 const MADE = ["usage-export-1.2.3.cdx.json", "usage-export-1.2.3.tgz"];
 
-test("where the checks pass there are a tarball, its bill of materials and a tag", () => {
+test("if the checks pass, there are a tarball, its bill of materials and a tag", () => {
   write(".ci/run", "#!/bin/sh\nexit 0\n", 0o755);
   execFileSync("npm", ["install", "--package-lock-only"], { cwd: repository });
   commit();
@@ -64,7 +64,7 @@ test("where the checks pass there are a tarball, its bill of materials and a tag
   expect(git("tag", "--list")).toBe("v1.2.3");
 });
 
-test("for a tag that was checked elsewhere only the files are made, if it is the tag of the version", () => {
+test("with --tagged only the files are made, without checks, and only for the tag of the version", () => {
   write(".ci/run", "#!/bin/sh\nexit 1\n", 0o755);
   commit();
   const output = temporaryFolder(onTestFinished);

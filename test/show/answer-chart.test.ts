@@ -28,7 +28,7 @@ function chartOf(answer: Answer, options: Partial<Parameters<typeof answerChart>
   return JSON.parse(/<script type="application\/json">(.*?)<\/script>/.exec(String(chart))?.[1] ?? "");
 }
 
-test("below a chart stand its exact numbers, without those of the period before", () => {
+test("the table below a chart has its exact numbers, without those of the period before", () => {
   const answer = { ...ANSWER, groups: GROUPS.slice(0, 1), other: null, otherByDay: ["1000.5", "0.25", null, "1", "1"] };
   const text = (grain: "day" | "month", currency: string | null = null) =>
     String(answerChart({ ...answer, question: { ...answer.question, currency } }, { id: "x", grain }));
@@ -129,10 +129,10 @@ test("a set of tags in the chart is its members", () => {
   expect(series[0]?.name).toBe("customer support in europe, 1");
 });
 
-test("a group in the table has its name as its title, and what a short name stands for", () => {
+test("the title of a group in the table is its full name, or what a short name stands for", () => {
   const label = (n: number) => `contact centre transcription in production ${n}`;
   const [one] = GROUPS;
-  const groups = one ? [1, 2].map((n) => ({ ...one, group: `key-${n}`, label: n === 1 ? label(1) : label(2) })) : [];
+  const groups = one ? [1, 2].map((n) => ({ ...one, group: `key-${n}`, label: label(n) })) : [];
   const named = (grouping: Answer["question"]["grouping"], shown: Answer["groups"], href?: string) =>
     String(
       groupTable(

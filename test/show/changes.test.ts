@@ -16,7 +16,7 @@ import { makeBudgetUse } from "../health/sample-health-state.ts";
 
 const PERIODS = { now: "Feb 10 – Mar 9, 2026", before: "Jan 13 – Feb 9, 2026" };
 
-/** As in a sentence that names the year with the later period. */
+/** PERIODS.before in a sentence, which names the year only with the later period. */
 const BEFORE = "Jan 13 – Feb 9";
 
 const headline = (parts: Parameters<typeof makeAnswer>[0]) =>
@@ -88,7 +88,7 @@ test("the three largest parts of a change are named, without those that did not 
   ]);
 });
 
-test("API keys with one comment are told apart among the reasons", () => {
+test("reasons tell API keys with the same comment apart", () => {
   const parts = ["key-1", "key-2"].map((key, i) => part(key, `${2 * i}`, { label: "batch" }));
   const splits = [{ grouping: "accessor" as const, lacking: NOTHING_LACKING, parts }];
   expect(reasonSentences({ answer: makeAnswer(), splits })).toEqual(["By API key: batch (key-2) +2 hours."]);

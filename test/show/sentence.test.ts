@@ -181,7 +181,7 @@ test.each<[string, Parameters<typeof makeBudgetUse>[0], said: RegExp]>([
   ["of everything is said", {}, /, 50% of the budget of \$58,000\.$/],
   ["without a forecast has its share so far", { forecastPercent: null, percent: "12.9" }, /, 12% of the budget/],
   ["that is used up once is a share", { forecastPercent: "199.9" }, /, 199% of the budget of/],
-  ["that is used up twice is so many times", { forecastPercent: "200" }, /, 2 times the budget\.$/],
+  ["that is used up twice is given in times", { forecastPercent: "200" }, /, 2 times the budget\.$/],
   ["that is used up very often is rounded", { forecastPercent: "123456" }, /, 1,200 times the budget\.$/],
   ["with a forecast has it", { forecast: "300", forecastLow: null, forecastHigh: null }, /heading for \$300, 50%/],
   ["of a tag is not said", { scope: "tag" }, /\$246,000\)\.$/],
@@ -204,7 +204,7 @@ test.each([
 
 const unknown = { total: { amount: null, before: null, change: null } };
 
-test("what has no amount is not said", () => {
+test("a total without an amount is left out", () => {
   const lacking = { ...NOTHING_LACKING, unreadDays: ["2026-03-04"] };
   for (const part of [unknown, { total: null }]) {
     const total = makeAnswer({ question: { grouping: "none" }, compared: false, lacking, ...part });

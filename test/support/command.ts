@@ -40,7 +40,7 @@ export function startCommand(
   const { waitFor, count } = output;
   const kill = (signal: NodeJS.Signals) => {
     if (signal === "SIGKILL" || signal === "SIGSTOP") throw new Error(`${signal} needs a process of its own`);
-    // Sent to this process it would end the tests if the command no longer listens.
+    // A real SIGHUP would end the tests if the command no longer listens for it.
     if (signal === "SIGHUP") running.run(output, () => process.emit(signal));
     else stop.abort(new AppError("stopped", `stopped by ${signal}`));
   };

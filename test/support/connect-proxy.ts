@@ -14,14 +14,14 @@ export type ProxyOptions = {
   readonly credentials?: string;
   /** The status with which every tunnel is refused; undefined leaves the client without an answer. */
   readonly refuse?: () => number | undefined;
-  /** Every tunnel leads to this port, whatever the client asked for: so does a proxy that intercepts TLS. */
+  /** Every tunnel leads to this port, whatever the client requested, as in a proxy that intercepts TLS. */
   readonly tunnelPort?: number;
 };
 
 export async function connectProxy(options: ProxyOptions = {}) {
   /** The host and port of each requested tunnel. */
   const tunnels: string[] = [];
-  /** Requests other than CONNECT, which the proxy could read. */
+  /** All requests other than CONNECT. The proxy could read them. */
   const requests: string[] = [];
   /** All that the proxy received: the CONNECT requests with their headers, and the bytes that clients sent into the tunnels. */
   let seen = "";

@@ -36,7 +36,7 @@ export async function testDatabase() {
   return { db, url, directUrl, read, waiting };
 }
 
-/** Whether the server logs the statements of new connections, which takes as long as many a statement. Behind a pooler all are logged. */
+/** Sets whether the server logs the statements of new connections: logging often takes as long as the statement. Behind a pooler it always logs. */
 export async function logStatements(url: string, whether: boolean): Promise<void> {
   const { url: serverUrl, logFile, pooledUrl } = inject("postgres");
   if (logFile === undefined || pooledUrl !== undefined) return;

@@ -39,7 +39,7 @@ export default async function setUp(project: TestProject): Promise<() => Promise
   const pooler = await startPooler(process.env, server.url);
   opened.defer(async () => pooler?.stop());
   await createTemplate(server.url, template);
-  // The processes of the tests inherit it.
+  // The processes that run the tests inherit this variable.
   process.env.TEST_PROGRAM = await building;
   const through = pooler ? " through PgBouncer" : "";
   say(`tests run on ${server.name}${through}, ready after ${Math.round(performance.now() - startedMs)} ms`);
@@ -89,9 +89,8 @@ const BUNDLE = "dist";
 const EMBEDDED_DATABASE = "node_modules/@electric-sql";
 
 /**
- * Makes a package in this empty folder, as users install it: bundled, the program starts in a tenth of the time that the sources take.
- * It is made with a bundle of the present sources, and returns the path of its program. The checkout's own
- * `dist` is not touched, because it may be in use.
+ * Makes a package of the present sources in this empty folder, and returns the path of its program. The package is bundled, as users
+ * install it: a bundle starts in a tenth of the time that the sources take. `dist` is left alone, because it may be in use.
  */
 async function buildPackage(folder: string): Promise<string> {
   const { files } = JSON.parse(await readFile(path.join(ROOT, "package.json"), "utf8"));

@@ -8,7 +8,7 @@ const KEEPER = fileURLToPath(new URL("./postgres-keeper.ts", import.meta.url));
 const Ready = z.object({ url: z.string(), logFile: z.string() });
 
 export type PostgresServer = {
-  /** What the tests run on, for people. */
+  /** Printed, so that a person knows what the tests run on. */
   readonly name: string;
   /** Connects as a role that may create databases. */
   readonly url: string;
@@ -48,7 +48,7 @@ export async function startServer(env: Environment, say: (line: string) => void)
   }
 }
 
-/** Only where it is needed, because it takes a third of a second. */
+/** Imported only if needed, because it takes a third of a second. */
 const loadContainers = () => import("./postgres-container.ts");
 
 /** The kind of server to use. Undefined: a container if this machine can start one, else the embedded server. */

@@ -7,7 +7,7 @@ import { PROGRAM_MS_MAX } from "./limits.ts";
 
 const ROOT = path.join(import.meta.dirname, "../..");
 
-/** What the tests run as the program: what global-setup.ts has built, or with TEST_PROGRAM=src/main.ts the sources, to debug them. */
+/** The program that tests run: the one that global-setup.ts built, or with TEST_PROGRAM=src/main.ts the sources, to debug them. */
 export const MAIN = path.resolve(ROOT, process.env.TEST_PROGRAM ?? "src/main.ts");
 
 /** What users of that program type before a command's name. */

@@ -13,15 +13,15 @@ const POLL_MS = 20;
 /** The start of a line that does not continue another one (log_line_prefix): time, process, database. */
 const BEGINNING = /^\S+ \S+ \S+ \[\d+\] <([^>]*)> /;
 
-/** Where reading begins, as the log of a whole run has hundreds of megabytes. Nothing before it is about this process's databases. */
+/** The position from which the log is read: that of a whole run has hundreds of megabytes. This process made its databases later. */
 let beginning = lengthNow();
 
-/** Skips what is in the log now: a later test looks for secrets of its own, which can't be in it. */
+/** Skips what is in the log now. A later test looks only for its own secrets, which can't be in that part. */
 export function forgetServerLog(): void {
   beginning = lengthNow();
 }
 
-/** Undefined if the log can't be read. It may arrive late: with a statement that is made here, it is complete up to that one. */
+/** Undefined if the log can't be read. Its lines may arrive late, so this makes a statement and waits until the log has it. */
 export async function readServerLog(client: pg.Client): Promise<string | undefined> {
   const { logFile } = inject("postgres");
   if (logFile === undefined) return undefined;

@@ -1,4 +1,4 @@
-// What a command is given, for tests of what it calls: it logs and writes nothing, and nobody stops it.
+// An App for tests of functions that commands call. It logs and writes nothing, and is never stopped.
 
 import { pino } from "pino";
 import type { App } from "../../src/app.ts";

@@ -1,9 +1,9 @@
-// A folder whose file system never answers, as a network share does whose server is gone.
+// A folder whose file system never answers, like a network share whose server is gone.
 
 import { spawnSync } from "node:child_process";
 import { closeSync, openSync } from "node:fs";
 
-/** Mounts it over the folder until it is disposed of. Undefined if this user may not: root with /dev/fuse may. */
+/** Mounts such a file system over the folder until it is disposed of. Returns undefined unless this user is root and has /dev/fuse. */
 export function silenceFolder(folder: string): Disposable | undefined {
   const device = openDevice();
   if (device === undefined) return undefined;

@@ -68,7 +68,7 @@ test.each<[BackfillMode, unknown]>([
   expect(first?.plan).toMatchObject({ runDay: TODAY, due });
 });
 
-test("a job of which no day is wanted is left out, and slices that are not known are missing", () => {
+test("a job without a day to read is left out of the plan, and unknown slices count as missing", () => {
   const jobs = jobsWithSeries([sampleJob(), sampleJob({ name: "models", groupings: ["model"] })], {});
   const complete = known({ none: Object.fromEntries(daysOf(WEEK).map((day) => [day, "complete"])) });
   expect(planBackfill(jobs, WEEK, "missing", complete, TODAY).map(({ job }) => job.name)).toEqual(["models"]);
@@ -77,7 +77,7 @@ test("a job of which no day is wanted is left out, and slices that are not known
 
 const aStatus = fc.constantFrom<(SliceStatus | undefined)[]>("complete", "suspect", "failed", undefined);
 
-test("for any stored statuses, each mode reads exactly its days, each once, and the range's counts have every day", () => {
+test("for any stored statuses, each mode reads exactly its days, each once, and every day is counted", () => {
   fc.assert(
     fc.property(fc.array(aStatus, { minLength: 1, maxLength: 100 }), (statuses) => {
       const range = { start: addDays(TODAY, -statuses.length), end: addDays(TODAY, -1) };

@@ -58,11 +58,11 @@ test.each([
 });
 
 test.each([
-  // A whole calendar month with the one before.
+  // A whole calendar month is compared with the month before.
   ["2026-10-01", "2026-10-31", "2026-09-01", "2026-09-30"],
   ["2026-02-01", "2026-02-28", "2026-01-01", "2026-01-31"],
   ["2026-01-01", "2026-01-31", "2025-12-01", "2025-12-31"],
-  // Other days with as many, whole weeks earlier.
+  // Any other period is compared with one of the same length, a number of whole weeks earlier.
   ["2026-11-22", "2026-11-22", "2026-11-15", "2026-11-15"],
   ["2026-11-16", "2026-11-22", "2026-11-09", "2026-11-15"],
   ["2026-10-24", "2026-11-22", "2026-09-19", "2026-10-18"],

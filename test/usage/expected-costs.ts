@@ -136,7 +136,7 @@ function covers(model: string | readonly string[], used: readonly string[] | nul
   return used.length === 1 && used[0] === model;
 }
 
-/** One for each tier that the row's quantity falls into. `spent` has the quantities of the month before it. */
+/** One cost for each tier that the row's quantity falls into. `spent` has the month's quantities before this row, by price. */
 function costsOf(row: Used, price: ConfiguredPrice, spent: Map<string, bigint>): Cost[] {
   const { metric, model, endpoint, method } = price;
   const key = JSON.stringify([metric, model, endpoint, method, row.day.slice(0, 7)]);
@@ -152,7 +152,7 @@ function costsOf(row: Used, price: ConfiguredPrice, spent: Map<string, bigint>):
     const unitPrice = priceOfUnit(tier.price, price.per ?? 1);
     return [
       {
-        ...placeOf(row),
+        ...sourceOf(row),
         endpoint: endpoint ?? null,
         method: method ?? null,
         status: "priced",
@@ -176,11 +176,11 @@ function max(a: bigint, b: bigint): bigint {
   return a > b ? a : b;
 }
 
-function placeOf(row: Used) {
+function sourceOf(row: Used) {
   return { project: row.project, day: row.day, model: modelText(row), metric: row.metric };
 }
 
 function unpriced(row: Used, quantity: bigint, status: string): Cost {
   const none = { endpoint: null, method: null, currency: null, price: null, amount: null, tier: null };
-  return { ...placeOf(row), ...none, status, quantity: decimal(quantity) };
+  return { ...sourceOf(row), ...none, status, quantity: decimal(quantity) };
 }

@@ -37,8 +37,8 @@ test("the newest days of every series are read before older days of any series",
 
 const aDay = fc.integer({ min: 0, max: 40_000 }).map((days) => addDays("1990-01-01", days));
 
-/** Around month ends, the end of a year, and both kinds of February. */
-const AROUND_ENDS: [string, number, boolean][] = [
+/** Windows around the ends of months, of a year and of both kinds of February. */
+const AROUND_ENDS: [today: string, days: number, withToday: boolean][] = [
   ["2024-03-01", 31, false],
   ["2024-03-01", 366, false],
   ["2023-03-01", 62, true],
@@ -94,7 +94,7 @@ test("a series of two jobs is registered once, with the longer window, whichever
   }
 });
 
-test("a series that one job reads with a window and another job without has the days of the window", () => {
+test("a series that one job reads with a window and another job without keeps the window", () => {
   const { window: _, ...dateless } = sampleJob({ name: "dateless" });
   for (const jobs of inAnyOrder(sampleJob(), dateless)) {
     expect(configuredSeries(jobs).map(({ windowDays }) => windowDays)).toEqual([7]);

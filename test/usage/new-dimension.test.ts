@@ -1,5 +1,5 @@
-// Follows CONTRIBUTING.md: a dimension and a metric are an entry each. Both are added to a copy of the sources, which then
-// has them everywhere.
+// Follows the recipes of CONTRIBUTING.md: adds an entry for a dimension and one for a metric to a copy of the sources. Nothing else
+// may be needed.
 
 import { execFile } from "node:child_process";
 import { cp, readFile, symlink, writeFile } from "node:fs/promises";

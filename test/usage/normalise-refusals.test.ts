@@ -1,4 +1,4 @@
-// Answers that are refused. Each error says why, because a person has to remove the cause.
+// Answers that are refused. Each error says why, because a person has to fix the cause.
 
 import { expect, test } from "vitest";
 import { AppError } from "../../src/errors.ts";

@@ -11,7 +11,7 @@ const NOVA: Price = {
 };
 const priced = (part: Partial<Price>): Price => ({ ...NOVA, ...part });
 
-/** Whether the second of two prices is said to overlap the first. */
+/** Whether two prices are reported as overlapping. */
 const overlap = (a: Partial<Price>, b: Partial<Price>) => overlappingPrices([priced(a), priced(b)]).length === 1;
 
 test("prices overlap if a model, the conditions and a day fit both", () => {
@@ -42,7 +42,7 @@ test("two prices of the same usage overlap only if they begin on one day, or the
   expect(overlap({ until: "2026-06-01" }, { from: "2026-06-01" })).toBe(true);
 });
 
-test("a price whose last day is before its first is not said to overlap", () => {
+test("a price whose last day is before its first is not reported as overlapping", () => {
   expect(overlappingPrices([priced({ until: "2025-12-31" })])).toEqual([]);
 });
 

@@ -1,4 +1,4 @@
-// Requests, jobs and answers with everything filled in, for tests that care about a part of them.
+// Complete requests, jobs and answers, in which a test sets only the parts that matter to it.
 
 import type { Window } from "../../src/usage/days.ts";
 import type { Source } from "../../src/usage/dimensions.ts";

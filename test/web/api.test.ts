@@ -32,7 +32,7 @@ async function ask(query: string) {
   return { status, answer: JSON.parse(body) };
 }
 
-/** So many hours of a model on each of these days, which are counted back from today. */
+/** Usage of this many hours of a model on each day, counted back from today. */
 function usageOn(hours: string) {
   return (days: readonly number[], model = "nova-3") =>
     Object.fromEntries(days.map((day) => [back(day), [[model, { hours }] as const]]));
@@ -216,7 +216,7 @@ test("hostile names of projects, filters and groups are text in the SQL", async 
   }
 });
 
-/** An API whose reads take as long as `work`, and wait half a second at most. */
+/** An API that reads by calling `work`, with a time limit of half a second. */
 function apiThat(work: (signal: AbortSignal) => Promise<never>) {
   const slow = openReadApi({ log, version: "1", readByStatements: (_, signal) => work(signal) }, 500);
   return async (query: string) => {
@@ -231,7 +231,7 @@ test("if the database can't be read, the answer is 503 with the reason", async (
   expect(await askAway("")).toEqual({ status: 503, retryAfter: "5", error });
 });
 
-test("a question that takes too long ends with 503, also for those that wait for it", async () => {
+test("a question that takes too long ends with 503 for every caller that waits for its answer", async () => {
   let signals: AbortSignal[] = [];
   const askSlow = apiThat((signal) => {
     signals = [...signals, signal];

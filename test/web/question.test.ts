@@ -45,7 +45,7 @@ test("a changed view keeps what is not changed, and a default is left out", () =
 });
 
 test.each(["period=this-month", "period=last-month", "period=7d", ""])(
-  "the link that names the days of %j is of the same days a month later",
+  "the link that names the days of %j shows the same days a month later",
   (query) => {
     const { start, end } = viewAt(query).period;
     const fixed = viewQuery(fixedView(viewAt(query)));

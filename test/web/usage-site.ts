@@ -19,7 +19,7 @@ import { WELL } from "./test-monitor.ts";
 
 const cache = openRowCache();
 
-/** Path to answer. Each call makes its pages anew; all calls share the cached rows. */
+/** The pages and the API by path. Each site makes its own pages; all share one cache of rows. */
 export function usageSite(db: Database, health?: () => HealthState): Readonly<Record<string, MakePage>> {
   const log = pino({ enabled: false });
   const noConfig = () => expect.fail("the page Usage & cost does not read the configuration");
@@ -36,7 +36,7 @@ export function usageSite(db: Database, health?: () => HealthState): Readonly<Re
   };
 }
 
-/** With the projects that are stored. */
+/** A health state with the stored projects. */
 async function healthOf(db: Database): Promise<HealthState> {
   const { rows } = await sql<{ project: string; projectId: string }>`
     select distinct project_id as "projectId", project from bi.series
@@ -52,7 +52,7 @@ function asPage(api: ReturnType<typeof openReadApi>, path: string): MakePage {
   };
 }
 
-/** The rows of a statement that the program offers to copy, as a BI tool gets them. */
+/** Runs a statement that the program offers to copy as usage_reader, the role of BI tools. */
 export async function asReader(db: Database, statement: string): Promise<readonly Record<string, string | null>[]> {
   return db.transaction().execute(async (tx) => {
     await sql`set local role usage_reader`.execute(tx);
@@ -60,7 +60,7 @@ export async function asReader(db: Database, statement: string): Promise<readonl
   });
 }
 
-/** The question that an address asks. */
+/** The question of a URL's parameters. */
 export function askedBy(query: URLSearchParams, today: Day): Question {
   return questionOf(parseQuery(QuestionParameters, query), today);
 }

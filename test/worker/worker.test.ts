@@ -1,5 +1,5 @@
-// Which runs a worker starts at a tick, what it does with a queue job that is of no project of its configuration or was delivered twice, and
-// how it starts and stops.
+// Which runs a worker starts at a tick, how it starts and becomes unready, and what it does with a queue job that was delivered twice or
+// whose project its configuration lacks.
 
 import { randomUUID } from "node:crypto";
 import path from "node:path";
@@ -65,7 +65,7 @@ test("a new project gets its first key while another project of the rotation is 
   expect((await priorities.execute(db)).rows).toEqual([{ priority: 1 }, { priority: 0 }]);
 });
 
-test("a project that no worker knows is started again after an hour, a failed one at once", async () => {
+test("a new project whose run no worker could do gets another run after an hour, and one whose run failed at once", async () => {
   const context = await workerWith("newer", ["a"]);
   const endRuns = async (isKnown: boolean) => {
     const runs = sql<{ runId: string }>`select run_id as "runId" from usage_export.run where job like 'newer%'`;
@@ -107,7 +107,7 @@ test("a scheduled run waits for the end of a run that was late", async () => {
 const KEY = "0123456789abcdef0123456789abcdef";
 const app = silentApp({ env: { ACCOUNT_KEY: KEY, DATABASE_URL: "postgres://127.0.0.1/usage" } });
 
-test("ticks do not wait long for a list that hangs, and take it up when it comes", async () => {
+test("ticks do not wait long for a list of projects that hangs, and use it when it comes", async () => {
   const released = Promise.withResolvers<void>();
   await using emulator = await startEmulator({
     consoleKeys: [{ secret: KEY, projectId: "a", scopes: ["member"], isAccountKey: true }],
@@ -137,7 +137,7 @@ test("ticks do not wait long for a list that hangs, and take it up when it comes
   expect(emulator.requests).toHaveLength(asked + 1);
 });
 
-test("a worker that has read a changed list of projects takes it up before it plans", async () => {
+test("a worker that has read a changed list of projects uses it before it plans", async () => {
   const stop = new AbortController();
   const env = { OTHER_KEY: KEY, DATABASE_URL: "postgres://127.0.0.1/usage" };
   await using emulator = await startEmulator({

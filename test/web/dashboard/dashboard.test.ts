@@ -10,7 +10,7 @@ import { pageData } from "./sample-pages.ts";
 
 type Changes = Partial<Omit<DashboardDeps, "read">> & { readonly read?: Partial<DashboardDeps["read"]> };
 
-/** `reads` are the names of what was read, in order. */
+/** A dashboard that records in `reads` the names of what its pages read, in order. */
 function dashboard({ read, ...deps }: Changes = {}, limits?: Parameters<typeof openDashboard>[1]) {
   const reads: string[] = [];
   const data = pageData();
@@ -103,7 +103,7 @@ function withProjects(names: readonly string[]) {
   return { readHealth: async () => healthState({ projects }) };
 }
 
-test("of thousands of projects one is entered by its name, and their list is not a part of the page", async () => {
+test("with thousands of projects, a page has a field for a name instead of a list", async () => {
   const { ask } = dashboard(withProjects(Array.from({ length: 5_000 }, (_, i) => `customer ${i}`)));
   const { body } = await ask("/data-health?project=customer+7");
   expect(body).toContain('name="project" value="customer 7"');
@@ -148,7 +148,7 @@ test("the report file has the requested days and project and no links, and an un
     expect(await ask(`/report.html?${wrong}`), wrong).toMatchObject({ status: 400 });
 });
 
-test("while the database can't be reached, the reasons of the worker and of the attempt are shown", async () => {
+test("while the database can't be reached, a page shows why the worker is not ready and why the reading failed", async () => {
   const { ask } = dashboard({
     readiness: () => ({ live: true, reasons: ["the database has not answered for 12 s"] }),
     readHealth: () => Promise.reject(new Error("connect ECONNREFUSED")),

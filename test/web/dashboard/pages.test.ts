@@ -171,7 +171,7 @@ test("a ranked group leads to its usage on the same days, and a group that is ze
   expect(body).not.toContain("idle");
 });
 
-test("if days of both periods were not read, the overview shows no change, and names the days of each period", () => {
+test("if days of both periods were not read, the overview shows no change and names those days of each period", () => {
   expect(textOf(pageOf("overview"))).toContain("+7.7%");
   const lacking = { ...NOTHING_LACKING, unreadDays: [PERIOD.end], incompleteDaysBefore: [BEFORE.start, BEFORE.end] };
   const answer = { compared: false, complete: false, lacking };
@@ -241,7 +241,7 @@ test("the overview says which days and projects a list lacks, unless its figures
   expect(textOf(pageOf("overview", same))).not.toContain("Not in this list");
 });
 
-test("a page does not say of days that could not be read that nothing was used on them", () => {
+test("a page does not claim that nothing was used on days that could not be read", () => {
   const lacking = { ...NOTHING_LACKING, incompleteDays: [PERIOD.end] };
   const text = textOf(pageOf("usage", { answer: makeAnswer({ lacking, groups: [] }) }));
   expect(text).toMatch(/could not be read.*Data health says why/);
@@ -273,7 +273,7 @@ test("the verdict names the last day up to which every project has data", () => 
   expect(textOf(pageOf("overview", {}, { health: { projects } }))).toContain("All data up to Mar 7 is in.");
 });
 
-test("a period is compared with one of another length, and the chargeback is of the same days", () => {
+test("a comparison with a period of another length names both lengths, and the chargeback link keeps the days", () => {
   const period = { start: "2026-02-07", end: PERIOD.end, name: undefined };
   const answer = makeAnswer({ groups: [{ group: "nova-3" }] });
   const { body } = pageOf("usage", { answer }, { view: { period, project: "mine" } });
@@ -282,7 +282,7 @@ test("a period is compared with one of another length, and the chargeback is of 
   expect(body).toContain(`api/v1/chargeback.csv?${days}&amp;project=mine&amp;by=accessor`);
 });
 
-test("a copied link names the days, so that it is of the same days tomorrow", () => {
+test("a copied link names the days, so that it shows the same days tomorrow", () => {
   expect(pageOf("overview").body).toContain('data-copy-link="./?from=2026-02-10&amp;to=2026-03-09"');
 });
 

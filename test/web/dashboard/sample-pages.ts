@@ -50,7 +50,7 @@ export function pageData(): PageData {
 
 type Around = { readonly health?: Partial<HealthState>; readonly view?: Partial<View>; readonly readiness?: Readiness };
 
-/** `data` replaces what the page would read. */
+/** `data` replaces parts of pageData(). */
 export function pageOf<P extends keyof PageData>(
   page: P,
   data: Partial<PageData[P]> | undefined = undefined,

@@ -111,7 +111,7 @@ test("reasons name the group that changed the most, and are those of all usage",
     expect(await open(`${DAYS}&${part}`)).not.toContain("What changed");
 });
 
-test("what is missing is said above the numbers, and marked on its days", async () => {
+test("missing days are named above the numbers, and marked where they are shown", async () => {
   await forgetAll(db);
   const [one, other] = [newProject(), newProject()];
   const usage = { [back(1)]: [["nova-3", { hours: "1" }] as const] };
@@ -120,7 +120,7 @@ test("what is missing is said above the numbers, and marked on its days", async 
     { project: other, grouping: "endpoint", usage: {} },
   ]);
   const page = await open(DAYS);
-  // A day without numbers is said to be missing, and not to be too low.
+  // A day without numbers is called missing, not too low.
   expect(page).toMatch(
     /class="notice bad"[\s\S]*There are no numbers for .*, which could not be read\.[\s\S]*Data health<\/a> says/,
   );
