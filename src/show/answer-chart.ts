@@ -1,4 +1,4 @@
-// A chart of amounts by day, week or month, which the browser draws, above the table of its exact numbers; and the table of the groups. Pure.
+// The chart of an answer, which the browser draws above a table of its exact numbers, and the table of the answer's groups. Pure.
 
 import { sumOf } from "../decimal.ts";
 import { type Amounts, type Answer, comparedWindow } from "../facts/answer.ts";
@@ -27,9 +27,9 @@ export type ChartDescription = {
 };
 
 export type ChartSeries = {
-  /** May come from outside. */
+  /** May come from outside, so the script must escape it. */
   readonly name: string;
-  /** The whole name of a group that has a label, shown when the shortened name is pointed at. */
+  /** The whole name of a group that has a label. It appears when the pointer is on the shortened name. */
   readonly hint?: string | undefined;
   /** A number from 0 is a colour of the palette; "rest": the other groups added up; "before": the period compared with, as a dashed line. */
   readonly look: number | "rest" | "before";
@@ -147,7 +147,7 @@ function barsOf(days: Answer["days"], grain: Grain) {
   return [...Map.groupBy(indexed, ({ day }) => grainStart(day, grain))].map(([grainDay, members]) => {
     const [start, end] = [members[0]?.day ?? grainDay, members.at(-1)?.day ?? grainDay];
     const states = new Set(members.map(({ state }) => state));
-    // A week or month that the period cuts is too low, even if all of its days in the period were read.
+    // The bar of a week or month that the period contains only in part is too low, even if all of its days in the period were read.
     const isCut = start !== grainDay || grainStart(addDays(end, 1), grain) === grainDay;
     const isLacking = isCut || states.has("incomplete") || states.has("unread");
     const title = grain === "day" ? start : periodText({ start, end });

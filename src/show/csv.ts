@@ -18,7 +18,7 @@ const BYTE_ORDER_MARK = "\uFEFF";
 const SIGN = /[=+\-@＝＋－＠]/;
 /** Spaces, quotes and invisible characters before the sign do not prevent a formula. */
 const BEGINS_FORMULA = new RegExp(`^(?:[\\t\\r\\n]|[\\s"\\p{Cc}\\p{Cf}]*${SIGN.source})`, "u");
-/** A run of characters that may precede the sign of a formula. Some spreadsheets begin a new cell at those of NEW_CELL. */
+/** Characters that may stand before the sign of a formula. Some spreadsheets begin a new cell at those of NEW_CELL. */
 const GAPS = /[\s;"\p{Cc}\p{Cf}]+/gu;
 const NEW_CELL = /[;\t\r\n]/;
 
@@ -40,7 +40,7 @@ function quoted(text: string): string {
   return `"${text.replaceAll('"', '""')}"`;
 }
 
-/** Puts an apostrophe before each formula, which makes it text, also where a spreadsheet may begin a new cell. */
+/** Puts an apostrophe before each formula, which makes it text. A formula may also begin within the text, where a new cell may begin. */
 export function withoutFormula(text: string): string {
   const escaped = text.replaceAll(GAPS, (gap: string, at: number) =>
     NEW_CELL.test(gap) && SIGN.test(text.charAt(at + gap.length)) ? `${gap}'` : gap,

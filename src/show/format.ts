@@ -111,7 +111,7 @@ export function isZero(amount: string): boolean {
   return /^-?[0.]+$/.test(amount);
 }
 
-/** In percent of the amount before, or in words if a percentage would mean nothing. */
+/** The change in percent of the amount before, or in words if a percentage would mean nothing. */
 export function changeText(amount: string, before: string | null): string {
   if (before === null) return "not known before";
   if (exactText(amount) === exactText(before)) return "unchanged";
@@ -217,7 +217,7 @@ export function capitalized(text: string): string {
 
 // How much of a budget is used.
 
-/** "november (2026-11, billed)"; a budget of days has the day. */
+/** "november (2026-11, billed)"; "calls (2026-11-20)" for a budget per day. */
 export function budgetTitle({ name, costSource, ...use }: BudgetUse): string {
   return `${name} (${budgetPeriod(use)}${costSource === null ? "" : `, ${costSource}`})`;
 }

@@ -90,14 +90,16 @@ export function instantHtml(moment: Date): Html {
   return html`<time datetime="${text}">${text.slice(0, 16).replace("T", " ")}</time>`;
 }
 
-/** The states that have a colour besides their word. */
-const STATE_COLOURS: Readonly<Record<string, string>> = {
-  ...{ ok: "good", active: "good", stopped: "warn", paused: "warn", draining: "warn" },
-  ...{ failed: "bad", interrupted: "bad", orphan: "bad", overdue: "bad" },
+/** The states of jobs, runs and keys that are shown in a colour, by its class. */
+const STATES_BY_CLASS = {
+  good: ["ok", "active"],
+  warn: ["stopped", "paused", "draining"],
+  bad: ["failed", "interrupted", "orphan", "overdue"],
 };
 
 export function stateHtml(name: string): Html {
-  return html`<span class="state ${STATE_COLOURS[name]}">${name}</span>`;
+  const colour = Object.entries(STATES_BY_CLASS).find(([, states]) => states.includes(name))?.[0];
+  return html`<span class="state ${colour}">${name}</span>`;
 }
 
 const SUMMARY_CHARACTERS = 120;
@@ -163,7 +165,7 @@ function setMembers(grouping: string, group: string | null): readonly (string | 
   }
 }
 
-/** The name on one line, without characters that turn the text around. A long one lacks whole words of its middle: many differ only at their ends. */
+/** The name on one line, without characters that turn the text around. A long one is cut in its middle: many differ only at the end. */
 export function shortName(name: string, lengthMax = 40): string {
   const chars = [...toPrintableLine(name)];
   if (chars.length <= lengthMax) return chars.join("");
@@ -173,7 +175,7 @@ export function shortName(name: string, lengthMax = 40): string {
   return `${start.replace(/(?:( )\S{0,12}|.)$/u, "$1")}…${end.replace(/^(?:\S{0,6}( )|.)/u, "$1")}`;
 }
 
-/** Pointed at, the name is whole. */
+/** The whole name appears when the pointer is on it. */
 export function shortNameHtml(name: string): Html {
   return html`<bdi title="${name}">${shortName(name)}</bdi>`;
 }

@@ -17,7 +17,7 @@ export type Notification = {
 /** `name` is the condition's name. If the condition is over, only the first word of its name is known. */
 type NamedNotification = Notification & { readonly name: string };
 
-/** Says what is over, where the condition's name alone says too little. */
+/** How a notification names a condition that is over, where the condition's name would not be understood. */
 const ENDED: Readonly<Record<string, string>> = {
   config: "refused configuration",
   failed: "failed readings:",
@@ -25,7 +25,7 @@ const ENDED: Readonly<Record<string, string>> = {
   suspect: "usage in doubt",
 };
 
-/** A condition is sent when it begins and when it ends, and not when it grows. `lastSent` has the phase that each subject was last sent with. */
+/** A condition is sent when it begins and when it ends, but not when it grows. `lastSent` has the last phase sent for each subject. */
 export function notificationsOf(
   conditions: readonly Condition[],
   lastSent: ReadonlyMap<string, Phase>,
@@ -55,13 +55,13 @@ export function notificationsOf(
     .map(({ name: _, ...one }) => ({ ...one, text: sanitizeText(one.text, scrub) }));
 }
 
-/** If more conditions of one name change at once, as after an outage, one notification covers them all. */
+/** If more conditions with one name begin or end at once, as after an outage, one notification covers them all. */
 const SINGLE_MAX = 5;
 
 function digestOf(first: NamedNotification, others: readonly NamedNotification[]): NamedNotification {
   const subjects = others.map(({ subject }) => subject);
   // The text of the first comes last, as it may be as long as an error.
-  const text = `${counted(others.length + 1, "change")} at once of "${first.name}"; beside the first, ${firstNames(subjects, 3)}: usage-export status lists what is wrong. The first: ${first.text}`;
+  const text = `${counted(others.length + 1, "change")} of "${first.name}" at once; usage-export status lists what is wrong. Among them are ${firstNames(subjects, 3)}. The first: ${first.text}`;
   return { ...first, subject: `many ${first.name}`, text, covers: [first.subject, ...subjects] };
 }
 
@@ -70,7 +70,7 @@ export function senderSuffix(publicUrl: string | undefined, host: string): strin
   return ` — usage-export ${publicUrl === undefined ? `on ${host}` : `at ${new URL(publicUrl).host}, ${publicUrl}`}`;
 }
 
-/** Escapes what Slack interprets, as an error may quote `<!channel>`. Secrets are removed first: once cut, they would not be found. */
+/** Escapes what Slack interprets, as an error may quote `<!channel>`. Secrets are removed before the text is cut, while they are whole. */
 export function sanitizeText(text: string, scrub: (text: string) => string, lengthMax = 500): string {
   const sentence = capitalized(truncate(scrub(text).replaceAll(/\s+/g, " "), lengthMax));
   // In some chats @channel would notify everybody too: an invisible character after the @ prevents that.

@@ -11,7 +11,7 @@ type Sample = readonly [labels: Readonly<Record<string, string>>, value: number 
 type HealthGauge = {
   readonly help: string;
   readonly labels: string[];
-  /** A number that is not known becomes no sample. */
+  /** An unknown value, null, gets no sample. */
   readonly samples: (health: HealthState) => readonly Sample[];
 };
 
@@ -21,7 +21,7 @@ const PROJECT = ["project", "source"];
 
 const GAUGES: Readonly<Record<string, HealthGauge>> = {
   condition: {
-    help: "1 while the condition is the case, as `usage-export status` lists it; absent while it is not",
+    help: "1 while `usage-export status` lists the condition; absent otherwise",
     labels: ["name", "subject", "severity"],
     samples: ({ conditions }) => conditions.map(({ name, subject, severity }) => [{ name, subject, severity }, 1]),
   },
@@ -70,7 +70,6 @@ const CALL_SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60];
 type EndedAttempt = { readonly operation: string; readonly result: string; readonly seconds: number };
 
 export type Metrics = ReturnType<typeof openMetrics>;
-/** What a worker counts. */
 export type ProcessMetrics = Omit<Metrics, "scrape">;
 
 /** `schema` is the newest migration; `ready` says whether /readyz answers 200. */
@@ -85,12 +84,12 @@ export function openMetrics(build: { readonly version: string; readonly schema: 
     new Gauge({ name: `usage_export_${name}`, help, labelNames, registers });
 
   const built = { version: build.version, node_version: process.version, schema: build.schema };
-  const help = "Always 1: the version that runs here, on which Node, and the newest migration it knows.";
+  const help = "Always 1. Labels: the version that runs here, its Node version, and the newest migration that it knows.";
   gauge("build_info", help, Object.keys(built)).set(built, 1);
   const isReady = gauge("ready", "What /readyz says: 1 if this process can do its work, else 0.");
   const healthRead = gauge(
     "health_read",
-    "1 if this scrape could read the health state from the database, else 0; the metrics of it are absent then.",
+    "1 if this scrape could read the health state from the database; else 0, and the metrics of the health state are absent.",
   );
   const ofHealth = Object.entries(GAUGES).map(([name, { help, labels, samples }]) => ({
     metric: gauge(name, `${help}. The same for every replica.`, labels),
@@ -111,7 +110,7 @@ export function openMetrics(build: { readonly version: string; readonly schema: 
       healthRead.set(health ? 1 : 0);
       const shown = health && limited(health);
       for (const { metric, samples } of ofHealth) {
-        // What is gone since the last scrape must have no sample.
+        // Otherwise a project or condition that is gone since the last scrape would keep its sample.
         metric.reset();
         for (const [labels, value] of shown ? samples(shown) : [])
           if (typeof value === "number") metric.set(labels, value);

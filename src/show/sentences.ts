@@ -27,7 +27,7 @@ import {
 } from "./format.ts";
 import { shortName } from "./html.ts";
 
-/** `trouble` is why nothing new comes in, if that is the case. It comes first, as every number after it is older or too low. */
+/** `trouble` says why no new numbers come in, if none do. It comes first, because every number after it is older or too low. */
 export function sentences(data: Overview, budgets: readonly BudgetUse[], trouble: string | undefined): string[] {
   if (isNew(data)) return ["There are no numbers yet."];
   const main = data.cost ?? data.total;
@@ -139,7 +139,7 @@ function periodSentence(answer: Answer): string | undefined {
   return `${metricName(question.metric)} in ${periodText(askedPeriods(answer).period)}: ${quantityText(total.amount, question)}.`;
 }
 
-/** A smaller share of change gets no cause: groups that rose and fell by far more may add up to it. */
+/** A change by a smaller share than this gets no cause: groups that rose and fell by far more may add up to it. */
 const STEADY_SHARE = 0.03;
 
 /** Words for the share of a change that one group caused, each with the smallest share it is used for. Less gets no sentence. */
@@ -153,7 +153,7 @@ const SHARE_TEXTS = [
   [0.2, "a quarter"],
 ] as const;
 
-/** "Call Centre US caused half of the rise, mostly one API key, batch." The key is named if it caused more than half as much. */
+/** "Call Centre US caused half of the rise, mostly one API key, batch." The key is named if it caused more than half of that. */
 function driversSentence({ question, total }: Answer, splits: Overview["splits"]): string | undefined {
   const change = Number(total?.change ?? "0");
   if (Math.abs(change) <= STEADY_SHARE * Math.abs(Number(total?.before ?? "0"))) return undefined;
@@ -190,7 +190,7 @@ export function changeSentences(change: Change): readonly string[] {
   return present([
     headline(change.answer),
     ...reasonSentences(change),
-    // A cost is billed for some projects and estimated for others, so it says which.
+    // The cost is billed for some projects and estimated for others, so each of the two names its projects.
     question.currency !== null && `Projects in it: ${namesText(projects.slice(0, 5), projectCount)}.`,
     ...lackingSentences(lacking),
     settling.length > 0 &&
@@ -241,7 +241,7 @@ function headline(answer: Answer): string {
     const why = whyNotCompared(answer) ?? `Nothing is known of ${periodText(unknown)}.`;
     return present([periodSentence(answer), why]).join(" ");
   }
-  // The year is said once.
+  // The year is written only once.
   const nowText = periodText(period);
   const beforeText = periodText(before ?? period).replace(`, ${period.end.slice(0, 4)}`, "");
   if (isZero(total.change))
@@ -252,7 +252,7 @@ function headline(answer: Answer): string {
   return `${title} ${verb}${by}, from ${quantityText(total.before, question)} (${beforeText}) to ${quantityText(total.amount, question)} (${nowText}).`;
 }
 
-/** Undefined if nothing is lacking, or there is no period before. A whole and a partial period differ, although usage did not change. */
+/** Undefined if nothing is lacking, or there is no period before. A partial period differs from a whole one even if usage did not change. */
 export function whyNotCompared(answer: Pick<Answer, "lacking" | "question">): string | undefined {
   const { lacking } = answer;
   const { before } = askedPeriods(answer);
@@ -265,7 +265,7 @@ export function whyNotCompared(answer: Pick<Answer, "lacking" | "question">): st
   return `Not compared with ${periodText(before)}: ${reasons.join("; ")}.`;
 }
 
-/** A day that was read may lack an amount: it is incomplete, not unread. With `of`, such as " of this period", the days are named. */
+/** A day that was read may lack an amount: it is incomplete, not unread. The days are listed if `of` is given, such as " of this period". */
 function lackText(unread: readonly Day[], incomplete: readonly Day[], of = "") {
   const named = (days: readonly Day[]) => of && ` (${daysText(days)})`;
   const texts = present([
@@ -285,7 +285,7 @@ function contributors(measure: Measure, { grouping, parts }: ChangeSplit): strin
     const name = nameText(groupName(grouping, part, parts));
     return `${name} ${signedText(change, measure)}${status === "new" || status === "vanished" ? ` (${status})` : ""}`;
   });
-  // A set of tags has commas of its own.
+  // The name of a set of tags contains commas.
   const separator = named.some((one) => one.includes(", ")) ? "; " : ", ";
   return `By ${groupingNoun(grouping)}: ${named.join(separator)}.`;
 }

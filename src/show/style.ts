@@ -15,10 +15,11 @@ export const COLOURS = {
   warn: ["#8a5300", "#e5ae5e"],
   bad: ["#a3262a", "#f2938c"],
   "bad-wash": ["#fbeeea", "#2c1c1b"],
-  /** A complete day of the coverage map: there are many, so they are pale. */
+  /** A complete day in a bar of days: most days are complete, so they are pale. */
   complete: ["#c9d8e6", "#2f4660"],
   /** Marks days whose numbers are not complete. */
   hatch: ["#8a9097", "#7f868d"],
+  /** The groups of a chart that have no series of their own. */
   rest: ["#5b5f63", "#a2a6ab"],
   "series-1": ["#2463ad", "#5b9fe6"],
   "series-2": ["#cf7a1c", "#ea9943"],

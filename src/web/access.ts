@@ -1,5 +1,5 @@
-// Where the monitor is reached, and which requests it answers besides health checks. If credentials are configured, a request needs them. If
-// not, a monitor on a loopback address answers requests to the names of this machine, and on any other ("access": "none") all requests.
+// Where the monitor is reached, and which requests it answers besides health checks. A request needs the configured credentials. If there are
+// none, a monitor on a loopback address answers requests to a name of this machine, and one on another ("access": "none") all requests.
 
 import { hash, timingSafeEqual } from "node:crypto";
 import type { Secret } from "../secret.ts";
@@ -41,12 +41,12 @@ export function refusal(access: Access | undefined, isLoopback: boolean, visitor
   ]);
 }
 
-/** Against DNS rebinding: a website whose name was pointed at this machine sends that name as its host. */
+/** Prevents DNS rebinding: a website whose name resolves to this machine sends that name as its host. */
 function isOwnHost(host: string | undefined): boolean {
   return host !== undefined && /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i.test(host);
 }
 
-/** Hashes are compared, so the time does not tell how much of a guess is right. Hono's `bearerAuth` refuses characters such as "!" and ":". */
+/** Compares hashes, so that the time does not tell how much of a guess is right. Hono's `bearerAuth` would refuse "!" and ":". */
 function hasCredentials({ scheme, credentials }: Access, authorization = ""): boolean {
   const [, word = "", rest = ""] = /^(\w+) +(\S+)$/.exec(authorization) ?? [];
   const sent = Buffer.from(rest, scheme === "Basic" ? "base64" : "latin1");

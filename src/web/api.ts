@@ -1,4 +1,4 @@
-// The read API: answers about usage as JSON and CSV, with the access rules of the pages. Its description in OpenAPI is made of the same routes.
+// The read API: answers about usage as JSON and CSV, with the access rules of the pages. Its OpenAPI description is made from the routes.
 
 import { createRoute, OpenAPIHono } from "@hono/zod-openapi";
 import type { Logger } from "pino";
@@ -29,7 +29,7 @@ const CsvParameters = z.strictObject({
 const ChargebackParameters = QuestionParameters.pick({ from: true, to: true, project: true }).extend({
   period: QuestionParameters.shape.period
     .default("last-month")
-    .describe("If left out: last-month, or from and to if given"),
+    .describe("If left out: last-month, unless from and to are given"),
   by: z.enum(CHARGED_BY).default("project").describe("What each row is about: a project, or an API key"),
 });
 
@@ -72,6 +72,7 @@ export function openReadApi({ log, readByStatements, version }: ApiDeps, readMsM
       description:
         "Reads usage that was exported, and changes nothing. Never add up amounts of different groupings or filters: each is the same usage counted again.",
     },
+    // Relative to the description, because a proxy may serve the monitor under another path.
     servers: [{ url: "../.." }],
   });
   api.onError((error, c) => {
@@ -111,7 +112,7 @@ function routeOf<const Name extends string, Query extends z.ZodObject, C extends
       400: problem("A parameter is wrong"),
       401: { description: "Without the credentials of monitor.access" },
       403: { description: "Not answered at this address without monitor.access" },
-      503: problem("The database is away, or the answer takes too long; Retry-After has the seconds to wait"),
+      503: problem("The database can't be reached, or the answer takes too long; Retry-After has the seconds to wait"),
     },
   });
 }

@@ -14,7 +14,7 @@ const readOnce = memoizeAsync<Page>();
 
 /** "assets/app-HASH.js", relative to the root of the monitor. */
 export function scriptPath(): string {
-  // The sources may differ when the program starts again: a new name keeps a browser from using its cached script.
+  // The sources may have changed since the last start: a new name keeps a browser from using its cached script.
   scriptFile ??= ASSETS_FOLDER
     ? readdirSync(ASSETS_FOLDER).find((name) => name.endsWith(".js"))
     : `app-${Date.now().toString(36)}.js`;
@@ -32,7 +32,7 @@ export function scriptPage(): Promise<Page> {
   });
 }
 
-/** The bundler is there wherever the sources are. It is imported by a computed path, so that the build leaves it out. */
+/** Every copy of the sources has the bundler. It is imported by a computed path, so that the build leaves it out. */
 async function bundleSources(): Promise<string> {
   const bundler = pathToFileURL(path.join(PACKAGE_FOLDER, "tools/client-bundle.ts")).href;
   const { clientBundle } = await import(bundler);

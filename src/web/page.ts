@@ -1,4 +1,4 @@
-// A page: the monitor's answer to a request. Pure.
+// A page: an answer of the monitor, which is the HTTP server of a worker. Pure.
 
 export type Page = {
   readonly status: number;
@@ -16,7 +16,7 @@ export const READ_MS_MAX = 20_000;
 export type Readiness = {
   /** Whether the process works at all: if not, it should be restarted. */
   readonly live: boolean;
-  /** Why it can't do its work now, a sentence each; none if it is ready. */
+  /** Why it can't do its work now, one sentence for each reason; empty if it is ready. */
   readonly reasons: readonly string[];
 };
 

@@ -1,5 +1,5 @@
-// What a URL asks for: a page, its days and project, and the question of the page Usage & cost and of the read API. Every state of a page
-// is its URL, so bookmarks and the back button work. Pure.
+// What a URL asks for: a page, its days and project, and a question for the page Usage & cost or the read API. The URL has the whole state
+// of a page, so bookmarks and the back button work. Pure.
 
 import { z } from "zod";
 import { ASKED_METRICS, InvalidQuestion, type Question, SORTS, SPLITS } from "../facts/question.ts";
@@ -16,7 +16,7 @@ export const PAGES = {
 
 export type PageName = keyof typeof PAGES;
 
-/** The periods to choose by one click, by the value of the parameter `period`. */
+/** The periods that a page offers as links. The keys are the values of the parameter `period`. */
 export const PERIOD_TITLES = {
   "7d": "7 days",
   [`${DAYS_DEFAULT}d`]: `${DAYS_DEFAULT} days`,
@@ -39,10 +39,10 @@ const VIEW_PARAMETERS = {
   period: z
     .enum(Object.keys(PERIOD_TITLES))
     .optional()
-    .describe("Complete days until yesterday, or a month. Left out, 28d, unless from and to are given"),
+    .describe("Complete days until yesterday, or a month. If left out: 28d, unless from and to are given"),
   from: aDay.optional().describe(`The first day, in UTC, as YYYY-MM-DD. There are at most ${DAYS_MAX} days`),
   to: aDay.optional().describe("The last day, in UTC"),
-  project: aText.optional().describe("The name or the identifier of a project; left out, all projects are added up"),
+  project: aText.optional().describe("The name or the identifier of a project. If left out, all projects are added up"),
 };
 
 /** What the page Usage & cost and the read API can be asked. */
@@ -51,19 +51,19 @@ export const QuestionParameters = z.strictObject({
   compare: z
     .enum(["before", "none"])
     .default("before")
-    .describe("before: a calendar month with the month before, other periods whole weeks earlier; none: not compared"),
+    .describe("before: the month before a calendar month; for other days, as many, whole weeks earlier. none: no comparison"),
   metric: z
     .enum(ASKED_METRICS)
     .default("hours")
-    .describe("estimated_cost: by the configured prices, only by model, project or none; billed_cost: in dollars"),
-  currency: aText.optional().describe("Of an estimated_cost; left out, the first by name. Other metrics ignore it"),
+    .describe("estimated_cost: at the configured prices, grouped only by model, project or none; billed_cost: in dollars"),
+  currency: aText.optional().describe("Only for estimated_cost. If left out: the first currency by name"),
   grouping: z
     .enum(SPLITS)
     .optional()
     .describe(
-      "The dimension whose values are the groups, or project; none is the total; line_item is of billed_cost only. Left out, it is model, and none for billed_cost, which is not known by model",
+      "The dimension whose values are the groups, or project; none is the total; line_item is for billed_cost only. If left out: model, or none for billed_cost, which is not known by model",
     ),
-  filter: aText.optional().describe("The name of a configured filter; left out, all usage"),
+  filter: aText.optional().describe("The name of a configured filter. If left out: all usage"),
   group: aText.optional().describe("Only the group with this value"),
   "no-value": z.literal("yes").optional().describe("Only the group of the usage that has no value"),
   limit: z.coerce
@@ -73,7 +73,7 @@ export const QuestionParameters = z.strictObject({
     .max(LIMIT_MAX)
     .default(LISTED_DEFAULT)
     .describe(`How many groups are listed, the largest first; at most ${LIMIT_MAX}`),
-  sort: z.enum(SORTS).default("amount").describe("Which are listed: the largest, or those that changed the most"),
+  sort: z.enum(SORTS).default("amount").describe("Which groups are listed: the largest, or those that changed the most"),
 });
 
 const PARAMETERS = {
@@ -84,7 +84,7 @@ const PARAMETERS = {
   report: z.strictObject(VIEW_PARAMETERS),
 };
 
-/** A form sends its empty fields, too, so they count as left out. Throws InvalidQuestion about the first parameter that is wrong. */
+/** Empty parameters count as left out, because a form sends its empty fields. Throws InvalidQuestion about the first wrong parameter. */
 export function parseQuery<Schema extends z.ZodType>(schema: Schema, query: URLSearchParams): z.output<Schema> {
   const parsed = schema.safeParse(Object.fromEntries([...query].filter(([, value]) => value !== "")));
   if (parsed.success) return parsed.data;
@@ -105,8 +105,9 @@ export function questionOf(asked: z.output<typeof QuestionParameters>, today: Da
     throw new InvalidQuestion("group: expected no group, as the grouping none has only the total");
   const { start, end } = readPeriod(asked, today);
   const value = noValue === undefined ? group : null;
+  const chosen = { metric, currency, grouping, filter, limit, sort };
   return {
-    ...{ metric, currency, grouping, filter, limit, sort },
+    ...chosen,
     period: { start, end },
     before: compare === "none" ? undefined : comparedPeriod({ start, end }),
     projects: project === undefined ? undefined : [project],
@@ -119,7 +120,7 @@ export function questionOf(asked: z.output<typeof QuestionParameters>, today: Da
 /** `name` is the value of the parameter `period`; undefined if the request named the dates. */
 type Period = Question["period"] & { readonly name: string | undefined };
 
-/** What a page shows. A link to another page keeps the days and the project. */
+/** What the URL of a page asks for. A link to another page keeps the days and the project. */
 export type View = {
   readonly period: Period;
   /** The name or identifier of a project, to show its usage alone. */
@@ -143,7 +144,7 @@ type Asked = Partial<Record<"period" | "from" | "to" | "project", string | undef
 
 const DEFAULT_PERIOD = `${DAYS_DEFAULT}d`;
 
-/** A form sends the name of its period together with the dates. The period keeps the name unless a date was changed. Throws InvalidQuestion. */
+/** A form sends the period's name together with its dates: the name counts only if no date was changed. Throws InvalidQuestion. */
 export function readPeriod({ from, to, period: name = DEFAULT_PERIOD }: Asked, today: Day): Period {
   const named = namedPeriod(name, today);
   if ((from ?? to) === undefined || (from === named.start && to === named.end)) return named;

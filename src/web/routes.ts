@@ -1,4 +1,4 @@
-// What the server of a worker answers: health checks for everybody, the rest for those who may see it.
+// What the server of a worker answers: health checks for everybody, everything else only for those who have access.
 
 import { getRequestListener, type HttpBindings } from "@hono/node-server";
 import { Hono } from "hono";
@@ -19,13 +19,13 @@ export type MonitorDeps = {
   readonly access: () => Access | undefined;
   readonly readiness: () => Readiness;
   readonly metrics: () => Promise<Page>;
-  /** By path: web/dashboard/pages.ts has them. */
+  /** The pages by path, as web/dashboard/pages.ts makes them. */
   readonly pages: Readonly<Record<string, MakePage>>;
-  /** The read API, at /api/v1/, which the first request to it loads. */
+  /** Loads the read API, which is at /api/v1/. */
   readonly api: () => Promise<{ readonly fetch: (request: Request) => Response | Promise<Response> }>;
 };
 
-/** How long visitors of a URL share a page that was made for one of them, so that hundreds at once cost little more than one. */
+/** How long a page that was made for one visitor is sent to others with the same URL, so that hundreds at once cost little more than one. */
 const SHARED_MS = 1_000;
 
 function respond({ status, contentType, body, headers }: Page): Response {

@@ -1,4 +1,4 @@
-// The HTTP server of a worker. It must answer when nothing else works, so requests do not wait for each other, and none may take long.
+// The HTTP server of a worker, the monitor. It must answer when nothing else works, so requests do not wait for each other or take long.
 
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
@@ -10,7 +10,7 @@ import type { MonitorDeps } from "./routes.ts";
 /** The URL has no slash at its end. */
 export type Monitor = AsyncDisposable & { readonly url: string };
 
-/** Longer than a slow machine needs to make a page: until then the connection is silent. */
+/** Longer than a slow machine needs to make a page, because the connection is silent until the page is made. */
 const SOCKET_IDLE_MS_MAX = 30_000;
 /** Limit for the headers and the body together; a health check sends both at once. */
 const REQUEST_MS_MAX = 3_000;

@@ -64,7 +64,7 @@ test("more than five jobs of one kind that fail at once are one notification, wh
     {
       ...{ subject: "many export", state: "wrong", covers },
       text: expect.stringMatching(
-        /^6 changes at once of "export"; .* b, export c, export d and 2 more: .* The first: export a failed/,
+        /^6 changes of "export" at once; .* b, export c, export d and 2 more\. The first: export a failed/,
       ),
     },
   ]);
@@ -75,7 +75,7 @@ test("six conditions that end at once are one notification with the names of fou
   expect(notified({}, sent)).toMatchObject([
     {
       state: "well",
-      text: expect.stringMatching(/^6 changes at once of "export"; .* export b, export c, export d and 2 more/),
+      text: expect.stringMatching(/^6 changes of "export" at once; .* export b, export c, export d and 2 more/),
     },
   ]);
 });

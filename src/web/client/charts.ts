@@ -1,5 +1,5 @@
-// Draws the charts that the page describes. The amounts of a day appear beside the pointer; the table below a chart has all amounts, also for
-// the keyboard. A click on a bar or on an entry of the legend leads to its group alone.
+// Draws the charts that the page describes. The amounts of a bar appear beside the pointer, and all amounts are in the table below the chart,
+// which needs no pointer. A click on a bar or on an entry of the legend opens the page of that group alone.
 
 import "echarts/lib/chart/bar.js";
 import "echarts/lib/chart/line.js";
@@ -54,7 +54,7 @@ function drawChart(figure: HTMLElement, description: ChartDescription): void {
   }).observe(plot);
 }
 
-/** The amounts of a day, in the order of the stack. Series that have nothing then are left out. */
+/** The amounts of one bar, in the order of the stack. Series without an amount there are left out. */
 function tipOf({ series, titles, lacking, unit, currency }: ChartDescription, index: number): HTMLElement {
   const rows = [...series].reverse().flatMap((one) => {
     const value = one.values[index] ?? "0";
@@ -89,7 +89,7 @@ function seriesColour({ look }: ChartSeries): string {
 }
 
 const LABEL_WIDTH_PX = 90;
-/** Bars have gaps only if there is this much room for each: with less, a gap would be as wide as a bar. */
+/** Bars have gaps only if each has at least this much room: with less, a gap would be as wide as a bar. */
 const BAR_WITH_GAP_PX = 5;
 
 const AXIS_STYLE = {
@@ -140,7 +140,7 @@ function chartOption(description: ChartDescription, widthPx: number) {
   };
 }
 
-/** The numbers of bars from one label to the next. For days, most are whole weeks. */
+/** Possible numbers of bars from one label to the next. Most are whole weeks, if a bar is a day. */
 const LABEL_STEPS = [1, 2, 4, 7, 14, 28, 56];
 
 /** At most `labelsMax` labels, at even steps back from the newest bar. */
@@ -159,7 +159,7 @@ function barAxis(labels: readonly string[], titles: readonly string[], labelsMax
   };
 }
 
-/** Days that may still change are lighter. */
+/** Bars that may still change are lighter. */
 function barSeries(name: string, series: ChartSeries, changing: readonly number[], hasGaps: boolean): BarSeriesOption {
   return {
     type: "bar",
@@ -177,7 +177,7 @@ function barSeries(name: string, series: ChartSeries, changing: readonly number[
 /** More points than this would touch each other. */
 const POINTS_MAX = 45;
 
-/** With few days, each has a point: otherwise a day between two unknown days, which has no line, would not be seen. */
+/** If there are few values, each has a point: otherwise one between two unknown ones, which has no line, would not be seen. */
 function lineSeries(name: string, series: ChartSeries): LineSeriesOption {
   const color = seriesColour(series);
   return {

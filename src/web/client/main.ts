@@ -1,4 +1,4 @@
-// What runs in the browser. Without it, tables stand in place of charts, and nothing can be copied.
+// The script of the pages. Where it does not run, a page has tables in place of charts, and no buttons to copy.
 
 import { drawCharts, element } from "./charts.ts";
 
