@@ -13,7 +13,6 @@ export type ChartDescription = {
   readonly kind: "bars" | "lines";
   /** "hours", "requests" */
   readonly unit: string;
-  /** The currency of a cost. */
   readonly currency: string | null;
   /** For the axis, one for each bar: "Nov 3". */
   readonly labels: readonly string[];

@@ -60,7 +60,6 @@ function csvColumns(...names: readonly string[]): readonly CsvColumn[] {
   return names.map((name) => ({ name, isText: TEXT_COLUMNS.includes(name) }));
 }
 
-/** Groups with their amounts, or amounts by day. */
 export const CSV_ROWS = ["groups", "days"] as const;
 
 const GROUP_COLUMNS = csvColumns("part", "group", "amount", "amount_before", "change", "complete", "currency");

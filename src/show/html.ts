@@ -104,7 +104,6 @@ export function stateHtml(name: string): Html {
 
 const SUMMARY_CHARACTERS = 120;
 
-/** The whole text, folded if it is long. */
 export function foldedText(text: string | null): Html | undefined {
   if (!text) return undefined;
   const start = truncate(toPrintableLine(text), SUMMARY_CHARACTERS);

@@ -30,8 +30,6 @@ const LIMIT_MAX = 1_000;
 /** A name of the service or of the configuration is never longer. */
 const TEXT_LENGTH_MAX = 2_000;
 
-// The parameters.
-
 const aText = z.string().max(TEXT_LENGTH_MAX);
 const aDay = z.iso.date("expected a day that exists, as YYYY-MM-DD");
 

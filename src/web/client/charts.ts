@@ -80,8 +80,6 @@ function swatch(series: ChartSeries): HTMLElement {
   return made;
 }
 
-// What the library draws.
-
 /** Returns a property of CSS, so that a chart follows a change from light to dark. */
 function seriesColour({ look }: ChartSeries): string {
   if (look === "rest") return "var(--rest)";

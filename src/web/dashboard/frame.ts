@@ -22,8 +22,8 @@ export type Section = {
   readonly width?: "quarter" | "third" | "third half" | "two-thirds" | undefined;
   /** A link to more of it, beside the title. */
   readonly more?: Html;
-  /** Only screen readers have the title. */
-  readonly quiet?: boolean;
+  /** Only screen readers get the title. */
+  readonly isTitleHidden?: boolean;
 };
 
 type DocumentOptions = { readonly title: string; readonly header: Html; readonly sections: readonly Section[] };
@@ -86,8 +86,8 @@ ${footer}
 `.toString();
 }
 
-function sectionHtml({ id, title, body, width, more, quiet }: Section): Html {
-  const heading = html`<h2 id="${id}-title"${quiet && html` class="unseen"`}>${title}</h2>`;
+function sectionHtml({ id, title, body, width, more, isTitleHidden }: Section): Html {
+  const heading = html`<h2 id="${id}-title"${isTitleHidden && html` class="unseen"`}>${title}</h2>`;
   return html`<section id="${id}" aria-labelledby="${id}-title"${width && html` class="${width}"`}>
 ${more ? html`<div class="title">${heading}${more}</div>` : heading}
 ${body}
@@ -97,9 +97,9 @@ ${body}
 // The frame of a page of the dashboard.
 
 export type PageContent = {
-  /** Given if it is not the one that was asked for. */
+  /** Given if the page shows another view than the URL asked for. */
   readonly view?: View;
-  /** Given if it is not the page's. */
+  /** Given if it is not the title of PAGES. */
   readonly title?: string;
   readonly sections: readonly Section[];
   /** What matters most, above everything else. */
@@ -123,7 +123,7 @@ export function framePage(content: FrameContent): Page {
   const { page, view, health, readiness, sections, lead, notice, status = 200 } = content;
   const title = content.title ?? PAGES[page].title;
   const problems = problemsOf(health, readiness);
-  // Before anything is read there is nothing to choose. From a project without numbers a person must still get to the others.
+  // Before anything is read there is nothing to choose. But a person who chose a project without numbers must still get to the others.
   const isEmpty = sections.length === 0 && notice === undefined && view.project === undefined;
   const choices = page !== "run" && !isEmpty && html`${subtitle(content)}${pageLinks(page, view)}`;
   const header = html`${navigation(page, view, health)}
@@ -238,7 +238,7 @@ function toolbar({ page, view, health, controls }: FrameContent): Html {
 ${projectField(view.project, health)}${controls?.fields}<button>Show</button></form></div>\n`;
 }
 
-/** More projects are not listed: a name is typed. */
+/** If there are more projects, their names are not listed, and a person types one. */
 const PROJECTS_LISTED_MAX = 100;
 
 /** The health state lists a project twice if both its usage and its billing are read. */

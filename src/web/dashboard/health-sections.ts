@@ -41,7 +41,7 @@ export function healthSections({ coverage, runs, keys }: DataHealth, view: View,
   ]);
 }
 
-/** One row a cause, as an outage affects many days and projects at once. */
+/** One row per cause, because an outage affects many days and projects at once. */
 function causesSection({ causes }: HealthState): Section {
   const rows = causes.map((cause) => [
     html`<span class="state bad">${capitalized(causeTitle(cause))}</span> <small>${foldedText(cause.error)}</small>`,
@@ -98,7 +98,7 @@ function legendHtml(period: Window, projects: readonly ProjectCoverage[]): Html 
 function undatedHtml(undated: Coverage["undated"]): Html | undefined {
   if (undated.length === 0) return undefined;
   const names = undated.map((one, i) => html`${i > 0 && "; "}${nameHtml(one.project)}, ${seriesHtml(one)}`);
-  return html`<p class="note">The service does not say which days its numbers are of for ${names}. No figure contains them; the view <code>bi.usage_snapshot</code> has them.</p>\n`;
+  return html`<p class="note">The service does not say to which days these numbers belong: ${names}. No figure contains them; the view <code>bi.usage_snapshot</code> has them.</p>\n`;
 }
 
 /** A bar of the project's days: a rectangle for each window of the same state. */
@@ -127,7 +127,7 @@ function gapsHtml(period: Window, { gaps, days }: ProjectCoverage): Html {
   return html`<details><summary>${counted(daysLacking(period, days), "day")}</summary><ul>${items}</ul></details>`;
 }
 
-/** "usage by model"; another filter than all usage is named. */
+/** "usage by model", or with a filter "usage by model, voice". */
 function seriesHtml({ source, grouping, filter }: Omit<SeriesName, "project">): Html {
   const what = source === "billing" ? "billed cost" : "usage";
   const by = grouping === "none" ? "in total" : `by ${groupingNoun(grouping)}`;
@@ -178,7 +178,7 @@ function nextRotationText(left: number): string {
 function keysHtml(keys: readonly KeyStatus[]): Html {
   const items = keys.map(
     ({ apiKeyId, intentId, state, ageDays, dueForRemovalAt, comment, note }) =>
-      html`<li>${stateHtml(state)} ${apiKeyId === null ? html`unknown, with this in its comment: ${nameHtml(intentId)}` : nameHtml(apiKeyId)}, ${counted(ageDays, "day")} old${
+      html`<li>${stateHtml(state)} ${apiKeyId === null ? html`id unknown, its comment contains ${nameHtml(intentId)}` : nameHtml(apiKeyId)}, ${counted(ageDays, "day")} old${
         dueForRemovalAt !== null && html`, due for removal since ${instantHtml(dueForRemovalAt)}`
       } ${foldedText(comment)} ${foldedText(note)}</li>`,
   );
@@ -186,7 +186,7 @@ function keysHtml(keys: readonly KeyStatus[]): Html {
   return html`<details><summary>${states.join(", ")}</summary><ul>${items}</ul></details>`;
 }
 
-/** One row a key with its newest step; all its steps are folded. */
+/** One row per key, with its newest step; the list of all its steps is folded. */
 function eventsHtml(events: KeysData["events"]): Html {
   const byKey = Map.groupBy(events, ({ rotation, key }) => JSON.stringify([rotation, key]));
   const rows = [...byKey.values()].flatMap((steps) => {

@@ -1,4 +1,4 @@
-// Jobs with how long they take, the newest runs, and the page of one run. Pure.
+// Sections about jobs and runs: when the jobs run and how long they take, the newest runs, and the page of one run. Pure.
 
 import type { HealthState } from "../../facts/health.ts";
 import type { JobHealth, RunDetails, StoredRun } from "../../facts/jobs.ts";
@@ -47,7 +47,7 @@ function lastSuccessCell({ lastSuccess, lastRun }: JobHealth): HtmlValue {
 
 const WEEKDAYS = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 
-/** "every day 02:15", "every Monday 05:00"; another schedule as it is written. */
+/** "every day 02:15", "every Monday 05:00"; any other schedule is shown as it is configured. */
 export function scheduleText(schedule: string): string {
   const [, minute = "", hour = "", days = ""] = /^(\d{1,2}) (\d{1,2}) \* \* (\*|[0-7])$/.exec(schedule.trim()) ?? [];
   if (minute === "") return schedule;
@@ -120,7 +120,7 @@ function readingsText({ planned, complete, suspect, failed, undated, stale }: Ru
 
 const PROJECT_COLUMNS = ["Project", "Outcome", "Ended", ...COUNTS];
 
-/** Further projects are folded: in an outage all have the same row. */
+/** More projects are folded, because in an outage all rows say the same. */
 const UNFOLDED_MAX = 8;
 
 export function projectTable(caption: string, columns: readonly Column[], rows: readonly Row[]): Html {

@@ -1,5 +1,5 @@
-// What the overview and the report file show: what usage costs, how much was used, of what and by whom, on one screen. Everything leads to the
-// page Usage & cost, which says more; in a file nothing leads anywhere. Pure.
+// What the overview and the report file show on one screen: what usage costs, how much was used, of what and by whom. On the overview,
+// everything links to the page Usage & cost, which says more; the file has no links. Pure.
 
 import type { Answer } from "../../facts/answer.ts";
 import type { Overview } from "../../facts/overview.ts";
@@ -41,12 +41,13 @@ export function overviewSections(data: Overview, budgets: readonly BudgetUse[], 
   const hasBudgets = budgets.length > 0;
   const splits = data.splits.filter(({ groups }) => groups.some(({ amount }) => !isZero(amount ?? "0")));
   const others = splits.length - (hasBudgets ? 0 : 1);
-  const width = others > 3 ? "quarter" : others === 2 ? "third half" : "third";
+  const fewWidth = others === 2 ? "third half" : "third";
+  const width = others > 3 ? "quarter" : fewWidth;
   return present<Section>([
-    { id: "summary", title: "In short", body: summaryHtml(data, view), quiet: true },
+    { id: "summary", title: "In short", body: summaryHtml(data, view), isTitleHidden: true },
     chart.groups.length > 0 && chartSection(chart, mainSplits, view),
     hasBudgets && { id: "budgets", title: "Budgets", width: "third", body: budgetList(budgets) },
-    // Beside the chart is the first ranking, if there are no budgets.
+    // If there are no budgets, the first ranking stands beside the chart.
     ...splits.map((split, i) => rankingSection(split, data, view, i === 0 && !hasBudgets ? "third" : width)),
   ]);
 }
@@ -99,7 +100,7 @@ const BUDGETS_SHOWN_MAX = 6;
 /** The share of the width that the largest bar takes. */
 const SCALE_MAX_PERCENT = 98;
 
-/** The fullest first. All bars have one scale: at four times its budget, a bar is four times as long as at its limit. */
+/** The fullest budgets come first. All bars have one scale: a budget used four times has a bar four times as long as one used up. */
 function budgetList(budgets: readonly BudgetUse[]): Html {
   const reach = ({ percent, forecastPercent }: BudgetUse) => Math.max(Number(percent), Number(forecastPercent));
   const shown = budgets.toSorted((a, b) => reach(b) - reach(a)).slice(0, BUDGETS_SHOWN_MAX);
@@ -113,7 +114,8 @@ ${more > 0 && html`<p class="note">And ${counted(more, "more budget")} with less
 function budgetItem(use: BudgetUse, scale: number): Html {
   const { name, percent, forecastPercent, isNeverSeen } = use;
   const width = (share: string | null) => `${(Number(share) * scale).toFixed(1)}%`;
-  const kind = Number(percent) > 100 ? "over" : Number(forecastPercent) > 100 ? "near" : "within";
+  const withinLimit = Number(forecastPercent) > 100 ? "near" : "within";
+  const kind = Number(percent) > 100 ? "over" : withinLimit;
   return html`<li title="${spentText(use)}"><span>${nameHtml(name)} <small>${use.period === "month" ? monthName(use.start) : dayLabel(use.start)}${use.costSource === null ? "" : `, ${use.costSource}`}</small></span>
 <span>${budgetShareText(use)}${isNeverSeen && html` <b class="flag">never used</b>`}</span>
 <svg class="budget ${kind}" aria-hidden="true"><rect class="expected" width="${width(forecastPercent)}" height="100%"/><rect class="used" width="${width(percent)}" height="100%"/><rect class="limit" x="${width("100")}" width="2" height="100%"/></svg></li>\n`;

@@ -56,7 +56,7 @@ export function pageReads({ readByStatements, readDataHealth, readRun }: PageSou
 const REASON_GROUPINGS = ["project", "line_item", "model", "accessor"] as const;
 const REASONS_MAX = 5;
 
-/** Without any of these parameters the page begins with the cost. */
+/** If the URL has none of these parameters, the page chooses the cost, if it is known. */
 const QUESTION_PARAMETERS = ["metric", "grouping", "filter", "group", "no-value"];
 
 /** The answer, with the reasons of its change unless the question names a filter or a group. */
@@ -182,7 +182,7 @@ function leadHtml([first, ...others]: readonly string[]): Html | undefined {
   return html`<div class="lead"><p class="sentence">${first}</p>${others.length > 0 && html`<p>${others.join(" ")}</p>`}</div>\n`;
 }
 
-/** Says since when there is no data, and why. Undefined if the newest day has data, or if nothing fails now. */
+/** Says after which day there is no data, and why. Undefined if the newest day has data, or if nothing fails now. */
 function troubleOf({ total, period }: Overview, { causes }: HealthState): string | undefined {
   // A refusal of billing alone never explains lacking usage. On the page of one project, neither does a refused key of another project.
   const isOfOther = (name: string | null) =>
@@ -198,7 +198,7 @@ const RETRY_SECONDS = 10;
 
 export function unavailablePage(reasons: readonly string[]): Page {
   const root = pageHref("overview");
-  const lead = html`<div class="notice bad"><strong>The state of the jobs can't be read now.</strong>
+  const lead = html`<div class="notice bad"><strong>The stored data can't be read now.</strong>
 <ul>${reasons.map((reason) => html`<li><bdi>${reason}</bdi></li>`)}</ul></div>
 <p>This page is requested again every ${RETRY_SECONDS} seconds. <a href="${root}readyz">/readyz</a> and <a href="${root}metrics">/metrics</a> still answer.</p>`;
   const seconds = String(RETRY_SECONDS);
@@ -211,7 +211,7 @@ export function invalidPage(page: PageName, error: string): Page {
   return framelessPage(400, "Invalid address", lead);
 }
 
-// The file to send on: the overview with its style and script in it. The same data makes the same bytes.
+// The report file, for sending to others: the overview with its style and script in it. The same data makes the same bytes.
 
 export function renderReport({ overview, budgets }: ReportData, madeAt: Date, script: string): string {
   const { period, total } = overview;

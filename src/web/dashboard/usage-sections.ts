@@ -33,7 +33,7 @@ export type UsageAnswer = { readonly answer: Answer; readonly change: Change | u
 
 export function usageContent({ answer, change }: UsageAnswer, asked: View): PageContent {
   const { question, projectCount, groups } = answer;
-  // If the page itself chose the cost, its links name it, so that they lead to the same metric.
+  // If the URL named no metric and the page chose the cost, its links name the cost, so that they lead to the same metric.
   const isNamed = asked.pageParameters.metric !== undefined || !isCost(question.metric);
   const named = isNamed ? {} : { metric: question.metric, grouping: question.grouping };
   const view = { ...asked, pageParameters: { ...asked.pageParameters, ...named } };
@@ -60,7 +60,7 @@ function byText({ question: { grouping } }: Answer): string {
   return grouping === "none" ? "" : ` by ${groupingNoun(grouping)}`;
 }
 
-/** The relative link to the same question with these changes; undefined takes a parameter away. */
+/** The relative link to the same question with these changes; undefined removes a parameter. */
 function usageLink(view: View, changes: View["pageParameters"]): string {
   return pageHref("usage", view, { ...view.pageParameters, ...changes });
 }
@@ -82,7 +82,7 @@ function controlsOf({ question, available }: Answer): FrameContent["controls"] {
   return { names: ["metric", "filter", "currency"], fields: html`${fields}` };
 }
 
-/** Takes away the parameters that narrow the question to one group. */
+/** Removes the parameters that narrow the question to one group. */
 const EVERY_GROUP = { group: undefined, "no-value": undefined };
 
 function groupingLinks({ question: { grouping }, available }: Answer, view: View): Html | undefined {
@@ -134,7 +134,7 @@ function totalHtml(answer: Answer): Html | undefined {
   return html`<dl class="figures few">${figure(metricName(question.metric), amountHtml(sum.amount, question), periodText(askedPeriods(answer).period))}${compared}</dl>\n`;
 }
 
-/** The warnings stand above the numbers, as a number that is too low looks like any other. That about incomplete days is the first. */
+/** The warnings stand above the numbers, as a number that is too low looks like any other. The one about incomplete days comes first. */
 function lackingHtml(answer: Answer, view: View): Html {
   const { complete, lacking, days, groups, total, question } = answer;
   const { metric } = question;
@@ -173,7 +173,6 @@ function narrowedHref({ question: { grouping, group: only } }: Answer, view: Vie
 
 const LIMITS = [100, 1_000];
 
-/** Undefined if no more groups can be listed. */
 function moreGroupsHref({ question: { limit } }: Answer, view: View): string | undefined {
   const more = LIMITS.find((one) => one > limit);
   return more === undefined ? undefined : usageLink(view, { limit: String(more) });
@@ -188,7 +187,6 @@ function groupsSection(answer: Answer, view: View, width: Section["width"]): Sec
   };
 }
 
-/** The statement that gives the numbers above it. */
 function sqlHtml(statement: string): Html {
   return html`<details class="sql"><summary>SQL</summary>
 <p><button type="button" class="copy" hidden data-copy="${statement}">Copy SQL</button></p><pre tabindex="0"><code>${statement}</code></pre></details>\n`;
@@ -206,7 +204,7 @@ function groupsTable(answer: Answer, view: View): Html {
       compared && amountHtml(before === null ? null : change, question, signedAmount),
       compared && (amount === null ? "–" : changeText(amount, before)),
     ]);
-  // A request may have several tags: then the other groups have no sum.
+  // A request may have several tags, so amounts by tags are not added up.
   const otherCells = (sum: Amounts) =>
     addsUp(grouping) ? cells(sum) : ["not added up", ...(compared ? ["", "", ""] : [])];
   const more = moreGroupsHref(answer, view);
@@ -235,7 +233,7 @@ function signedAmount(amount: string, measure: Pick<Measure, "currency">): strin
   return withSign(roundedAmount(amount, measure), amount);
 }
 
-/** The links name the days: tomorrow they lead to the same numbers. */
+/** The links name the days by their dates, so that they lead to the same numbers tomorrow. */
 function downloads(view: View, rows: "groups" | "days"): Html {
   const fixed = fixedView(view);
   const asked = { ...view.pageParameters, by: undefined };
