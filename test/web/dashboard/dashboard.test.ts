@@ -155,7 +155,7 @@ test("while the database can't be reached, a page shows why the worker is not re
   });
   const { body, ...answer } = await ask("/");
   expect(answer).toMatchObject({ status: 503, headers: { refresh: "10", "retry-after": "10" } });
-  expect(body).toMatch(/jobs can't be read now\.[\s\S]*has not answered for 12 s[\s\S]*connect ECONNREFUSED/);
+  expect(body).toMatch(/stored data can't be read now\.[\s\S]*has not answered for 12 s[\s\S]*connect ECONNREFUSED/);
 });
 
 test("the reason why the dashboard or the report is not available is logged", async () => {
