@@ -84,7 +84,7 @@ export function openMetrics(build: { readonly version: string; readonly schema: 
     new Gauge({ name: `usage_export_${name}`, help, labelNames, registers });
 
   const built = { version: build.version, node_version: process.version, schema: build.schema };
-  const help = "Always 1. Labels: the version that runs here, its Node version, and the newest migration that it knows.";
+  const help = "Always 1. Labels: the version that runs here, its Node version, and the newest migration it knows.";
   gauge("build_info", help, Object.keys(built)).set(built, 1);
   const isReady = gauge("ready", "What /readyz says: 1 if this process can do its work, else 0.");
   const healthRead = gauge(

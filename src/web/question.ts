@@ -49,11 +49,11 @@ export const QuestionParameters = z.strictObject({
   compare: z
     .enum(["before", "none"])
     .default("before")
-    .describe("before: the month before a calendar month; for other days, as many, whole weeks earlier. none: no comparison"),
+    .describe("before: the month before a calendar month; for other days, as many, whole weeks earlier. none: nothing"),
   metric: z
     .enum(ASKED_METRICS)
     .default("hours")
-    .describe("estimated_cost: at the configured prices, grouped only by model, project or none; billed_cost: in dollars"),
+    .describe("estimated_cost: at the configured prices, only by model, project or none; billed_cost: in dollars"),
   currency: aText.optional().describe("Only for estimated_cost. If left out: the first currency by name"),
   grouping: z
     .enum(SPLITS)
@@ -71,7 +71,7 @@ export const QuestionParameters = z.strictObject({
     .max(LIMIT_MAX)
     .default(LISTED_DEFAULT)
     .describe(`How many groups are listed, the largest first; at most ${LIMIT_MAX}`),
-  sort: z.enum(SORTS).default("amount").describe("Which groups are listed: the largest, or those that changed the most"),
+  sort: z.enum(SORTS).default("amount").describe("Lists the groups that are the largest, or that changed the most"),
 });
 
 const PARAMETERS = {
