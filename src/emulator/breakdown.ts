@@ -1,4 +1,4 @@
-// Answers about usage and cost: breakdowns, what they can be filtered by, and balances. Pure.
+// Makes the answers about usage and cost: breakdowns, the values that they can be filtered by, and balances. Pure.
 
 import { DIMENSIONS_OF, type Dialect, type Dimension, filterIn, groupingIn, type Source } from "../usage/dimensions.ts";
 import { type Amounts, FEATURES, modelId, sortedIfSet, sumOf, type UsageRecord, uuidFrom } from "./usage.ts";
@@ -11,7 +11,7 @@ export function breakdownRows(
   source: Source,
   dialect: Dialect,
 ): readonly object[] {
-  // Usage has one grouping, billing several.
+  // Usage can be grouped by one dimension at a time, billing by several.
   const asked = parameters.getAll("grouping").slice(0, source === "usage" ? 1 : undefined);
   const groupings = DIMENSIONS_OF[source].filter((name) => asked.includes(groupingIn(dialect, name)));
   const all = source === "billing" ? records.map(billed) : records;
@@ -20,7 +20,7 @@ export function breakdownRows(
   return [...Map.groupBy(matching, keyOf).values()].map((group) => {
     const values = DIMENSIONS_OF[source].map((name) => {
       const value = groupings.includes(name) ? (group[0]?.[name] ?? null) : null;
-      // `model` of dialect "interface" is a text if a request used one model; `models` of dialect "2026" is always a list.
+      // In dialect "interface", `model` is a text if a request used one model. In "2026", `models` is always a list.
       const isOneModel =
         name === "model" && dialect === "interface" && typeof value === "object" && value?.length === 1;
       return [groupingIn(dialect, name), isOneModel ? value[0] : value];
@@ -82,7 +82,7 @@ function valuesIn(records: readonly UsageRecord[], name: Dimension): string[] {
   return [...new Set(records.flatMap((record) => [record[name] ?? []].flat()))].sort();
 }
 
-// Cost. A line item reads `method::model`, and some only `model`. All voices of a generation are one model.
+// Cost. A line item is called `method::model`, or only `model`. All voices of one generation count as one model.
 
 const GRANTED = "25000";
 
@@ -102,7 +102,7 @@ function billed(record: UsageRecord): UsageRecord {
   return { ...record, line_item, dollars };
 }
 
-/** Null if the record does not say what was used. Several models together are those of a voice agent. */
+/** Null if the record does not say what was used. Only a voice agent uses several models. */
 function lineItemOf({ endpoint, method, model }: UsageRecord): string | null {
   const [name, ...others] = model ?? [];
   if (endpoint === "agent" || others.length > 0) return "streaming::voice-agent";
@@ -110,7 +110,7 @@ function lineItemOf({ endpoint, method, model }: UsageRecord): string | null {
   return `${method ?? "sync"}::${name.replace(/^(aura(?:-\d+)?)-.*$/, "$1")}`;
 }
 
-/** Dollars for one unit of the metric. The prices have so many digits that a double can't hold some of the amounts. */
+/** Dollars for one unit of the metric. The prices have many digits, so that a double can't hold some of the amounts. */
 const PRICES: Readonly<Record<string, { readonly metric: keyof Amounts; readonly price: string }>> = {
   "nova-3": { metric: "hours", price: "0.404962866" },
   "nova-2": { metric: "hours", price: "0.226148094" },

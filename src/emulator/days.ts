@@ -1,4 +1,4 @@
-// Calendar days in UTC. The emulator has its own day arithmetic, so that a mistake in the product's arithmetic shows.
+// Calendar days in UTC. The emulator has its own day arithmetic, so that tests find a mistake in the program's.
 
 const DAY_MS = 86_400_000;
 
@@ -27,7 +27,7 @@ export function daysOf({ start, end }: DayRange): string[] {
   return Array.from({ length: Math.max(0, count) }, (_, i) => addDays(start, i));
 }
 
-/** A range without an end ends yesterday. One without a start has 30 days. */
+/** Without an end the range ends yesterday. Without a start it has 30 days. */
 export function rangeOf(start: string | undefined, end: string | undefined, now: Date): DayRange {
   const lastDay = end ?? addDays(dayOf(now), -1);
   return { start: start ?? addDays(lastDay, -29), end: lastDay };

@@ -1,10 +1,10 @@
-// The API keys of all projects, create-key requests, and scopes.
+// The emulator's API keys, the requests that create them, and their scopes.
 
 import { randomBytes, randomUUID } from "node:crypto";
 import { z } from "zod";
 import { apiKeyId } from "./usage.ts";
 
-/** A key made in the service's web console. A project's first key can only be made there. */
+/** A key that was made in the service's web console. A project's first key can only be made there. */
 export type ConsoleKey = {
   readonly secret: string;
   readonly projectId: string;
@@ -28,7 +28,7 @@ export type ApiKey = RequestedKey & {
   readonly origin: "console" | "created";
   /** With microseconds, as the service writes it. */
   readonly created: string;
-  /** An account key creates account keys. */
+  /** Whether the key may use every project of the account. Keys that it creates may, too. */
   readonly isAccountKey: boolean;
 };
 
@@ -71,7 +71,7 @@ export class KeyStore {
     this.#deletedIds.add(apiKeyId);
   }
 
-  /** Every key that ever was, oldest first. */
+  /** All keys, also expired and deleted ones, oldest first. */
   keysAndStates(at: Date): KeyAndState[] {
     return [...this.#bySecret.values()].map((key) => ({ ...key, state: this.#stateOf(key, at) }));
   }
@@ -82,7 +82,7 @@ export class KeyStore {
   }
 }
 
-/** The service may accept unknown fields. The emulator refuses them to show misspelt ones. */
+/** The service may accept unknown fields. The emulator refuses them, to catch misspelt ones. */
 const Body = z.strictObject({
   comment: z.string(),
   scopes: z.array(z.string().refine(isScope, "unknown scope")).min(1),
@@ -118,7 +118,7 @@ const ROLES: ReadonlyMap<string, readonly string[]> = new Map([
   ["owner", ["*"]],
 ]);
 
-/** For some scopes that a request may ask for, the scopes that the service lists in their place. */
+/** Scopes that a request may ask for, but that the service lists as other scopes. */
 const SHORTHANDS: ReadonlyMap<string, readonly string[]> = new Map([
   ["self-hosted:products", ["self-hosted:product:api", "self-hosted:product:engine"]],
   ["keys:write", ["keys:read", "keys:write"]],

@@ -21,7 +21,7 @@ type AccountProject = { readonly id: string; readonly name: string };
 
 export type IncomingRequest = {
   readonly method: string;
-  /** The path as it came, with the query. */
+  /** The path and query, as they were sent. */
   readonly path: string;
   readonly url: URL;
   /** The key that the request's secret belongs to. */
@@ -32,7 +32,7 @@ export type IncomingRequest = {
   readonly requestId: string;
 };
 
-/** A request that the key allows. `caller.projectId` is the project of the path, or the key's own where the path names none. */
+/** A request that the caller's key allows. `caller.projectId` is the project in the path or, without one, the key's own project. */
 type Call = IncomingRequest & {
   readonly caller: ApiKey;
   /** The id of the key that the path names. */
@@ -65,7 +65,7 @@ function pathOf(template: string): RegExp {
 export function answerTo(incoming: IncomingRequest, service: Emulated): EmulatorAnswer {
   const { method, url, caller } = incoming;
   const { pathname } = url;
-  // The service answers a key it does not know with plain text.
+  // The service's answer to an unknown key is plain text, not JSON.
   if (!caller) return { status: 401, text: "Invalid credentials." };
   const route = ROUTES.find(([routeMethod, path]) => routeMethod === method && path.test(pathname));
   if (!route) return notFound("no such path");

@@ -1,5 +1,5 @@
-// The emulator of the speech service: a server on 127.0.0.1 for the demo and for trials. It shares lists with the product, and no arithmetic:
-// the tests compare the results of the two, and could not find a mistake that both make.
+// The emulator of the speech service: a server on 127.0.0.1 for the demo and for trials. It shares lists of names with the program, but no
+// arithmetic: tests compare the results of both, and would not find a mistake that both make.
 
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
@@ -11,7 +11,6 @@ import { type ConsoleKey, KeyStore } from "./keys.ts";
 import { answerTo, type Emulated, type EmulatorAnswer, type IncomingRequest } from "./routes.ts";
 import { madeUpUsage } from "./usage.ts";
 
-/** By default usage is made up. */
 export type EmulatorSettings = Partial<Omit<Emulated, "keys">> & {
   /** 0, the default, takes any free port. */
   readonly port?: number;
@@ -45,7 +44,7 @@ export async function startEmulator(options: EmulatorSettings) {
   const emulator = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     keys: service.keys,
-    /** Tests set another clock here. */
+    /** Tests replace this clock. */
     now,
     /** Ends open connections, and with them the answers in progress. */
     async [Symbol.asyncDispose]() {
@@ -64,7 +63,7 @@ export async function startEmulator(options: EmulatorSettings) {
   return emulator;
 }
 
-/** A URL needs an address before its path. */
+/** A URL needs a host; this one is never called. */
 const BASE = "http://emulator.test";
 
 async function serve(request: IncomingMessage, response: ServerResponse, service: Emulated, now: Date, handle: Handle) {

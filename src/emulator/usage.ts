@@ -14,13 +14,13 @@ import { isWeekend } from "./days.ts";
 export type Amounts = Readonly<Record<Metric, number>>;
 export type GroupValue = string | readonly string[] | null;
 
-/** Sets with the same members in another order are one group. */
+/** A set with its members sorted: sets with the same members are one group, whatever their order. */
 export function sortedIfSet(value: GroupValue): GroupValue {
   return value === null || typeof value === "string" ? value : value.toSorted();
 }
 
 /**
- * A dimension left out is null, a metric left out is 0. Hours have at most six decimals and the other metrics none, so that sums are exact.
+ * A missing dimension is null, a missing metric is 0. Hours have at most six decimals and the other metrics none, so that sums are exact.
  * `dollars` is a decimal number. The line item and its dollars, if left out, are computed from the other fields.
  */
 export type UsageRecord = Partial<Amounts> & {
@@ -39,7 +39,7 @@ export function sumOf(records: readonly UsageRecord[]): Amounts {
   });
 }
 
-/** Hours are added up in millionths, so that a sum is exact. */
+/** `perUnit` is 1,000,000 for hours, which are added up as whole millionths, so that a sum is exact. */
 function eachMetric(amountOf: (metric: Metric, perUnit: number) => number): Amounts {
   const amounts = METRIC_TABLE.map(({ name, unit }) => [name, amountOf(name, unit === "hours" ? 1e6 : 1)]);
   return Object.fromEntries(amounts) as Amounts;
@@ -48,7 +48,7 @@ function eachMetric(amountOf: (metric: Metric, perUnit: number) => number): Amou
 // Made-up usage, as a real project may have it.
 
 const WEEKEND_SHARE = 0.35;
-/** On some days a workload has no requests, so that a group may be absent on a day. */
+/** The chance that a workload has no requests on a day, so that its groups may be absent. */
 const IDLE_CHANCE = 0.1;
 
 export function madeUpUsage(seed: number): UsageSource {
@@ -65,7 +65,7 @@ export function madeUpUsage(seed: number): UsageSource {
     });
 }
 
-/** The share of a day's usage that has arrived, all of it after three days. With a greater `lateness`, in [0, 1), more comes late. */
+/** The share of a day's usage that has arrived. All has after three days. The greater `lateness`, in [0, 1), the more comes late. */
 function shareArrived(ageDays: number, lateness: number): number {
   if (ageDays >= 3) return 1;
   if (ageDays >= 2) return 1 - 0.015 * lateness;
@@ -102,7 +102,7 @@ type Endpoint = "listen" | "speak" | "agent" | "read";
 
 type Kind = readonly [Endpoint, method: string, model: readonly string[] | null, features: readonly string[]];
 
-/** Workload n of every project makes requests of kind n; after the last kind the first one follows. */
+/** Workload n of every project makes requests of kind n. After the last kind, the first one is used again. */
 const KINDS: readonly Kind[] = [
   ["listen", "sync", ["nova-3"], ["punctuate", "smart_format"]],
   ["listen", "streaming", ["nova-3"], ["diarize", "punctuate", "smart_format", "utterances"]],

@@ -17,7 +17,7 @@ import { makeFirstDaysDue } from "./discovery.ts";
 import { withSeenValues } from "./fan-outs.ts";
 import { type KeyRing, openKeyRing } from "./key-ring.ts";
 
-/** What calls to the service need. */
+/** What it takes to call the service. */
 export type ServiceContext<Db extends Database | undefined = Database | undefined> = {
   readonly app: App;
   readonly config: Config;
@@ -40,7 +40,7 @@ export type ExportContext = ServiceContext<Database> & {
 
 type ServiceOptions = Pick<ServiceDeps, "onAttempt" | "waitMsMax">;
 
-/** The service connects at its first call. Throws `config` if a key is missing. */
+/** Connects only at the first call. Throws `config` if a key is missing. */
 export async function openServiceContext<Db extends Database | undefined>(
   app: App,
   config: Config,
@@ -55,19 +55,19 @@ export async function openServiceContext<Db extends Database | undefined>(
 
 /** Registers the series of the configuration and stores its prices and budgets. */
 export async function openExportContext(app: App, configured: Config, db: Database, options: ServiceOptions = {}) {
-  // Without its discovered projects the configuration would retire all their series.
+  // Registering the series of a configuration without its discovered projects would retire all their series.
   if (configured.discovery.length > 0 && configured.projectsVersion === undefined) {
     throw new Error("the discovered projects were not added to the configuration");
   }
   keepMemoryFlat();
   await raiseSequences(db, app.log);
-  // A command for certain days has already set `seen` to the fan-out values of those days.
+  // A command that was given days has already put the fan-out values of those days into `seen`.
   const config = configured.exports.some(({ seen }) => seen) ? configured : await withSeenValues(configured, db);
   const context = await openServiceContext(app, config, db, options);
   const ids = await registerSeries(db, configuredSeries(config.exports));
   await makeFirstDaysDue(db, config, ids);
   const { prices, budgets } = config;
-  // The first start stores an empty list, too, which is no news.
+  // At the first start an empty list counts as changed, too, which is not worth an info message.
   const level = (list: readonly unknown[]) => (list.length > 0 ? "info" : "debug");
   if (await storePrices(db, prices)) app.log[level(prices)]({ prices: prices.length }, "prices changed");
   if (await storeBudgets(db, budgets)) app.log[level(budgets)]({ budgets: budgets.length }, "budgets changed");

@@ -1,5 +1,5 @@
-// Which dialect the service speaks. It treats a parameter that it does not know as a feature, so only its answer shows whether it grouped or
-// filtered as asked. With "auto" a probe finds the dialect for all processes; an answer that does not fit causes a new probe.
+// Finds out which dialect the service speaks. It takes an unknown parameter for a feature, without an error, so only its answer shows whether
+// it grouped or filtered as asked. With "auto" a probe finds the dialect for all processes, and is repeated after a doubtful answer.
 
 import type { App } from "../app.ts";
 import { memoizeAsync } from "../async.ts";
@@ -16,15 +16,15 @@ import { groupingEvidence } from "../usage/normalise.ts";
 import { ALL_USAGE, type Project, type Series } from "../usage/series.ts";
 import type { KeyRing } from "./key-ring.ts";
 
-/** The order of the probes. The public service speaks "2026", so a service that knows both dialects is asked in that one. */
+/** In the order of the probes. If a service knows both dialects, "2026" is used, as the public service speaks it. */
 const PROBED_DIALECTS: readonly Dialect[] = ["2026", "interface"];
 
-/** Pause after a probe. Without it each of the many requests of a run would probe while no usage shows the dialect. */
-const PROBE_PAUSE_MS = 60_000;
+/** The result of a probe is kept for this long. Without usage a probe finds nothing, and every request of a run would probe again. */
+const PROBE_KEPT_MS = 60_000;
 
 type DialectDeps = {
   readonly app: App;
-  /** Keeps what was found for other processes; undefined without a database. */
+  /** Keeps the dialect for other processes; undefined if there is no database. */
   readonly db: Database | undefined;
   readonly service: Service;
   readonly keyRing: Pick<KeyRing, "use">;
@@ -32,7 +32,7 @@ type DialectDeps = {
 
 export class Dialects {
   readonly #deps: DialectDeps;
-  readonly #probes = memoizeAsync<Dialect | undefined>(() => PROBE_PAUSE_MS);
+  readonly #probes = memoizeAsync<Dialect | undefined>(() => PROBE_KEPT_MS);
   #found: Dialect | undefined;
   #isWarned = false;
 
@@ -52,13 +52,13 @@ export class Dialects {
     if (this.#found === undefined)
       await this.#probeOnce(series.project, window && lastDays(dayOf(new Date()), REQUEST_DAYS_MAX));
     if (this.#found !== undefined) return this.#found;
-    const text = "no usage shows which dialect the service speaks: the default is used until some does";
+    const text = "no usage shows yet which dialect the service speaks, so the default is used";
     if (!this.#isWarned) app.log.warn({ dialect: DEFAULT_DIALECT }, text);
     this.#isWarned = true;
     return DEFAULT_DIALECT;
   }
 
-  /** Called if the answer in dialect `used` does not fit or is in doubt. Returns the dialect to send the request again in, if there is one. */
+  /** Called if the answer in dialect `used` was not grouped or is in doubt. Returns the dialect to repeat the request in, if there is one. */
   async alternative({ series, window }: UsageRequest, used: Dialect): Promise<Dialect | undefined> {
     if (this.#deps.service.dialect !== "auto" || !dependsOnDialect(series)) return undefined;
     if (series.source === "billing") return used === "2026" ? "interface" : "2026";
@@ -76,14 +76,14 @@ export class Dialects {
     return this.#probes(JSON.stringify([project.id, window]), () => this.probe(project, window));
   }
 
-  /** Probes also if the dialect is known. A row that names a model proves it; undefined if no answer has one, as without usage. */
+  /** Requests usage by model in each dialect. A row that names a model proves the dialect; without such a row the result is undefined. */
   async probe(project: Project, window: Window | undefined): Promise<Dialect | undefined> {
     const { app, db, service, keyRing } = this.#deps;
     const series: Series = { project, source: "usage", grouping: "model", filter: ALL_USAGE };
     for (const dialect of PROBED_DIALECTS) {
       const call = (key: Secret) => fetchBreakdown(service, { series, window }, key, app.signal, { dialect });
       const answer = await keyRing.use(project, call).catch((error: unknown) => {
-        // A service may refuse a name that it does not know.
+        // A service may refuse the parameter names of the other dialect.
         if (!hasStatus(error, 400, 422)) throw error;
       });
       if (groupingEvidence("model", answer) !== "value") continue;

@@ -1,4 +1,4 @@
-// Discovers projects: lists the projects that a key can see, stores them, and puts them into the configuration.
+// Discovers projects: reads the list of the projects that a key can see, stores it, and puts the projects into the configuration.
 
 import type { Logger } from "pino";
 import type { App } from "../app.ts";
@@ -26,15 +26,15 @@ import { dayOf, lastDays } from "../usage/days.ts";
 import { configuredSeries } from "../usage/export-plan.ts";
 import { openStaticKeys } from "./key-ring.ts";
 
-/** The configuration with the projects that the service has listed so far. Calls no service. */
+/** The configuration with the discovered projects that are stored. Does not call the service. */
 export async function withKnownProjects(config: Config, db: Database): Promise<Config> {
   if (config.discovery.length === 0) return config;
-  // The version is read first: if a list changes in between, the version is older than the projects, and they are read once more.
+  // The version is read first. If a list changes in between, the version is too old for the projects, which are then read once more.
   const version = await projectsVersion(db);
   return withDiscovered(config, await storedProjects(db), version);
 }
 
-/** Makes the first days of each newly discovered project due in series with a window: as many days as its entry's `backfill` says. */
+/** Makes the last `backfill` days of each newly discovered project due, in each series that has a window. */
 export async function makeFirstDaysDue(db: Database, { projects, exports, discovery }: Config, ids: SeriesIds) {
   if (discovery.length === 0) return;
   const discovered = new Map(projects.filter(({ isDiscovered }) => isDiscovered).map((one) => [one.id, one]));
@@ -53,19 +53,19 @@ export async function makeFirstDaysDue(db: Database, { projects, exports, discov
   });
 }
 
-/** A list, under the name of its key, and what it changes, or why it could not be read. */
+/** What one list changes, or why it could not be read. `list` is the name of the key that lists the projects. */
 export type ReadList = { readonly list: string } & (
   | (Pick<ProjectList, "listed" | "leftOut"> & { readonly change: ListChange | undefined })
   | { readonly error: AppError }
 );
 
-/** Stores what has changed. `isConfirmed`: a person confirmed that the lists are right, however short. */
+/** Reads the lists and stores what has changed. `isConfirmed`: a person says that they are right, even if most known projects are missing. */
 export async function readLists(app: App, config: Config, db: Database | undefined, isConfirmed = false) {
   const entries = new Map(config.discovery.map((entry) => [keyName(entry.key), entry]));
   if (entries.size === 0) return [];
   const readAt = db ? await databaseNow(db) : new Date();
   await using service = await openServiceFor(app, config, db);
-  // A list that takes long delays no other list.
+  // All at once, so that a slow list delays no other.
   return await Promise.all(
     [...entries].map(async ([list, { key }]): Promise<ReadList> => {
       try {
@@ -81,7 +81,7 @@ export async function readLists(app: App, config: Config, db: Database | undefin
         if (!(error instanceof AppError) || error.code === "stopped") throw error;
         const reason = errorText(error);
         if (db) await recordListFailure(db, list, reason);
-        app.log.warn({ list, reason }, "the list of projects could not be read: those of the last list are exported");
+        app.log.warn({ list, reason }, "the list of projects could not be read: the last one is used");
         return { list, error };
       }
     }),
@@ -93,7 +93,7 @@ async function fetchList(app: App, service: Service, reference: Discovery["key"]
   try {
     const list = await fetchProjects(service, key.named(keyName(reference)), app.signal);
     if (!list.isFullPage) return list;
-    // The projects on the next page would count as gone.
+    // Projects on further pages would count as gone.
     const problem = `the list of projects fills a page of ${list.listed.length}, and further pages are not read`;
     throw new AppError("bad_answer", `${problem}: write the projects into "projects" one by one`);
   } catch (error) {
@@ -112,7 +112,7 @@ function logChange(log: Logger, list: string, { added, vanished, waiting }: List
   log.warn({ list, missing: waiting.length }, `more than half of the projects are missing from the list: ${kept}`);
 }
 
-/** The configuration with the projects that the service lists now. Throws if a list can't be read and never was. */
+/** The configuration with the projects that the service lists now. Throws if a list can't be read and has never been read. */
 export async function discoverProjects(app: App, config: Config, db: Database): Promise<Config> {
   const failures = (await readLists(app, config, db)).filter((read) => "error" in read);
   const stored = failures.length > 0 ? await storedLists(db) : [];

@@ -1,5 +1,5 @@
 // Makes the requests of a run, project by project, for commands and workers. An answer goes through service/breakdown.ts, usage/normalise.ts,
-// filter-check.ts, and db/usage/writer.ts with usage/slice-decision.ts, to the table slice_row. Or it is recorded why there is none.
+// filter-check.ts, and db/usage/writer.ts with usage/slice-decision.ts, to the table slice_row. If there is no answer, the reason is recorded.
 
 import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";
@@ -44,7 +44,7 @@ import { type AnswerRules, emptyDaysProblem, type FilterDoubt } from "../usage/s
 import type { ExportContext, ServiceContext } from "./context.ts";
 import { FilterCheck } from "./filter-check.ts";
 
-/** While the calls with one key wait, the projects with other keys go on. */
+/** Enough for projects with other keys to go on while the calls with one key wait. */
 export const PROJECTS_AT_ONCE = 32;
 
 type ProjectRun = {
@@ -54,7 +54,7 @@ type ProjectRun = {
   readonly runDay: Day;
   readonly log: Logger;
   readonly requests: readonly UsageRequest[];
-  /** Whether the run tries a request again that fails with this code. The caller then logs the failure. */
+  /** Whether the run repeats requests that fail with this code. If so, the caller logs the failure. */
   readonly isRetried?: (code: FailedRequest["code"]) => boolean;
   /** When aborted, no further request is started; those under way are completed. */
   readonly stopStarting?: AbortSignal;
@@ -72,7 +72,7 @@ export type ExportResult = RunCounts & {
   readonly doubts: readonly RequestReason[];
 };
 
-/** Makes the requests of the plan now, and records the run, however it ends. */
+/** Makes the requests of the plan now. Records the run even if it fails or is aborted. */
 export async function executePlan(
   context: ExportContext,
   job: ExportJob,
@@ -82,7 +82,7 @@ export async function executePlan(
 ): Promise<ExportResult> {
   const { app, db, ids, writer } = context;
   const { runDay, due } = plan;
-  // The days become due before the first request: if the process ends too early, those that were not read show as missing.
+  // The days become due before the first request, so that unread days show as missing if the process dies.
   const seriesIds = new Set(plan.requests.map(({ series }) => seriesIdOf(ids, series)));
   if (due) {
     const nextAt = nextOccurrence(job, await databaseNow(db));
@@ -96,10 +96,10 @@ export async function executePlan(
   const runProject = async ([project, requests]: [Project, UsageRequest[]]) => {
     const result = await exportProject(context, { runId, job, runDay, log, requests, onCounted });
     results.push(result);
-    const { allowed, failures } = result;
+    const { readableSource, failures } = result;
     const error = failures[0] && app.scrubber.scrub(failures[0].reason);
-    await writer.endProject({ runId, projectId: project.id, counts: result, error, allowed });
-    if (allowed && !app.signal.aborted) await readKeysAndBalances(context, project, allowed);
+    await writer.endProject({ runId, projectId: project.id, counts: result, error, readableSource });
+    if (readableSource && !app.signal.aborted) await readKeysAndBalances(context, project, readableSource);
   };
   const run = { runId, kind: "export", job: job.name, trigger } as const;
   const planned = projects.map(([{ id }, requests]) => ({ projectId: id, planned: totalSliceCount(requests) }));
@@ -119,8 +119,8 @@ export async function executePlan(
 }
 
 /**
- * Makes the requests of one project, also after one has failed. If the program stops, returns what was done until then. `allowed` is the source
- * that the key may read; undefined if all requests failed. Throws if the database is lost.
+ * Makes the requests of one project, and goes on after failed ones. If the program stops, returns what was done until then. Throws if the
+ * database is lost. `readableSource` is the source that the key may read; undefined if all requests failed.
  */
 export async function exportProject(context: ExportContext, project: ProjectRun) {
   const { signal } = context.app;
@@ -143,8 +143,8 @@ export async function exportProject(context: ExportContext, project: ProjectRun)
   await inParallel(requests, atOnce, makeAndCount, isOver).catch((error: unknown) => {
     if (!signal.aborted) throw error;
   });
-  const allowed = failures.length < counts.requests ? project.job.source : undefined;
-  return { ...counts, failures, doubts, allowed };
+  const readableSource = failures.length < counts.requests ? project.job.source : undefined;
+  return { ...counts, failures, doubts, readableSource };
 }
 
 /** The counts that one request adds to its run, except `planned`, which is counted when the run begins. */
@@ -161,7 +161,7 @@ function countOutcome(request: UsageRequest, outcome: StoredAnswer | FailedReque
 /** `fetchNo` was taken before the first request of the project. */
 type SharedByRequests = { readonly check: FilterCheck; readonly fetchNo: number };
 
-/** Stores the answer, or records why there is none. Throws errors that every other request would meet, too. */
+/** Makes one request, and stores its answer or records why there is none. Throws only what would make every other request fail, too. */
 export async function makeRequest(
   context: ExportContext,
   { runId, job, runDay, log, isRetried, check, fetchNo }: Omit<ProjectRun, "requests"> & SharedByRequests,
@@ -171,10 +171,10 @@ export async function makeRequest(
   const { series, window } = request;
   const seriesId = seriesIdOf(context.ids, series);
   const stored = (from?: Day) => storedDays(db, seriesId, from);
-  // A failure before the call is recorded with this older number, so that it does not count as newer than what another process has stored.
+  // A failure before the call is recorded with this number, which is older than those of answers that another process has stored since.
   let attempt = { fetchNo, askedMs: performance.now() };
-  // Each call takes its number right before it is sent. So its answer never replaces a later one, and answers that came while the call waited
-  // for its permit do not count as newer.
+  // Each call takes its number right before it is sent. So its answer never replaces that of a later call, and it does replace answers that
+  // came while this call waited for its permit.
   const onPermit = async () => {
     attempt = { fetchNo: await fetchNumbers(), askedMs: performance.now() };
   };
@@ -192,7 +192,7 @@ export async function makeRequest(
   } catch (error) {
     app.signal.throwIfAborted();
     if (isDatabaseFailure(error) || errorCode(error) === "stopped") throw error;
-    // Any other error, even a mistake in this program, may concern only this request, so the other requests are still made.
+    // Any other error, even a bug in this program, may concern only this request, so the other requests are still made.
     const failed = { reason: errorText(error), code: errorCode(error) };
     const days = window ? daysOf(window) : [runDay];
     const recorded = { ...failed, reason: app.scrubber.scrub(failed.reason) };
@@ -213,7 +213,7 @@ type ReadOptions = {
   readonly onPermit?: () => Promise<void>;
 };
 
-/** `doubt`: why the numbers of the answer may not be those of the filter. */
+/** `doubt`: why the numbers may not be those of the filter. */
 type CheckedAnswer = ReturnType<typeof normalise> & { readonly doubt: FilterDoubt | undefined };
 
 /** Makes the call in the service's dialect, reads the answer, and checks whether its numbers can be believed. Throws `bad_answer`. */
@@ -233,12 +233,12 @@ export async function readBreakdown(
     const dialectToTry = isUnderstood ? undefined : await otherDialect();
     if (dialectToTry) return read(dialectToTry, false);
 
-    // Rows without a date become a snapshot under the day of the run, or the usage of today or yesterday by the service's clock.
+    // Rows without a date become a snapshot, stored under the day of the run. Or they are the usage of the service's today or yesterday.
     const readOn = undated === "snapshot" ? runDay : dayOf(service.serviceTime() ?? new Date());
     const undatedDay = undated === "day-before" ? addDays(readOn, -1) : readOn;
     const { slices, period } = normalise(request, answer, undatedDay, dialect);
     const doubt = await check.doubtOf(request, slices, { dialect, stored });
-    // The other dialect may give numbers without a doubt.
+    // The numbers in the other dialect may leave no doubt.
     const other = doubt && (await otherDialect());
     if (other) return read(other, false);
 
@@ -253,7 +253,7 @@ export async function readBreakdown(
 }
 
 /**
- * An answer without a window counts for its whole period, so its days from the oldest stored one until the answer's first get an empty slice.
+ * An answer to a request without a window counts for its whole period: if older days of it are stored, they are empty now and get a slice.
  * Throws `bad_answer` if the answer has neither rows nor a date, because it is unknown which days are empty.
  */
 function emptiedSlices(
@@ -269,12 +269,12 @@ function emptiedSlices(
   return emptied.map((day) => sliceOf(day, []));
 }
 
-/** A reading that takes longer is given up, also one that waits as the service asked (Retry-After). */
+/** A reading that takes longer is abandoned, even if it waits because the service asked for that (Retry-After). */
 const READING_MS_MAX = 10_000;
 
 type Fetch<T> = (service: Service, projectId: string, key: Secret, signal: AbortSignal) => Promise<T>;
 
-/** Stores what keys are called, as a deleted one is no longer listed; for billing also balances. Never throws, as the run itself has succeeded. */
+/** Stores the names of keys, before they may be deleted; for billing, also balances and line items. Never throws: the run has succeeded. */
 export async function readKeysAndBalances(context: ExportContext, project: Project, source: Source): Promise<void> {
   const { app, db, service, keyRing } = context;
   const log = app.log.child({ project: project.name });
@@ -283,9 +283,9 @@ export async function readKeysAndBalances(context: ExportContext, project: Proje
     try {
       await store(await keyRing.use(project, (key) => fetch(service, project.id, key, signal)));
     } catch (error) {
-      // Balances are numbers that a person asked for. The rest only adds names.
-      const level = what !== "balances" ? "debug" : hasStatus(error, 401, 403, 404) ? "info" : "warn";
-      log[level]({ reason: errorText(error) }, `${what} not read`);
+      // Balances are numbers that a person wants to see; the rest only adds names. Many keys may not read balances.
+      const levelOfBalances = hasStatus(error, 401, 403, 404) ? "info" : "warn";
+      log[what === "balances" ? levelOfBalances : "debug"]({ reason: errorText(error) }, `${what} not read`);
     }
   };
   const readings = [read("list of keys", listKeys, (listed) => storeListedKeys(db, project.id, listed ?? []))];
@@ -296,7 +296,7 @@ export async function readKeysAndBalances(context: ExportContext, project: Proje
   await Promise.all(readings);
 }
 
-/** By seriesKey, the due days of the job that need another reading. With `runStartedAt`, those that a run of that time is to read. */
+/** The due days of the job to read again, by seriesKey. With `runStartedAt`, only those that a run that began then has to read. */
 export async function daysToReread(
   { ids, reader }: Pick<ExportContext, "ids" | "reader">,
   job: ExportJob,
@@ -309,7 +309,7 @@ export async function daysToReread(
   return Map.groupBy(wanted, ({ seriesId }) => keys.get(seriesId) ?? "");
 }
 
-/** Throws only if the database can't be reached. */
+/** Logs the days that turn out to have unusual usage. Throws only if the database can't be reached. */
 export async function judgeDays({ app, db, config }: Pick<ExportContext, "app" | "db" | "config">): Promise<void> {
   try {
     for (const { verdict, ...day } of await judgePendingDays(db, config.anomalies)) {

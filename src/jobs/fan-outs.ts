@@ -11,7 +11,7 @@ import { type Filter, filterKey, seenFilter } from "../usage/series.ts";
 
 const VALUE_LENGTH_MAX = 256;
 
-/** Gives each job filters for the values that were seen on the days of its window, by the database's clock, and on `askedDays`. */
+/** Gives each job a filter for each value that has usage in the job's window, which ends by the database's clock, or on `askedDays`. */
 export async function withSeenValues(config: Config, db: Database, askedDays?: Window): Promise<Config> {
   if (config.exports.every(({ fanOuts = [] }) => fanOuts.length === 0)) return config;
   const today = dayOf(await databaseNow(db));
@@ -29,7 +29,7 @@ export function warnOfLeftOut(log: Logger, { name: job, leftOut = [] }: ExportJo
   for (const { dimension: each, ...counts } of leftOut) log.warn({ job, each, ...counts }, text);
 }
 
-/** `names` has the name of each configured filter by its `filterKey`. */
+/** `names`: the name of each configured filter, by its `filterKey`. */
 async function readSeen(
   db: Database,
   job: ExportJob,
@@ -46,18 +46,19 @@ async function readSeen(
     const { dimension, atMost } = fanOut;
     const seenOn = async (days: Window | undefined) =>
       Map.groupBy(days ? await storedValues(db, ids, fanOut, days) : [], ({ projectId }) => projectId);
-    const [recent, onAskedDays] = [await seenOn(window), await seenOn(askedDays)];
+    const recent = await seenOn(window);
+    const onAskedDays = await seenOn(askedDays);
     for (const { id, name: project } of projects) {
+      // The values with the most requests come first.
       const inWindow = recent.get(id) ?? [];
       const usable = inWindow.filter(isUsable);
-      // The values with the most requests come first. Each has the number of all values, of which not all were read.
       const read = usable.slice(0, atMost);
       const asked = (onAskedDays.get(id) ?? []).filter(isUsable).slice(0, atMost);
       const days = new Map(read.map(({ value, firstDay, lastRead }) => [value, { start: firstDay, end: lastRead }]));
       const filters = [...new Set([...read, ...asked].map(({ value }) => value))]
         .map((value) => seenFilter(dimension, value, days.get(value)))
         .filter((filter) => !filtersOfJob.has(filterKey(filter)))
-        // A configured filter with the same condition keeps its name.
+        // If a filter with the same condition is configured for another job, its name is taken.
         .map((filter) => ({ ...filter, name: names.get(filterKey(filter)) ?? filter.name }));
       seen.set(id, [...(seen.get(id) ?? []), ...filters]);
       const unusable = inWindow.length - usable.length;
@@ -68,7 +69,7 @@ async function readSeen(
   return { seen, leftOut };
 }
 
-/** Whether a configured filter could have the value: people type it, and read it in logs. */
+/** Whether the value could also be written into the configuration: people type it, and read it in logs. */
 function isUsable({ value }: StoredValue): boolean {
   return value !== "" && toPrintableLine(value) === value && value.length <= VALUE_LENGTH_MAX;
 }

@@ -1,5 +1,5 @@
-// Checks whether the service obeyed the filter and the grouping of a request, by comparing its answer with other breakdowns. The service
-// validates no parameter: it answers a misspelt feature, or a name of the other dialect, with plausible but wrong numbers.
+// Checks whether the service applied the filter and the grouping of a request, by comparing the answer with other breakdowns. The service
+// validates no parameter: for a misspelt feature, or a parameter name of the other dialect, it answers with plausible but wrong numbers.
 
 import { memoizeAsync } from "../async.ts";
 import { didYouMean } from "../config/messages.ts";
@@ -32,16 +32,16 @@ type FilterCondition = { readonly kind: "feature" | Dimension; readonly name: st
 /** A name in a filter that the service does not list, so that only the numbers can show whether the service knows it. */
 type UnknownName = {
   readonly condition: FilterCondition;
-  /** Whether the service lists other names of this kind. If it does, the same answer in a later run does not confirm this name. */
+  /** Whether the service lists other names of this kind. If it does, this one is probably a typo, and a repeated answer proves nothing. */
   readonly isKindListed: boolean;
   /** What is known about the name, and what may have been meant. */
   readonly text: string;
 };
 
-/** What is known of a request besides its answer: its dialect, and what earlier answers of its series brought. */
+/** What is known of a request besides its answer. `stored` reads what earlier answers of its series brought. */
 type Known = { readonly dialect: Dialect; readonly stored: () => Promise<StoredDays> };
 
-/** Checks the answers of one run of a project. Names and totals are requested once; if that fails, the next request asks again. */
+/** Checks the answers of one run of a project. Names and totals are requested once, or again by the next check if that failed. */
 export class FilterCheck {
   readonly #deps: Deps;
   readonly #checkFeatures: ExportJob["checkFeatures"];
@@ -60,7 +60,7 @@ export class FilterCheck {
     if (series.filter.seen) return [];
     const unknown: UnknownName[] = [];
     for (const condition of filterConditions(series.filter)) {
-      const names = await this.#namesLike(series, condition);
+      const names = await this.#namesOfKind(series, condition);
       if (!names || names.known.includes(condition.name)) continue;
       const { known, isKindListed } = names;
       const what = isKindListed ? "does not list" : "does not say whether it knows";
@@ -71,7 +71,7 @@ export class FilterCheck {
   }
 
   /** The known names of the condition's kind. Undefined if the condition's name is documented, or if nothing lists names of the kind. */
-  async #namesLike(series: Series, { kind, name }: FilterCondition) {
+  async #namesOfKind(series: Series, { kind, name }: FilterCondition) {
     const { source } = series;
     const documented = kind === "feature" ? DOCUMENTED_FEATURES : (dimension(kind).values?.[source] ?? []);
     if (documented.includes(name)) return undefined;
@@ -89,7 +89,7 @@ export class FilterCheck {
     return this.#fields(JSON.stringify([source, project.id]), ask);
   }
 
-  /** The request with the names that the service filters by: in dialect "2026" a model's id in place of its name. */
+  /** The request as it must be sent: in dialect "2026" the service filters by a model's id, not by its name. */
   async withModelId(request: UsageRequest, dialect: Dialect): Promise<UsageRequest> {
     const { series } = request;
     const { model } = series.filter.dimensions;
@@ -116,29 +116,29 @@ export class FilterCheck {
       (one) => dimension(one).alwaysFilledIn?.includes(source) && !dimensions.includes(one),
     );
     if (witness === undefined) return;
-    // Asked once with a filter and once without: a service may ignore `grouping` only beside a filter, and then beside any.
+    // Asked once for all requests with a filter, and once for those without: a service may ignore `grouping` only if there is a filter.
     const byWitness = { series: { ...series, grouping: witness }, window };
     const isFiltered = filterKey(series.filter) !== NO_CONDITIONS;
     const hasGroups = async () => groupingEvidence(witness, await this.#fetch(byWitness)) === "value";
     if (await this.#groups(JSON.stringify([source, project.id, isFiltered]), hasGroups)) return;
     throw badAnswer(
-      `no row has a value of "${grouping}", and none has one by ${witness} either: the service seems to answer the total whatever "grouping" asks for; export "none" alone, or ask the vendor`,
+      `no row has a value of "${grouping}", nor has any row of a request by ${witness}: the service seems to ignore "grouping" and to answer the total; export "none" alone, or ask the vendor`,
     );
   }
 
-  /** Compares filtered answers with this reading of the total, if it is the first one. */
+  /** If the request reads the total, filtered answers are compared with this reading, so that the total is not requested again for that. */
   offerTotal({ series, window }: UsageRequest, reading: () => Promise<readonly NormalisedSlice[]>): void {
     if (series.grouping !== "none" || filterKey(series.filter) !== NO_CONDITIONS) return;
-    // The reading reports its own failure.
+    // The caller handles a failure of its reading.
     this.#totals(totalKey({ series, window }), async () => dayTotals(await reading())).catch(() => {});
   }
 
-  /** Reads the total that the answer to a filtered request is compared with. It must end before the request: the total must be the older. */
+  /** Reads the total that the answer to a filtered request is compared with. Must end before the request is sent: see `compareTotals`. */
   async prefetchTotal({ series, window }: UsageRequest): Promise<void> {
     if (this.#isCompared(series.filter)) await this.#totalOf(series, window);
   }
 
-  /** What the answer to a filtered request shows of its filter. */
+  /** Compares the answer to a filtered request with the total. */
   async effectOf({ series, window }: UsageRequest, slices: readonly NormalisedSlice[]): Promise<Effect> {
     return compareTotals(await this.#totalOf(series, window), dayTotals(slices));
   }
@@ -150,7 +150,7 @@ export class FilterCheck {
     if (!this.#isCompared(filter) || slices.some(({ undated }) => undated)) return undefined;
     const effect = await this.effectOf(request, slices);
     const unknown = await this.unknownNames(request.series);
-    // Only a filter that the service applies makes the numbers smaller. Of several conditions, the service may still ignore some.
+    // Smaller numbers show that the service applied the filter, but of several conditions it may have ignored some.
     const isProved = effect === "narrower" && filterConditions(filter).length === 1;
     for (const { condition, isKindListed, text } of unknown) {
       if (isProved && isKindListed && this.#checkFeatures === "error") continue;
@@ -159,6 +159,7 @@ export class FilterCheck {
     if (isProved || effect === "no usage") return undefined;
     if (effect === "empty") return this.#doubtOfEmpty(request, unknown[0], known);
     const doubt = await this.#doubtOfNumbers(request, effect, unknown[0], known);
+    // If rows are stored, an earlier answer of this kind has been confirmed.
     return doubt?.isConfirmable && (await known.stored()).hasRows ? undefined : doubt;
   }
 
@@ -166,22 +167,22 @@ export class FilterCheck {
   async #doubtOfEmpty(request: UsageRequest, unknown: UnknownName | undefined, { stored }: Known) {
     const { series, window } = request;
     const { source, filter } = series;
-    // A seen value may have no usage on these days. But a filter that the other dialect names otherwise may not have been understood.
+    // A fan-out value may have no usage on these days. But if the other dialect names its filter differently, the service may not know it.
     if (filter.seen && !filterConditions(filter).some(hasOtherDialectName)) return undefined;
     const { hasRows, isNewestEmpty } = await stored();
     const unproved = hasRows ? undefined : unknown;
     const days = (await this.#totalOf(series, window)).size;
-    // On a single day it is plausible that nothing fits a filter by known names.
+    // It is plausible that no usage of a single day meets a filter by known names.
     if (!unproved && days === 1) return undefined;
     const isConfirmable = this.#checkFeatures === "warn" || !unproved?.isKindListed;
-    // An earlier run may have confirmed already that the days before have no usage.
+    // An empty answer was believed before, so another one raises no doubt.
     if (isNewestEmpty && isConfirmable) return undefined;
     const what = source === "billing" ? "amount" : "usage";
-    const empty = `no ${what} with the filter on any of ${days} days on which there is some`;
+    const empty = `no ${what} meets the filter, though ${days} of the days have some`;
     return filterDoubt(isConfirmable ? "filter-empty" : "filter-ignored", empty, isConfirmable, unproved);
   }
 
-  /** The doubt about an answer whose numbers may include usage that does not meet the filter. */
+  /** The doubt about an answer that may include usage that does not meet the filter. */
   async #doubtOfNumbers(request: UsageRequest, effect: Effect, unknown: UnknownName | undefined, { dialect }: Known) {
     const { source, filter } = request.series;
     const misnamed = filterConditions(filter).find(hasOtherDialectName);
@@ -211,7 +212,7 @@ export class FilterCheck {
 }
 
 const SAME_NUMBERS =
-  ': without the filter the numbers are the same; if it knows the filter by another name, set service.dialect to "auto", which finds it; if all usage meets it, set "checkFeatures" to "warn"';
+  ': without the filter the numbers are the same; if the service has another name for the filter, set service.dialect to "auto", which finds it; if all usage meets the filter, set "checkFeatures" to "warn"';
 
 function totalKey({ series: { project, source }, window }: UsageRequest): string {
   return JSON.stringify([project.id, source, window]);
@@ -219,25 +220,25 @@ function totalKey({ series: { project, source }, window }: UsageRequest): string
 
 function filterDoubt(kind: FilterDoubt["kind"], what: string, isConfirmable: boolean, unknown?: UnknownName) {
   const cause = unknown ? `: ${unknown.text}` : "";
-  const hint = isConfirmable ? "; the answer counts once a run at least an hour later gets the same" : "";
+  const hint = isConfirmable ? "; the answer is stored once a run at least an hour later gets the same" : "";
   return { kind, reason: what + cause + hint, isConfirmable };
 }
 
-/** By day, the sum of each metric over the rows: doubles, which are compared and never stored. */
+/** The sums of each metric over the rows of a day. They are doubles, as they are only compared and never stored. */
 type DayTotals = ReadonlyMap<Day, readonly number[]>;
 
 /**
  * - `no usage`: the total has no usage, which proves nothing
  * - `empty`: the total has usage, and the filtered answer has none
- * - `narrower`: the filtered answer has usage, and on some day an amount that is nearer to 0 than that of the total
- * - `same`: it has usage, and on no day such an amount
+ * - `narrower`: the filtered answer has usage, and on some day less of a metric than the total: an amount nearer to 0
+ * - `same`: the filtered answer has usage, and never less than the total
  */
 export type Effect = "no usage" | "empty" | "same" | "narrower";
 
-/** Sums of doubles differ in their last digits if the order differs. */
+/** Doubles that are added in another order may have a sum with other last digits. */
 const SUM_TOLERANCE = 1e-9;
 
-/** Days whose amounts are all 0 are left out. Days whose credits cancel the charges are not. */
+/** Leaves out days whose amounts are all 0, but not days whose credits cancel the charges. */
 export function dayTotals(slices: readonly NormalisedSlice[]): DayTotals {
   const totals = new Map<Day, number[]>();
   for (const { day, columns } of slices) {
@@ -248,7 +249,7 @@ export function dayTotals(slices: readonly NormalisedSlice[]): DayTotals {
   return totals;
 }
 
-/** `total` must have been read first: numbers only grow between two readings. */
+/** `total` must be read first. Numbers only grow, so a total that is read later could exceed an answer whose filter was ignored. */
 export function compareTotals(total: DayTotals, filtered: DayTotals): Effect {
   if (total.size === 0) return "no usage";
   if (total.keys().every((day) => !filtered.has(day))) return "empty";
@@ -274,7 +275,7 @@ function filterConditions({ features, dimensions }: Filter): FilterCondition[] {
   ];
 }
 
-/** Whether the condition is written otherwise, or not at all, in the other dialect. */
+/** Whether the other dialect has another name for the condition's dimension, or none. */
 function hasOtherDialectName({ kind }: FilterCondition): boolean {
   return kind !== "feature" && differsIn2026(kind, "filter");
 }

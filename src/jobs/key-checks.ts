@@ -28,11 +28,11 @@ export function mayRead(source: Source, scopes: readonly string[]): boolean {
   return BREAKDOWN_SCOPES[source].some((scope) => holdsScope(scopes, scope));
 }
 
-/** A new key may need a moment until every part of the service knows it. */
+/** It may take a moment until every part of the service knows a new key. */
 const ATTEMPTS_MAX = 3;
 const WAIT_MS = 1_000;
 
-/** Asks the service for the key's id, then reads the usage of a day if the key's scopes allow that. Throws if the key is not accepted. */
+/** Asks the service for the key's id, then reads the usage of a day if the scopes allow that. Throws if the service does not accept the key. */
 export async function verifyKey(
   { app, service, db }: RotationContext,
   { name, project, scopes }: RotationConfig,
@@ -55,10 +55,10 @@ export async function verifyKey(
   });
 }
 
-/** A rotation that has not learned within this time whether the active key works continues without knowing. */
+/** After this time the rotation continues without knowing whether the active key works. */
 const REFUSAL_CHECK_MS_MAX = 30_000;
 
-/** Why the active key no longer works; undefined if it works, or if the service does not answer at present. */
+/** Why the active key no longer works; undefined if it works, or if that can't be found out now. */
 export async function refusalReason(context: RotationContext, job: RotationConfig, opened: OpenedKey) {
   const { service, app } = context;
   const signal = AbortSignal.any([app.signal, AbortSignal.timeout(REFUSAL_CHECK_MS_MAX)]);
@@ -71,12 +71,12 @@ export async function refusalReason(context: RotationContext, job: RotationConfi
     app.signal.throwIfAborted();
     if (error instanceof AppError && isKeyRejected(error)) return "the service refuses the key in use";
     if (!(error instanceof AppError) && !signal.aborted) throw error;
-    app.log.warn({ rotation: job.name, reason: errorText(error) }, "not known whether the key in use works");
+    app.log.warn({ rotation: job.name, reason: errorText(error) }, "could not find out whether the key in use works");
     return undefined;
   }
 }
 
-/** Repeats the call after a 401, which the service may answer until every part of it knows a new key. */
+/** Repeats the call after a 401, as a part of the service may not know a new key yet. */
 export async function retryWhileUnknown(
   service: Pick<Service, "forgetRefusals">,
   key: Secret,
@@ -94,18 +94,18 @@ export async function retryWhileUnknown(
   }
 }
 
-/** Whether a replaced key was used in its grace period. "no" needs a breakdown of all its days that has recent usage and tells keys apart. */
+/** Whether a replaced key was used in its grace period. "no" is certain: all days were read, have recent usage, and tell keys apart. */
 export type LastUse = { readonly seen: "yes" | "no" | "unknown"; readonly text: string };
 
-/** How old the newest usage by any key may be: an answer that lags further behind proves nothing about the last days. */
+/** If even the newest usage by any key is older than this, the breakdown lags behind, and proves nothing about the last days. */
 const USAGE_LAG_DAYS_MAX = 3;
 
-/** The time by each known clock: the database's, which sets the times in the ledger, this machine's, and the service's once it has answered. */
+/** The time by each clock: the database's, which sets the times in the ledger, this machine's, and the service's once it has answered. */
 export async function readClocks({ db, service }: Pick<RotationContext, "db" | "service">): Promise<Date[]> {
   return [await databaseNow(db), new Date(), service.serviceTime() ?? []].flat();
 }
 
-/** Reads every day of the grace period and today. The first day may include usage from before the key was replaced. */
+/** Reads the days of the grace period, and today. Usage on the first day may be from before the replacement; then the key is kept longer. */
 export async function lastUse(context: RotationContext, job: RotationConfig, key: LedgerKey): Promise<LastUse> {
   const { app, service, keyRing } = context;
   const { signal } = app;
@@ -115,7 +115,7 @@ export async function lastUse(context: RotationContext, job: RotationConfig, key
     const listed = await keyRing.useCreatorKey(job, (secret) => listKeys(service, project.id, secret, signal));
     const clocks = await readClocks(context);
     const [earliest, today] = [dayOf(min(clocks)), dayOf(max(clocks))];
-    // With a wrong clock, other days than the grace period would be read. Around midnight, right clocks may be a day apart.
+    // With a wrong clock, the days that are read would not be the grace period. Around midnight, correct clocks may be a day apart.
     if (earliest < addDays(today, -1)) {
       const text = `the clocks of database, machine and service disagree: it is ${earliest} by one and ${today} by another`;
       return { seen: "unknown", text };
@@ -145,7 +145,7 @@ function keyUsageIn(slices: readonly NormalisedSlice[]): KeyUsage[] {
   );
 }
 
-/** Pure. `listed` are the ids of the keys that the service lists. */
+/** Pure. `listed`: the ids of the keys that the service lists. */
 export function lastUseVerdict(
   { apiKeyId }: Pick<LedgerKey, "apiKeyId">,
   used: readonly KeyUsage[],
@@ -156,11 +156,11 @@ export function lastUseVerdict(
   const newestFirst = used.toSorted((a, b) => (a.day < b.day ? 1 : -1));
   const lastDay = newestFirst.find(({ accessor }) => accessor === apiKeyId)?.day;
   if (lastDay !== undefined) return { seen: "yes", text: `the breakdown by accessor shows usage on ${lastDay}` };
-  // The absence of this key means something only if accessors are the ids of keys.
+  // That this key does not appear means something only if accessors are the ids of keys.
   const newest = newestFirst.find(({ accessor }) => listed.has(accessor))?.day;
   if (newest === undefined)
     return { seen: "unknown", text: "the breakdown by accessor does not tell which key is which" };
   if (newest < addDays(today, -USAGE_LAG_DAYS_MAX))
-    return { seen: "unknown", text: `the breakdown by accessor shows nothing newer than ${newest}, of any key` };
+    return { seen: "unknown", text: `the breakdown by accessor shows no usage by any key after ${newest}` };
   return { seen: "no", text: `the breakdown by accessor shows no usage since ${start}` };
 }

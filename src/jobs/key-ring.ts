@@ -25,11 +25,11 @@ type KeyRingDeps = {
   /** Undefined without a database, and if no key is rotated. */
   readonly masterKeys: MasterKeys | undefined;
   readonly staticKeys: ReturnType<typeof openStaticKeys>;
-  /** Reports each reason once a day: an alert that is not renewed counts as resolved. */
+  /** Reports each reason once a day, because an alert that is not renewed counts as resolved. */
   readonly reportDaily: (reason: string, report: () => Promise<void>) => Promise<void>;
 };
 
-/** Throws `config` with everything that is wrong with keys, before the first call. Without a database, rotations use their `first` keys. */
+/** Throws `config` with everything that is wrong with keys. Without a database, the key of a rotation is its `first` key. */
 export async function openKeyRing(app: App, config: Config, db: Database | undefined, now: () => number = Date.now) {
   const { projects, rotations } = config;
   await requireReadable(neededKeys(config, db ? await rotationsWithKey(db) : new Set()), app.env);
@@ -39,10 +39,10 @@ export async function openKeyRing(app: App, config: Config, db: Database | undef
   const reportDaily = memoizeAsync<void>(() => DAY_MS, now);
   const deps: KeyRingDeps = { app, db, masterKeys, staticKeys, reportDaily };
   return {
-    /** Calls again if the service refuses the key itself (401): with the key that replaced it by now, the one before, or the `first` key. */
+    /** If the service refuses the key itself (401), calls again with its replacement, the key before it, or the `first` key. */
     use: <T>(project: Project, call: (key: Secret) => Promise<T>): Promise<T> =>
       callWithKey(deps, project, projectKeys.get(project.id), call),
-    /** The same with the key that creates and deletes the keys of a rotation. */
+    /** The same, with the key that creates and deletes the keys of a rotation. */
     useCreatorKey: <T>({ project, createWith }: RotationConfig, call: (key: Secret) => Promise<T>): Promise<T> =>
       callWithKey(deps, project, createWith ?? projectKeys.get(project.id), call),
   };
@@ -62,7 +62,7 @@ async function callWithKey<T>(
   if (!reference) throw new AppError("config", `project "${project.name}" has no key`);
   const refused: RefusedKey[] = [];
   for (;;) {
-    // Read each time, because a refused key may have been replaced since it was read.
+    // Read again for each call, because a refused key may have been replaced since.
     const { key, id, trouble } = await findKey(deps, project, reference, refused);
     try {
       const answer = await call(key.named(keyName(reference)));
@@ -104,7 +104,7 @@ async function findKey(
       trouble ??= key ? `the service refused ${id}, the key in use` : damage?.message;
     }
   }
-  // Once a rotation has made a key, its `first` key may be gone from the environment.
+  // The `first` key may be gone from the environment, as it is not needed once the rotation has made a key.
   const key = await staticKeys.read(isRotated ? reference.first : reference).catch((error: unknown) => {
     throw refused.at(-1)?.error ?? damage ?? error;
   });
@@ -120,9 +120,9 @@ async function reportFallback({ app, db }: KeyRingDeps, project: Project, rotati
 // Keys in variables, in files and from commands. A printed key is kept in memory, and its command runs again when the service refuses it.
 // Nothing that a command prints is shown or logged: it may be the key.
 
-/** The least time between two runs of a command that failed, or whose key is refused. Otherwise each call would run it. */
+/** The least time between two runs of a command that failed, or whose key is refused. Otherwise every call would run it again. */
 const RERUN_MS_MIN = 60_000;
-/** More commands at once would slow down the vault that they ask. */
+/** How many commands run at once: more could overload the vault that they read from. */
 const CONCURRENT_MAX = 4;
 
 type KeyCommandRun = {
@@ -130,11 +130,11 @@ type KeyCommandRun = {
   printed?: Secret;
   /** The command failed, or the service refused its key. */
   isStale: boolean;
-  /** When the run was asked for; once the run is over, when it ended. */
+  /** When the run was requested or, once it is over, when it ended. */
   atMs: number;
 };
 
-/** The clock is monotonic, in milliseconds. */
+/** `now` is in milliseconds and never goes back. */
 export function openStaticKeys(
   { env, scrubber, signal }: Pick<App, "env" | "scrubber" | "signal">,
   now = () => performance.now(),
@@ -180,7 +180,7 @@ export function openStaticKeys(
       const isCommand = "command" in reference;
       return scrubber.add(await (isCommand ? readPrinted(reference) : readSecret("key", reference, env)));
     },
-    /** The service refused the key: if a command printed it, a later `read` runs the command again. */
+    /** Call it when the service refused the key: if a command printed it, a later `read` runs the command again. */
     reportRefusal(key: Secret): void {
       for (const one of runs.values()) if (one.printed?.equals(key)) one.isStale = true;
     },

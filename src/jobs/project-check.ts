@@ -127,8 +127,8 @@ async function checkSinksAndCreatorKey({ app, service, keyRing }: Target, job: R
 async function checkDialect({ dialects, project, today }: Target, windowed: boolean): Promise<CheckResult> {
   const dialect = await dialects.probe(project, windowed ? lastDays(today, REQUEST_DAYS_MAX) : undefined);
   if (dialect !== undefined) return ok(`"${dialect}", as the service's answers show`);
-  const used = `"${DEFAULT_DIALECT}" is used until some does; set service.dialect if you know it`;
-  return warn(`no usage shows which dialect the service speaks: ${used}`);
+  const used = `so "${DEFAULT_DIALECT}" is used; set service.dialect if you know it`;
+  return warn(`no usage shows yet which dialect the service speaks, ${used}`);
 }
 
 async function checkGrouping(target: Target, series: Series, windowed: boolean): Promise<CheckResult> {

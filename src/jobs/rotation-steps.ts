@@ -83,7 +83,7 @@ export async function takeStep(rotation: RotationRun, step: RotationStep): Promi
 async function createNewKey({ context, job, ledger }: RotationRun, reason: string): Promise<void> {
   const { app, service, keyRing } = context;
   for (const sink of job.deliver) await testSink(sink);
-  // A harmless call finds the key to create with. It may be repeated with another key, while a create may not.
+  // A harmless call finds out which key works: the key ring repeats it with other keys, while a create must not be repeated.
   const creatorKey = await keyRing.useCreatorKey(job, async (key) => {
     await fetchToken(service, key, app.signal);
     return key;
@@ -93,7 +93,7 @@ async function createNewKey({ context, job, ledger }: RotationRun, reason: strin
   await ledger.write({ kind: "intent", intentId, comment }, reason);
   let created: NewKey;
   let mayBeSent = false;
-  // Called before each attempt to send the create. Throws if another process has taken over the rotation.
+  // Called before each attempt to send the create. Throws if another process has taken the rotation over: then nothing was sent.
   const beforeCreate = async () => {
     mayBeSent = false;
     await ledger.confirmLease();
@@ -115,7 +115,7 @@ async function createNewKey({ context, job, ledger }: RotationRun, reason: strin
 }
 
 async function verifyNewKey({ context, job, ledger }: RotationRun, key: LedgerKey): Promise<void> {
-  // The service may grant more than was asked for, and may name what a role includes in place of the role. If it does not say which scopes it
+  // The service may grant more than was asked for, and may list the scopes of a role in place of the role. If it does not say which scopes it
   // granted, only the call below shows what the key may do.
   const missing =
     key.scopesGranted.length > 0 ? key.scopesAsked.filter((scope) => !holdsScope(key.scopesGranted, scope)) : [];
@@ -127,7 +127,7 @@ async function verifyNewKey({ context, job, ledger }: RotationRun, key: LedgerKe
   await ledger.write({ kind: "verified", intentId: key.intentId }, "a call with it succeeded");
 }
 
-/** Delivers to every sink, also after one has failed. A recorded delivery is not repeated. */
+/** Delivers to every sink, even if one fails. The plan leaves out sinks whose delivery is recorded. */
 async function deliverToSinks({ ledger }: RotationRun, key: LedgerKey, sinks: readonly Sink[]): Promise<void> {
   const opened = await ledger.openKey(key);
   const failures: AppError[] = [];
@@ -143,7 +143,7 @@ async function deliverToSinks({ ledger }: RotationRun, key: LedgerKey, sinks: re
   if (failures[0]) throw failures[0];
 }
 
-// The cleanup of replaced and lost keys. Each step returns whether it did what its plan says.
+// The cleanup of replaced and lost keys. Each function returns whether it did what the plan says.
 
 export async function takeCleanupStep(rotation: RotationRun, step: CleanupStep): Promise<boolean> {
   switch (step.kind) {
@@ -166,7 +166,7 @@ async function markDueForRemoval(rotation: RotationRun, key: LedgerKey, reason: 
   return true;
 }
 
-/** Checks the key's use once more: the service would delete any key, also one in use. */
+/** Checks once more whether the key is used, because the service would delete even a key in use. */
 async function deleteUnused(rotation: RotationRun, key: LedgerKey, reason: string): Promise<boolean> {
   const { context, job, ledger } = rotation;
   const { service, app, keyRing } = context;
@@ -223,7 +223,7 @@ async function retireUnlisted(rotation: RotationRun, { apiKeyId, intentId }: Led
   return true;
 }
 
-/** A list without the active key does not show all keys, and proves nothing about a key that it lacks. */
+/** A list that lacks even the active key is not complete, so it does not show whether another key exists. */
 async function listedKeys({ context: { service, app, keyRing }, job, ledger }: RotationRun) {
   const listed = (await keyRing.useCreatorKey(job, (key) => listKeys(service, job.project.id, key, app.signal))) ?? [];
   const active = activeKey((await ledger.read()).ledger)?.apiKeyId;

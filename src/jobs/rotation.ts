@@ -1,5 +1,5 @@
-// Rotates a key under a lease: takes the next step of keys/rotation-plan.ts until none is left. rotation-steps.ts acts, db/keys/ledger.ts records. Each
-// step leaves the ledger in a state from which the plan can continue, so a crash between two steps needs no special code.
+// Rotates a key under a lease: keys/rotation-plan.ts names the next step, rotation-steps.ts takes it, and db/keys/ledger.ts records it, until no
+// step is left. Each step leaves the ledger in a state from which the plan can continue, so a crash between two steps needs no special code.
 
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -31,7 +31,7 @@ export type RotationResult = Readonly<Record<"did" | "kept" | "errors", readonly
 };
 
 const RENEW_MS = (LEASE_SECONDS * 1000) / 3;
-/** Twice a lease: after a crash the lease of the crashed process has expired by then. */
+/** Twice as long as a lease: by then the lease of a crashed process has expired. */
 const LEASE_WAIT_MS_MAX = LEASE_SECONDS * 2_000;
 const LEASE_POLL_MS = 250;
 
@@ -42,7 +42,7 @@ export async function withRotationLease<T>(
   work: (lease: Lease) => Promise<T>,
 ): Promise<T> {
   const lease = await waitForLease(app, db, job);
-  // A failure is ignored: the next write to the ledger fails for the same reason, a lost lease or an unreachable database.
+  // A failure to renew is ignored: the next write to the ledger fails for the same reason, a lost lease or an unreachable database.
   const renewing = setInterval(() => void renewLease(db, lease).catch(() => {}), RENEW_MS);
   try {
     return await work(lease);
@@ -69,7 +69,7 @@ export async function rotateKey(
   return { status: errors.length === 0 ? "ok" : "failed", did, kept, idle, errors };
 }
 
-/** Rotates the keys of the job's rotations, one after the other, and records that as one manual run of their projects. */
+/** Rotates the keys of a job one after the other, and records this as one manual run. */
 export async function rotateByHand(
   context: RotationContext,
   job: string,
@@ -95,7 +95,7 @@ export async function rotateByHand(
 
 export type Wants = RotationRequest["wants"] | undefined;
 
-/** A rotation that fails does not keep the others from being rotated. */
+/** A failure becomes the result, so that the other keys are still rotated. */
 async function rotateOne(context: RotationContext, job: RotationConfig, wants: Wants): Promise<RotationResult> {
   // Taken before the wait for the lease: a key that another process makes during the wait fulfils the request.
   const request = wants && { wants, at: await databaseNow(context.db) };
@@ -103,7 +103,7 @@ async function rotateOne(context: RotationContext, job: RotationConfig, wants: W
     return await withRotationLease(context, job, (lease) => rotateKey(context, job, lease, request));
   } catch (error) {
     if (context.app.signal.aborted || !(error instanceof AppError)) throw error;
-    // A rotation for many projects (the only kind with a `jobName`) goes on if one of them has no key.
+    // Only a rotation for many projects has a `jobName`. It goes on if one of its projects has no key.
     if (error.code === "config" && job.jobName === undefined) throw error;
     return { status: "failed", did: [], kept: [], idle: undefined, errors: [errorText(error)] };
   }
@@ -128,7 +128,7 @@ const STEPS_MAX = 50;
 /** Takes the steps towards an active key until none is left or one fails. Returns why nothing is left to do. */
 async function takeSteps(rotation: RotationRun, request: RotationRequest | undefined): Promise<string | undefined> {
   const { job, ledger, context, did, errors } = rotation;
-  // What a person asks for is done whether or not the active key works.
+  // A person's request is fulfilled whether or not the active key works.
   let inspection = request ? undefined : await inspectActive(rotation);
   try {
     for (let steps = 0; steps < STEPS_MAX; steps++) {
@@ -159,7 +159,7 @@ async function cleanUp(rotation: RotationRun): Promise<void> {
   const done = new Set<string>();
   for (;;) {
     const { ledger } = await rotation.ledger.read();
-    // A clock that has jumped ahead does not end the grace of a key.
+    // By the earliest clock, so that a clock that has jumped ahead does not end the grace of a key.
     const steps = cleanupSteps(rotation.job, ledger, min(await readClocks(rotation.context)));
     // Each step is taken once: a step that changed nothing stays in the plan.
     const step = steps.find(({ kind, key }) => !done.has(`${kind} ${key.intentId}`));
@@ -174,7 +174,7 @@ async function cleanUp(rotation: RotationRun): Promise<void> {
   }
 }
 
-/** Rethrows what is no failure of this rotation: an abort, a lost lease (code "stopped"), a lost database or a bug (no AppError). */
+/** Rethrows what is not a failure of this rotation: an abort, a lost lease (code "stopped"), a lost database or a bug (no AppError). */
 function expectedFailure(error: unknown, signal: AbortSignal): string {
   signal.throwIfAborted();
   if (error instanceof AppError && error.code !== "stopped") return errorText(error);

@@ -8,7 +8,7 @@ export type LedgerKey = {
   readonly intentId: string;
   readonly apiKeyId: string | null;
   readonly state: "pending" | "active" | "draining" | "retired" | "orphan";
-  /** How far a pending key is. */
+  /** How far the making of a pending key has come. */
   readonly step:
     | "intent" // the create may have been sent; nothing is known about the key
     | "stored" // the key exists, and its secret is sealed in the ledger
@@ -17,25 +17,25 @@ export type LedgerKey = {
   readonly requestedAt: Date;
   readonly expiresAt: Date | null;
   readonly activeSince: Date | null;
-  /** When a rollback made it active again. */
+  /** When a rollback made the key active again. */
   readonly rollbackAt: Date | null;
   readonly drainingSince: Date | null;
   readonly dueForRemovalAt: Date | null;
   readonly scopesAsked: readonly string[];
   /** Empty if the service did not say. */
   readonly scopesGranted: readonly string[];
-  /** The sinks that hold it, by sinkId. A sink holds one key at a time. */
+  /** The sinkIds of the sinks that hold the key. A sink holds one key at a time. */
   readonly heldBy: readonly string[];
   readonly note: string | null;
 };
 
 export type RotationState = {
-  /** Since the last success. */
+  /** How many attempts have failed since the last success. */
   readonly failedAttempts: number;
   readonly lastError: string | null;
   /** The intentId of the key that a rollback is to make active again. */
   readonly rollbackTo: string | null;
-  /** All but the retired ones, the oldest first. */
+  /** All but the retired keys, oldest first. */
   readonly keys: readonly LedgerKey[];
 };
 
@@ -51,14 +51,14 @@ export function sinkId(sink: Sink): string {
 export const FAILED_ATTEMPTS_MAX = 5;
 
 /**
- * A step towards an active key → the changes that it writes to the ledger (db/keys/ledger.ts). A step that fails writes `failed`.
+ * Each step towards an active key, with the changes that it writes to the ledger (db/keys/ledger.ts). A step that fails writes `failed`.
  * - `create` → `intent`, then `stored`, `not-created` or `orphan`
  * - `mark-orphan` → `orphan`, `failed`: the answer to the request that creates the key was lost
  * - `verify` → `verified`
  * - `discard` → `discarded`: the pending key will never be used
  * - `deliver` → `delivered`, for each sink
  * - `promote` → `active`
- * - `rollback` → `rollback`: the previous key works and is to be active again; the next steps deliver and promote it
+ * - `rollback` → `rollback`: the previous key works and will be active again; the next steps deliver and promote it
  * - `recover` → `recovered`: nothing is left to do; the count of failed attempts is reset
  */
 export type RotationStep = { readonly reason: string } & (
@@ -103,10 +103,8 @@ export function needsAttention(failedAttempts: number): boolean {
   return failedAttempts >= FAILED_ATTEMPTS_MAX;
 }
 
-export function attemptsText({
-  failedAttempts,
-  lastError,
-}: Pick<RotationState, "failedAttempts" | "lastError">): string {
+export function attemptsText(state: Pick<RotationState, "failedAttempts" | "lastError">): string {
+  const { failedAttempts, lastError } = state;
   const attention = needsAttention(failedAttempts) ? "needs attention: nothing is created until rotate --now; " : "";
   return `${attention}${failedAttempts} failed ${failedAttempts === 1 ? "attempt" : "attempts"}, the last: ${lastError}`;
 }
@@ -191,7 +189,7 @@ function dueReason(job: RotationConfig, now: Date, active?: LedgerKey, request?:
   const ageDays = ageInDays(active, now);
   if (ageDays >= job.maxAgeDays)
     return `the active key is ${Math.floor(ageDays)} days old, of at most ${job.maxAgeDays}`;
-  // The grace period is the time in which programs change over to the key's successor.
+  // The grace period is the time that programs have to change over to the next key.
   const leftDays = active.expiresAt ? daysBetween(now, active.expiresAt) : Number.POSITIVE_INFINITY;
   return leftDays <= job.graceDays ? `the active key expires in ${Math.floor(leftDays)} days` : undefined;
 }
@@ -211,11 +209,11 @@ function daysBetween(from: Date, to: Date): number {
 
 // The cleanup of replaced keys, and of keys whose secret was lost.
 
-/** The service may list a new key a moment late. A key that it does not list after this time was not made. */
+/** The service may list a new key a moment late. If it does not list a key after this time, the key was not made. */
 const UNLISTED_MS_MAX = HOUR_MS;
 
 /**
- * A step of the cleanup → the change that it writes to the ledger, if any.
+ * Each step of the cleanup, with the change that it writes to the ledger, if any.
  * - `mark-due` → `due-for-removal`: the grace period is over, and the service does not show that the key is still used
  * - `delete` → `retired`; `in-use` or `kept` if the key must stay
  * - `recheck` → `retired`, if somebody has deleted the key at the service
@@ -226,7 +224,7 @@ export type CleanupStep = { readonly reason: string; readonly key: LedgerKey } &
   | { readonly kind: "search"; readonly giveUp: boolean }
 );
 
-/** No step is for an active or a pending key. `now` is the earliest of the clocks that are read: one that is ahead must end no grace. */
+/** Plans no step for an active or a pending key. `now` is the time by the earliest clock, as a clock that is ahead must not end a grace. */
 export function cleanupSteps(job: RotationConfig, ledger: RotationState, now: Date): CleanupStep[] {
   const hasActive = activeKey(ledger) !== undefined;
   return ledger.keys.flatMap((key): CleanupStep[] => {
@@ -241,7 +239,7 @@ export function cleanupSteps(job: RotationConfig, ledger: RotationState, now: Da
   });
 }
 
-/** A key that a sink still holds is never deleted: whoever reads the sink uses it. */
+/** A key that a sink still holds is never deleted, because whoever reads the sink uses the key. */
 function removalStep(job: RotationConfig, key: LedgerKey, reason: string): CleanupStep {
   const isHeld = job.deliver.some((sink) => key.heldBy.includes(sinkId(sink)));
   return { kind: job.retire === "delete" && !isHeld ? "delete" : "recheck", key, reason };

@@ -3,7 +3,7 @@
 const SELF_HOSTED_PRODUCTS = ["self-hosted:product:api", "self-hosted:product:engine"];
 const MEMBER_SCOPES = ["project:read", "project:write", "keys:read", "keys:write", "usage:read", "usage:write"];
 
-/** What each role, or name for several scopes, includes. A star stands for every scope that begins with the text before it. */
+/** The scopes that a role, or a name for several scopes, includes. "x*" stands for every scope that begins with "x". */
 const INCLUDED: Readonly<Record<string, readonly string[]>> = {
   member: MEMBER_SCOPES,
   admin: ["member", ...MEMBER_SCOPES, "members:*", "admins:*", "billing:read"],
@@ -11,14 +11,14 @@ const INCLUDED: Readonly<Record<string, readonly string[]>> = {
   "self-hosted:products": SELF_HOSTED_PRODUCTS,
 };
 
-/** Whether the scope is granted by itself, by a role that includes it, or by all scopes that it includes. */
+/** Whether the scope is granted: under its own name, by a role that includes it, or as all the scopes that it includes. */
 export function holdsScope(granted: readonly string[], scope: string): boolean {
   const given = granted.flatMap((held) => [held, ...(INCLUDED[held] ?? [])]);
   if (given.some((one) => one === scope || (one.endsWith("*") && scope.startsWith(one.slice(0, -1))))) return true;
   return INCLUDED[scope]?.every((included) => holdsScope(granted, included)) === true;
 }
 
-/** The requested scopes decide whether a create makes a self-hosted key, which has no tags. */
+/** Whether a create with these scopes makes a self-hosted key, which has no tags. */
 export function makesSelfHosted(asked: readonly string[]): boolean {
   return asked.some((scope) => scope === "self-hosted:products" || SELF_HOSTED_PRODUCTS.includes(scope));
 }

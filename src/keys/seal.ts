@@ -5,7 +5,7 @@ import { CompactEncrypt, compactDecrypt } from "jose";
 import { AppError } from "../errors.ts";
 import { type Scrubber, Secret } from "../secret.ts";
 
-/** Keys are sealed with the first and opened with either. */
+/** Keys are sealed with the current master key, and opened with either. */
 const CURRENT = "USAGE_EXPORT_MASTER_KEY";
 const PREVIOUS = "USAGE_EXPORT_MASTER_KEY_PREVIOUS";
 const MASTER_KEY_BYTES = 32;
@@ -13,7 +13,7 @@ const MASTER_KEY_BYTES = 32;
 type MasterKey = { readonly id: string; readonly bytes: Uint8Array };
 export type MasterKeys = { readonly current: MasterKey; readonly all: readonly MasterKey[] };
 
-/** Throws `config`. No message contains any part of a value. */
+/** Throws `config`. Its messages contain no part of a master key. */
 export function readMasterKeys(env: Readonly<Record<string, string | undefined>>): MasterKeys {
   const current = readMasterKey(CURRENT, env[CURRENT]);
   if (!current) {
@@ -27,11 +27,11 @@ export function readMasterKeys(env: Readonly<Record<string, string | undefined>>
 function readMasterKey(name: string, value: string | undefined): MasterKey | undefined {
   if (value === undefined || value === "") return undefined;
   const bytes = Buffer.from(value, "base64");
-  // Buffer skips other characters.
+  // Buffer.from would skip characters that are not base64.
   const isBase64 = /^[A-Za-z0-9+/_-]+={0,2}$/.test(value.trim());
   if (bytes.length !== MASTER_KEY_BYTES || !isBase64) {
-    const came = isBase64 ? `${bytes.length} bytes` : "other characters";
-    throw new AppError("config", `environment variable ${name}: expected 32 bytes in base64, got ${came}`);
+    const found = isBase64 ? `${bytes.length} bytes` : "other characters";
+    throw new AppError("config", `environment variable ${name}: expected 32 bytes in base64, got ${found}`);
   }
   // The id is stored beside the sealed text, so it must not reveal anything of the master key.
   const digest = createHash("sha256").update("usage-export master key id").update(bytes).digest("hex");
@@ -48,14 +48,14 @@ export function requireMasterKeys(masterKeys: MasterKeys, sealedWith: readonly s
   );
 }
 
-/** The API key's id is authenticated, too: a sealed key that is moved to another row does not open. */
+/** The API key's id is authenticated together with the key: a sealed key that is moved to another row does not open. */
 export async function sealKey(key: Secret, apiKeyId: string, { current }: MasterKeys): Promise<string> {
   return new CompactEncrypt(new TextEncoder().encode(key.reveal()))
     .setProtectedHeader({ alg: "dir", enc: "A256GCM", kid: current.id, api_key_id: apiKeyId })
     .encrypt(current.bytes);
 }
 
-/** Throws `config` if the master key is not given. Throws an error that `isDamaged` recognises if the text is damaged or of another row. */
+/** Throws `config` if the master key is not given. If the text is damaged or from another row, throws an error that `isDamaged` recognises. */
 export async function openSealedKey(
   { sealed, apiKeyId }: { readonly sealed: string; readonly apiKeyId: string },
   masterKeys: MasterKeys,
@@ -73,7 +73,7 @@ export async function openSealedKey(
     if (cause instanceof AppError) throw cause;
     throw new AppError(
       "database",
-      `the sealed key ${apiKeyId} does not open: it was changed, is that of another key, or sealed with another master key; its rotation replaces it (rotate does so at once)`,
+      `the sealed key ${apiKeyId} does not open: it was changed, belongs to another key, or was sealed with another master key; its rotation replaces it (rotate does so at once)`,
       { details: { sealed: "damaged" } },
     );
   }

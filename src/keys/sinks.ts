@@ -14,7 +14,7 @@ const DELIVERY_MS_MAX = 20_000;
 const FILE_MODE = 0o600;
 const FOLDER_MODE = 0o700;
 
-/** Throws `delivery` if the sink would not accept a key now. Called before a key is made, so that no key is made in vain. */
+/** Throws `delivery` if the sink could not take a key now. Called before a key is created, so that none is created in vain. */
 export async function testSink(sink: Sink): Promise<void> {
   if ("command" in sink) {
     const [program = ""] = sink.command;
@@ -24,7 +24,7 @@ export async function testSink(sink: Sink): Promise<void> {
   await withKeyFile(sink.file, async (target) => {
     const existing = await stat(target).catch(() => undefined);
     if (existing && !existing.isFile()) throw new Error("it is not a file");
-    // The name is random, so that the probe is nobody else's file.
+    // The name is random, so that it is not that of an existing file.
     const probe = `${target}.usage-export-${randomBytes(6).toString("hex")}.probe`;
     try {
       await writeFile(probe, "", { flag: "wx", mode: FILE_MODE, flush: true });
@@ -34,7 +34,7 @@ export async function testSink(sink: Sink): Promise<void> {
   });
 }
 
-/** Throws `delivery`. A command gets the key on its standard input: the process list shows arguments and environment. */
+/** Throws `delivery`. A command gets the key on its standard input, because the process list shows arguments and environment. */
 export async function deliverKey(sink: Sink, { apiKeyId, key }: { apiKeyId: string; key: Secret }): Promise<void> {
   if ("file" in sink) return withKeyFile(sink.file, (target) => writeKeyFile(target, key));
   const { command, timeoutSeconds } = sink;
@@ -45,7 +45,7 @@ export async function deliverKey(sink: Sink, { apiKeyId, key }: { apiKeyId: stri
   throw new AppError("delivery", `the command ${JSON.stringify(command[0] ?? "")} ${failure}: ${hint}`);
 }
 
-/** Creates the file's folder. If the file is a link, `work` gets the target of the link: the link stays, and its target is replaced. */
+/** Creates the file's folder. If the file is a symbolic link, `work` gets its target: the target is replaced, and the link stays. */
 async function withKeyFile(file: string, work: (target: string) => Promise<void>): Promise<void> {
   try {
     await withFileLimit(file, DELIVERY_MS_MAX, async () => {
@@ -57,7 +57,7 @@ async function withKeyFile(file: string, work: (target: string) => Promise<void>
   }
 }
 
-/** Node's recursive mkdir never ends in a folder that takes no folders, such as /proc, and the process could not end either. */
+/** Replaces Node's recursive mkdir, which never returns where no folder can be made, such as in /proc, so the process could not exit either. */
 async function makeFolder(folder: string, isParentMade = false): Promise<void> {
   try {
     await mkdir(folder, { mode: FOLDER_MODE });
@@ -95,7 +95,7 @@ export async function staleFiles(sinks: readonly Sink[], heldBy: readonly string
 async function keyFileFault(file: string, key: Secret): Promise<string | undefined> {
   try {
     const text = (await readRegularFile(file)).toString("utf8");
-    return text.trim() === key.reveal() ? undefined : "holds something else than the key in use";
+    return text.trim() === key.reveal() ? undefined : "holds something other than the key in use";
   } catch (error) {
     const code = systemCode(error) || "unknown";
     if (code === "EACCES" || code === "EPERM") return undefined;

@@ -19,9 +19,9 @@ import type { WorkerContext } from "./worker-context.ts";
 export type ProjectDeps = {
   /** Aborted when the worker stops: requests that were started are completed, and the job goes back to the queue. */
   readonly stopping: AbortSignal;
-  /** The worker that planned the run may have a newer configuration. */
+  /** Called if the configuration lacks the project: the worker that planned the run may have a newer configuration. */
   readonly onUnknownProject: () => void;
-  /** The runs that this process has worked on lately. */
+  /** The ids of the runs that this process has worked on lately. */
   readonly knownRuns: Set<string>;
 };
 
@@ -45,7 +45,7 @@ export async function handleProject(context: WorkerContext, deps: ProjectDeps, c
 
 const KNOWN_RUNS_MAX = 100;
 
-/** A key that was refused in an earlier run may have been given the right since, so it is sent once more in each run. */
+/** A key that was refused in an earlier run may have got the scope since, so each run tries it once more. */
 function forgetRefusalsOfEarlierRuns({ service }: WorkerContext, knownRuns: Set<string>, runId: string): void {
   if (knownRuns.has(runId)) return;
   if (knownRuns.size >= KNOWN_RUNS_MAX) knownRuns.clear();
@@ -53,7 +53,7 @@ function forgetRefusalsOfEarlierRuns({ service }: WorkerContext, knownRuns: Set<
   service.forgetRefusals();
 }
 
-/** Another worker may have a newer configuration with the project, so the job is tried again, and fails after its last attempt. */
+/** Another worker may have a newer configuration with the project, so the job is tried again. A vanished project just ends, without an error. */
 async function leaveToOthers(
   context: WorkerContext,
   { onUnknownProject }: ProjectDeps,
@@ -67,12 +67,12 @@ async function leaveToOthers(
   await endProject(context, { runId, projectId, counts: NO_COUNTS, error: isGone ? undefined : reason });
 }
 
-/** A rotation is not repeated after a failure, as each create could make another key. Throws if it was interrupted; the next attempt continues it. */
+/** A failed rotation is not repeated, as each create could make another key. Throws if it was interrupted: the next attempt continues it. */
 async function rotateProject(context: WorkerContext, rotation: RotationConfig, run: OpenProject): Promise<void> {
   const { app } = context;
   const { runId, projectId, kind, trigger } = run;
   await withRotationLease(context, rotation, async (lease) => {
-    // Another worker that has the job, too, may have ended the project during the wait for the lease.
+    // During the wait for the lease, another worker that also has the job may have ended the project.
     if (!(await context.reader.openProject(run))) return;
     const { status, did, errors } = await rotateKey(context, rotation, lease).catch((error: unknown) => {
       app.signal.throwIfAborted();
@@ -111,14 +111,14 @@ async function readProject(
     log.warn({ code, reason, ...describeRequest(request), ...attempt }, "requests failed, to be tried again");
     throw new AppError("unavailable", reason);
   }
-  const { allowed, failures } = result;
+  const { readableSource, failures } = result;
   const counts = addCounts(settled, result);
-  await endProject(context, { runId, projectId, counts, error: failures[0]?.reason, allowed });
+  await endProject(context, { runId, projectId, counts, error: failures[0]?.reason, readableSource });
   const [project] = job.projects;
-  if (project && allowed) await readKeysAndBalances(context, project, allowed);
+  if (project && readableSource) await readKeysAndBalances(context, project, readableSource);
 }
 
-/** The requests that are left. A run that was not scheduled reads only due days. `settled` counts what was read since the run began. */
+/** The requests that are left. Only a scheduled run reads all of its window. `settled` counts what was read since the run began. */
 async function remainingRequests({ ids, reader }: WorkerContext, job: ExportJob, run: OpenProject) {
   const { scheduledFor, startedAt } = run;
   const runDay = dayOf(startedAt);
@@ -135,10 +135,10 @@ async function remainingRequests({ ids, reader }: WorkerContext, job: ExportJob,
   return { requests, runDay, settled };
 }
 
-/** With its last project the run ends, and is reported. */
+/** If this was the last project of its run, the run has ended and is reported. */
 async function endProject(context: WorkerContext, { error, ...project }: ProjectEnd): Promise<void> {
   const run = await context.writer.endProject({ ...project, error: error && context.app.scrubber.scrub(error) });
-  // A rotation reports each of its projects when its key is rotated.
+  // A rotation has reported each project when its key was rotated.
   if (run?.kind === "export") reportRunEnd(context, run);
 }
 

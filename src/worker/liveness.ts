@@ -6,9 +6,9 @@ import { errorText } from "../errors.ts";
 
 export type Liveness = ReturnType<typeof openLiveness>;
 
-/** The queue is polled every few seconds. A worker whose database was silent for longer than this is not ready. */
+/** The queue is polled every few seconds. If the database has been silent for longer than this, the worker is not ready. */
 const SILENCE_MS_MAX = 15_000;
-/** Far longer than a tick takes, also one that waits a minute or two for the database. */
+/** Far longer than a tick takes, even one that waits a minute or two for the database. */
 const HEARTBEAT_AGE_MS_MAX = 10 * 60_000;
 
 /** `now` is in milliseconds and never goes back. */
@@ -44,7 +44,7 @@ export function openLiveness(log: Logger, now: () => number) {
       const silentMs = now() - answeredMs;
       return silentMs > SILENCE_MS_MAX ? [`the database has not answered for ${Math.round(silentMs / 1000)} s`] : [];
     },
-    /** False if the worker hangs and should be restarted. */
+    /** False if the worker seems to hang and should be restarted. */
     isLive,
   };
 }

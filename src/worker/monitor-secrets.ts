@@ -1,4 +1,4 @@
-// Checks every secret of the configuration, and reads those of the monitor: where notifications go, and what visitors must send.
+// Checks every secret of the configuration, and reads the secrets of the monitor: the addresses of notifications, and what visitors must send.
 
 import type { App } from "../app.ts";
 import type { Config } from "../config/config.ts";
@@ -37,7 +37,7 @@ async function readReceiver(app: App, path: Receiver["path"], reference: SecretR
   return { path, address, proxy: proxyOf(app.env) };
 }
 
-/** An error begins with `path`, the path of the reference in the configuration. */
+/** `path` is the path of the reference in the configuration. Errors begin with it. */
 async function readSecretAt(app: App, path: string, kind: SecretKind, reference: SecretReference): Promise<Secret> {
   await requireReadable([{ path: path.split("."), kind, reference }], app.env);
   return app.scrubber.add(await readSecret(kind, reference, app.env));

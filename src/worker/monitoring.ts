@@ -20,7 +20,7 @@ import { PAGES } from "../web/question.ts";
 import { openMonitor } from "../web/server.ts";
 import type { Liveness } from "./liveness.ts";
 
-/** How often the first pages are made, so that their rows are cached before a visitor comes: after a run, reading them takes long. */
+/** How often the first pages are made, so that their rows are cached when a visitor comes. After a run, reading them takes long. */
 const READ_AHEAD_MS = 5 * 60_000;
 
 /** `current` is called at each request: a reload may have changed it. Throws `config` if the monitor can't listen at its address. */
@@ -57,7 +57,7 @@ export async function openMonitoring(
     if (readiness().reasons.length > 0) return;
     for (const { path } of [PAGES.overview, PAGES.usage]) await pages[path]?.(new URLSearchParams());
   };
-  // A page that can't be made fails for its visitor, too, who is told why.
+  // An error is ignored: the same page fails for its visitor, who sees the reason.
   const readAhead = setInterval(() => void readFirstPages().catch(() => {}), READ_AHEAD_MS);
   const close = () => {
     clearInterval(readAhead);
@@ -66,7 +66,7 @@ export async function openMonitoring(
   return { metrics, url: monitor.url, [Symbol.asyncDispose]: close };
 }
 
-/** What is read about usage, cost and completeness is cached. */
+/** Usage, cost, and the completeness in the health state are cached. Data health, runs and keys are read anew for each page. */
 export function dashboardReads(
   db: Database,
   config: () => Config,
@@ -93,7 +93,7 @@ export function dashboardReads(
 /** Half of the time that Prometheus waits for the answer to a scrape. */
 const SCRAPE_MS_MAX = 5_000;
 
-/** Answers scrapes; while the database is away, without what is read from it. */
+/** Answers scrapes. While the database can't be reached, the answer lacks the metrics that are read from it. */
 export function openScrape(log: Pick<App["log"], "warn">, metrics: Metrics, readHealth: () => Promise<HealthState>) {
   const inTurn = oneAtATime(SCRAPE_MS_MAX);
   let wasRead = true;

@@ -26,11 +26,11 @@ export type NotifierContext = {
   readonly timeoutMs?: number;
 };
 
-/** After this time nothing more is sent; the next call of the notifier sends the rest. */
+/** After this time no further notification is sent; the next call of the notifier sends the rest. */
 const SENDING_MS_MAX = 5_000;
 const MINUTE_MS = 60_000;
 const REPORT_LENGTH_MAX = 2_000;
-/** A sent report is stored in the same state as the notification that a condition has begun. */
+/** A notification is recorded as "wrong" or "well". A report is neither; a sent one is recorded as "wrong". */
 const REPORTED = "wrong" as const;
 
 const PROBLEMS = {
@@ -39,7 +39,7 @@ const PROBLEMS = {
   dead_man: "dead man's switch not pinged",
 } as const;
 
-/** Returns a function that reads the health state and sends the notifications that are due, for one worker. It never throws. */
+/** Returns a function that reads the health state and sends what is due. It never throws. */
 export function openNotifier(context: NotifierContext): () => Promise<unknown> {
   const { app, db, config, stop, timeoutMs } = context;
   const { webhook, deadMan } = context.receivers;
@@ -93,7 +93,7 @@ function openAttempts(log: App["log"], stop: AbortSignal) {
       await work();
     } catch (error) {
       if (stop.aborted) return false;
-      // An outage of the database is logged elsewhere.
+      // The worker logs an outage of the database itself.
       const isNews = !problems.has(problem) && !isConnectionError(error);
       if (isNews) log.warn({ reason: errorText(error) }, PROBLEMS[problem]);
       problems.add(problem);
@@ -104,7 +104,7 @@ function openAttempts(log: App["log"], stop: AbortSignal) {
   };
 }
 
-/** The report of the last 7 complete days, if its time has come and no replica has sent it. If that time is more than a day ago, it is left out. */
+/** The report of the last 7 complete days, if its time has come and no replica has sent it. After a day it is no longer sent. */
 async function dueReport({ app, db, config }: NotifierContext, lastSent: ReadonlyMap<string, LastSent>, now: Date) {
   const { report: schedule } = config.notify;
   const due = schedule === undefined ? undefined : latestOccurrence({ schedule, timezone: "UTC" }, now);

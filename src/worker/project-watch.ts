@@ -1,4 +1,4 @@
-// Keeps the projects of a worker up to date: reads the service's lists every hour, and notices when any worker has read a changed one.
+// Keeps the projects of a worker up to date: reads the service's lists every hour, and notices when any worker has stored a changed list.
 
 import type { Config } from "../config/config.ts";
 import { keyName } from "../config/projects.ts";
@@ -11,20 +11,20 @@ import type { WorkerContext } from "./worker-context.ts";
 
 /** The least time between two attempts to read the lists. */
 const RETRY_MS = 5 * 60_000;
-/** How long nothing is planned while lists are being read. A list that takes longer is taken up later. */
+/** How long planning waits for lists that are being read. A list that takes longer is used once it is there. */
 const HOLD_MS = 60_000;
 
 type ProjectWatchDeps = Pick<WorkerContext, "app" | "config" | "db"> & {
-  /** Takes up the stored projects at once: until then a tick may plan a run of a project that is gone. */
+  /** Called when other projects are stored than the worker has. Should load them soon: until then a tick may plan runs of vanished projects. */
   readonly onChange: () => void;
   /** Called when lists have been read, or could not be. */
   readonly onRead: () => void;
 };
 
 /**
- * Returns a function that says whether a tick should plan now. If no worker has read the lists for an hour, it begins to read them, without
- * waiting, as a service may hang. A tick does not plan while lists are being read, for at most `holdMs`. The first tick that sees other
- * stored projects does not plan either; if the worker can't take these up, later ticks plan with the projects that it has.
+ * Returns a function that says whether a tick should plan now. If no worker has read the lists for an hour, it begins to read them in the
+ * background, as a service may hang. No tick plans while lists are being read, for at most `holdMs`. When other projects are stored than the
+ * worker has, one tick does not plan, so that the worker can load them. If that fails, later ticks plan with the projects that the worker has.
  */
 export function watchProjects({ app, config, db, onChange, onRead }: ProjectWatchDeps, holdMs = HOLD_MS) {
   let attemptedMs = Number.NEGATIVE_INFINITY;
@@ -60,7 +60,7 @@ export function watchProjects({ app, config, db, onChange, onRead }: ProjectWatc
 
 async function areListsFresh(db: Database, { discovery }: Config): Promise<boolean> {
   const [now, lists] = [await databaseNow(db), await storedLists(db)];
-  // A list from the future was read before the database's clock was set back.
+  // A time in the future was stored before the database's clock was set back.
   const isFresh = (readAt: Date | null) => readAt !== null && Math.abs(now.getTime() - readAt.getTime()) < HOUR_MS;
   const fresh = new Set(lists.filter(({ readAt }) => isFresh(readAt)).map(({ list }) => list));
   return discovery.every(({ key }) => fresh.has(keyName(key)));

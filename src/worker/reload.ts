@@ -24,7 +24,7 @@ export type Reloader = ReturnType<typeof openReloader>;
 export type ReloaderDeps = {
   readonly log: Pick<App["log"], "info" | "error">;
   readonly load: () => Promise<Loaded>;
-  /** Throws if the worker couldn't start with this configuration. Called while the configuration in force is still used. */
+  /** Throws if the worker couldn't start with this configuration. Called before the configuration in force is replaced. */
   readonly requireStartable: (config: Config) => Promise<void>;
   readonly onRefusalChange: (refusal: ConfigRefusal | undefined) => void;
 };
@@ -63,7 +63,7 @@ export function openReloader(
       await takeUp();
     } catch (error) {
       const reason = errorText(error);
-      // A database that is away does not show that the configuration is wrong.
+      // That the database can't be reached does not mean that the configuration is wrong.
       if (isTransient(error) || refusal?.reason === reason) return;
       refusal = { reason, at: refusal?.at ?? new Date() };
       log.error({ reason }, "the changed configuration is refused: the worker keeps the previous one");
@@ -85,7 +85,7 @@ export function openReloader(
   };
 }
 
-/** Throws for a change that would need another process. */
+/** Throws if the monitor's address has changed, which only a restart can do. */
 function requireSameAddress({ monitor: before }: Config, { monitor: after }: Config): void {
   for (const field of ["host", "port"] as const) {
     if (before[field] === after[field]) continue;

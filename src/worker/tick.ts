@@ -37,9 +37,9 @@ import {
 import { reportRunEnd } from "./handle-project.ts";
 import type { WorkerContext } from "./worker-context.ts";
 
-/** Returns whether a run was started. If one job fails, the others go on. Throws only if the database can't be reached. */
+/** Returns whether a run was started. An error in one job does not stop the others. Throws only if the database can't be reached. */
 export async function tick(context: WorkerContext): Promise<boolean> {
-  // Before anything is planned: a run without queue jobs would keep the next one from being started.
+  // Before anything is planned, because a run without queue jobs would keep the next run from being started.
   for (const end of await endRunsWithoutJobs(context.db)) reportRunEnd(context, end);
   // Read once for all exports: with many series this is the longest statement of a tick.
   let incomplete: readonly number[] | undefined;
@@ -57,7 +57,7 @@ export async function tick(context: WorkerContext): Promise<boolean> {
   return isAnyStarted;
 }
 
-/** The context with the values of fan-outs as stored usage has them now: a run may have brought new ones since the last tick. */
+/** The context with the fan-out values of the usage that is stored now: a run may have brought new ones since the last tick. */
 export async function withCurrentValues(opened: WorkerContext): Promise<WorkerContext> {
   const { app, config: configured, db } = opened;
   try {
@@ -120,7 +120,7 @@ async function projectsWithGaps(
   incomplete: readonly number[],
   now: Date,
 ): Promise<readonly RunProject[]> {
-  // Most ticks end here, without a list of the series, of which there may be tens of thousands.
+  // Most ticks end here, before they list the job's series, of which there may be tens of thousands.
   if (incomplete.length === 0) return [];
   const series = new Map(seriesOf(job).map((one) => [seriesIdOf(ids, one), one]));
   const incompleteOfJob = incomplete.filter((id) => series.has(id));
@@ -129,7 +129,7 @@ async function projectsWithGaps(
   return [...gaps].map(([projectId, slices]) => ({ projectId, planned: slices.length }));
 }
 
-/** The projects whose rotation no process has begun yet: a project that was discovered does not wait for the next scheduled time. */
+/** The projects whose rotation no process has begun yet: a new project does not wait for the next scheduled time. */
 async function projectsToBegin(tx: Tx, rotations: readonly RotationConfig[]): Promise<readonly RunProject[]> {
   if (rotations.length === 0) return [];
   const names = rotations.map(({ name }) => name);
@@ -155,7 +155,7 @@ async function queueRun(
   const keys = new Map(config.projects.map(({ id, key }) => [id, keyName(key)]));
   const jobs = projects.map(({ projectId }) => {
     const data: ProjectJob = { runId, projectId };
-    // A scheduled run comes before one of missing days: people look at the newest days.
+    // A scheduled run comes before a run of missing days, because people look at the newest days.
     return { data, priority: scheduledFor ? 1 : 0, group: { id: keys.get(projectId) ?? projectId } };
   });
   await queue.add(tx, kind, jobs);

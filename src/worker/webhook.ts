@@ -1,5 +1,5 @@
-// Calls the webhook and the dead man's switch, once: the next tick calls again. Their addresses are secrets: an error names only the
-// configuration field. Redirects are not followed, and the body of the answer is ignored.
+// Calls the webhook and the dead man's switch, without a retry: the next tick calls again. Their addresses are secrets, so an error names only
+// the configuration field. Redirects are not followed, and the body of the answer is ignored.
 
 import { addAbortListener } from "node:events";
 import { AppError, systemCode } from "../errors.ts";
@@ -19,7 +19,7 @@ export type Receivers = { readonly webhook: Receiver | undefined; readonly deadM
 const TIMEOUT_MS = 10_000;
 const BODY_BYTES_MAX = 64 * 1024;
 
-/** Posts `{ "text": … }` alone, as some chats refuse other fields. Without a text the call is a GET. Throws `unavailable`. */
+/** Posts `{ "text": … }` and nothing else, as some chats refuse other fields. Without a text the call is a GET. Throws `unavailable`. */
 export async function callReceiver(
   { path, address, proxy }: Receiver,
   text: string | undefined,
@@ -29,7 +29,7 @@ export async function callReceiver(
   const { origin, pathname, search } = new URL(address.reveal());
   const post = { headers: { "content-type": "application/json" }, body: JSON.stringify({ text }) };
   const ended = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
-  // The agent is closed after the call: with one a minute, keeping a connection open gains nothing.
+  // The agent is closed after the call: with one call a minute, keeping a connection open gains nothing.
   const agent = openAgent({ allowH2: false }, proxy);
   // undici ignores the signal while it connects.
   using _ = addAbortListener(ended, () => void agent.destroy());
@@ -38,8 +38,8 @@ export async function callReceiver(
     const { statusCode, body } = await agent.request({ ...request, method: text === undefined ? "GET" : "POST" });
     await body.dump({ limit: BODY_BYTES_MAX, signal: ended }).catch(() => {});
     if (statusCode >= 300) {
-      const elsewhere = ", which leads elsewhere and is not followed: expected the address it leads to";
-      throw new AppError("unavailable", `${path} answered ${statusCode}${statusCode < 400 ? elsewhere : ""}`);
+      const redirect = ", a redirect, which is not followed: configure the address it leads to";
+      throw new AppError("unavailable", `${path} answered ${statusCode}${statusCode < 400 ? redirect : ""}`);
     }
   } catch (error) {
     signal.throwIfAborted();

@@ -1,4 +1,4 @@
-// What the parts of a worker share, and what has to be right before it starts.
+// What the parts of a worker share, and what is checked before it starts.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type { App } from "../app.ts";
@@ -16,10 +16,10 @@ import type { Liveness } from "./liveness.ts";
 import { requireSecrets } from "./monitor-secrets.ts";
 import type { Reloader } from "./reload.ts";
 
-/** `app.signal` aborts the claimed jobs. A worker that is to stop aborts this signal only after `drainSeconds`. */
+/** `app.signal` aborts the claimed jobs. A stopping worker aborts it only when the time to finish them, within `drainSeconds`, is over. */
 export type WorkerContext = ExportContext & { readonly queue: Queue };
 
-/** What a worker is started with, and keeps when it takes up another configuration. */
+/** What a worker is started with, and keeps when its configuration changes. */
 export type WorkerDeps = {
   readonly worker: NewWorker;
   readonly liveness: Liveness;

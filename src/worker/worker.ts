@@ -24,19 +24,19 @@ import { watchProjects } from "./project-watch.ts";
 import { tick, withCurrentValues } from "./tick.ts";
 import { retryUntilReached, type WorkerContext, type WorkerDeps } from "./worker-context.ts";
 
-/** The last part of `drainSeconds`, in which unfinished jobs are handed back and everything is closed. */
+/** The end of `drainSeconds`, reserved for handing back unfinished jobs and closing everything. */
 const RESERVED_MS = 4_000;
 /** The longest wait for marking the worker as stopped and for closing the queue and the service. */
 const CLOSE_MS_MAX = 500;
-/** How often days that were read, or became final, are checked for unusual usage. */
+/** How often days that were read or became final are checked for unusual usage. */
 const JUDGE_MS = 5 * 60_000;
-/** A worker runs all day, so it waits for as long as the service asks, up to an hour. */
+/** A worker runs all day, so it waits as long as the service asks, up to an hour. */
 const WAIT_MS_MAX = 60 * 60_000;
 /** While some rotations wait for a slow delivery, others go on. */
 const ROTATIONS_AT_ONCE = 8;
-/** While the service makes the calls with one key wait, the projects of other keys go on. */
+/** Only half, so that projects with other keys go on while the service makes the calls with one key wait. */
 const PROJECTS_AT_ONCE_PER_KEY = PROJECTS_AT_ONCE / 2;
-/** A tick may come this often, as it makes only a few short statements for each job. */
+/** A tick sends only a few short statements for each job, so it may come this often. */
 const TICK_MS = 10_000;
 /** A notification needs the whole health state, which takes seconds with thousands of projects. */
 const NOTIFY_MS = 60_000;
@@ -57,7 +57,7 @@ export async function runWorker(app: App, db: Database, deps: WorkerDeps): Promi
     return { ...context, queue: await openQueue(db, app.log, liveness.reportDatabase) };
   });
   const heartbeat = () => heartbeatWorker(db, worker, reloader.refusal());
-  // Retried apart from the opening: if the database is lost now, the context must not be opened a second time.
+  // Not part of the first retry: if the database is lost now, the context must not be opened a second time.
   await retryUntilReached(app, liveness, async () => {
     await retryRefusals(db);
     await heartbeat();
@@ -94,7 +94,7 @@ async function waitAtMost(ms: number, promise: Promise<unknown>): Promise<void> 
   await Promise.race([promise, sleep(ms, undefined, { ref: false })]);
 }
 
-/** Claims queue jobs from now on. `current` returns the context with the values of fan-outs as they are known now. */
+/** Claims queue jobs from now on. `current` returns the context with the newest values of fan-outs. */
 function claimJobs(current: () => WorkerContext, deps: ProjectDeps): void {
   const { queue } = current();
   const handle: WorkSettings["handle"] = (job, handBack) => handleJob(current(), deps, job, handBack);
@@ -113,7 +113,7 @@ async function handleJob(
   try {
     await handleProject(context, deps, job).catch(async (error: unknown) => {
       if (errorCode(error) !== "stopped" || job.signal.aborted) throw error;
-      // This process stops, or another one rotates the key. Nothing has failed, and another worker can go on at once.
+      // This process stops, or another one rotates the key. Nothing has failed, and another worker may continue the job at once.
       await handBack();
     });
   } catch (error) {
@@ -128,7 +128,7 @@ async function handleJob(
   }
 }
 
-/** `onFinished` is called after each tick, also after a failed one. `current` returns the context of the newest tick. */
+/** `onFinished` is called after each tick, even a failed one. `current` returns the context of the newest tick. */
 function startTicks(
   opened: WorkerContext,
   heartbeat: () => Promise<void>,

@@ -86,7 +86,7 @@ const TROUBLES: readonly Trouble[] = [
   [
     "a filter that no usage fits",
     0,
-    /: grouping none: 1 row yesterday[\s\S]*^warn project production: filter own: no usage with the filter on any of 7 days/m,
+    /: grouping none: 1 row yesterday[\s\S]*^warn project production: filter own: no usage meets the filter, though 7 of the days have some/m,
     withFilter({ name: "own", dimensions: { accessor: "nobody" } }),
   ],
 ];

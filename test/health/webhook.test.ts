@@ -38,7 +38,7 @@ test("a notification is posted as JSON with the text and nothing else", async ()
 test.each([
   [503, "notify.webhook answered 503"],
   [404, "notify.webhook answered 404"],
-  [302, "notify.webhook answered 302, which leads elsewhere and is not followed: expected the address it leads to"],
+  [302, "notify.webhook answered 302, a redirect, which is not followed: configure the address it leads to"],
 ])("a call that is answered with %i fails without a second attempt", async (status, message) => {
   const { error, requests } = await postTo(answering(status, "open-sesame", { location: "http://127.0.0.1:1/x" }));
 

@@ -116,7 +116,7 @@ test.each<[string, readonly { accessor: string; day: Day }[], string, string]>([
     "may be in use if no key has recent usage",
     [use("new-key", "2026-05-04")],
     "unknown",
-    "shows nothing newer than 2026-05-04, of any key",
+    "shows no usage by any key after 2026-05-04",
   ],
 ])("a replaced key %s", (_, used, seen, text) => {
   expect(verdict(used)).toEqual({ seen, text: shows(text) });

@@ -151,7 +151,7 @@ test("only a file that got the key and does not hold it is reported", async () =
   await writeFile(other.file, `${"f".repeat(40)}\n`);
   const stale = await staleFiles([right, other, unknown, command], [right, other, command].map(sinkId), KEY);
   expect([...stale]).toEqual([
-    [sinkId(other), `the delivered file ${other.file} holds something else than the key in use`],
+    [sinkId(other), `the delivered file ${other.file} holds something other than the key in use`],
   ]);
 });
 

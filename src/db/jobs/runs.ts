@@ -178,7 +178,7 @@ export type ProjectEnd = ProjectJob & {
   readonly counts: RunCounts;
   readonly error?: string | undefined;
   /** The source that the project's key may read. Days of the source that failed because a key was refused become due at once. */
-  readonly allowed?: Source | undefined;
+  readonly readableSource?: Source | undefined;
 };
 
 /**
@@ -193,7 +193,7 @@ export async function endProjects(db: Database, ends: readonly ProjectEnd[]) {
     with given as (
       select * from unnest(
         ${ends.map(({ runId }) => runId)}::uuid[], ${ends.map(({ projectId }) => projectId)}::text[], ${errors}::text[],
-        ${bad}::boolean[], ${ends.map(({ allowed }) => allowed ?? null)}::text[], ${column("requests")}, ${column("planned")},
+        ${bad}::boolean[], ${ends.map(({ readableSource }) => readableSource ?? null)}::text[], ${column("requests")}, ${column("planned")},
         ${column("complete")}, ${column("suspect")}, ${column("failed")}, ${column("undated")}, ${column("stale")},
         ${column("rowsChanged")}
       ) as given (run_id, project_id, error, is_bad, allowed, requests, planned, complete, suspect, failed, undated, stale, changed)

@@ -127,7 +127,7 @@ test("a list that is cut off or can't be read leaves the projects as they were",
     expect(await run("export")).toMatchObject({
       ...OK,
       ...printsRequests(3),
-      stderr: expect.stringContaining("the list of projects could not be read: those of the last list are exported"),
+      stderr: expect.stringContaining("the list of projects could not be read: the last one is used"),
     });
   }
   const alert =

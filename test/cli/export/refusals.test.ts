@@ -108,7 +108,7 @@ test("an answer with a total instead of groups is refused, and the stored number
 
   const refused = (grouping: string, other: string) => ({
     status: "failed",
-    error: expect.stringMatching(`^no row has a value of "${grouping}", and none has one by ${other} either`),
+    error: expect.stringMatching(`^no row has a value of "${grouping}", nor has any row of a request by ${other}: `),
   });
   expect(await statusBy(db, "grouping")).toEqual({
     endpoint: refused("endpoint", "method"),

@@ -41,7 +41,7 @@ test("a key becomes active when every sink has it, even if a sink fails three ti
 
 test.for<readonly [name: string, harm: (file: string) => Promise<void>, words: string]>([
   ["is gone", (file) => rm(file), "is gone"],
-  ["holds another key", (file) => writeFile(file, "another\n"), "holds something else than the key in use"],
+  ["holds another key", (file) => writeFile(file, "another\n"), "holds something other than the key in use"],
 ])("a delivered file that %s is delivered again", async ([, harm, words], { context }) => {
   // No export needs to use the key.
   await context.configure({}, { exports: [] });
@@ -95,7 +95,7 @@ test("if the service does not say whether the key works, no other key is made", 
   context.emulator.fault = () => ({ kind: "answer", status: 403 });
   expect(await context.run(["rotate"])).toMatchObject({
     status: 0,
-    stderr: expect.stringContaining("not known whether the key in use works"),
+    stderr: expect.stringContaining("could not find out whether the key in use works"),
   });
   expect(context.proxy.creates).toHaveLength(1);
 });

@@ -64,8 +64,8 @@ test("without usage the default is used with a warning, until there is usage to 
   await setUp(context, { dialect: "interface", usage: () => usage });
   const { status, stderr } = await context.run(["export"]);
   expect(status).toBe(0);
-  expect(stderr).toMatch(/"level":40.*"dialect":"2026".*no usage shows which dialect/);
-  expect((await context.run(["check"])).stdout).toMatch(/warn dialect: no usage shows which .* "2026" is used until/);
+  expect(stderr).toMatch(/"level":40.*"dialect":"2026".*no usage shows yet which dialect/);
+  expect((await context.run(["check"])).stdout).toMatch(/warn dialect: no usage shows yet which .* "2026" is used/);
   expect(await stored()).toEqual({});
 
   usage = USAGE;

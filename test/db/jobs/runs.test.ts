@@ -103,7 +103,7 @@ test("after a run whose key may read the project, only refusals from before the 
   const runId = randomUUID();
   await startRun(db, { runId, ...MANUAL }, [{ projectId: project.id, planned: 2 }]);
   await refuse("2026-03-15");
-  await endProjects(db, [{ runId, projectId: project.id, counts: NO_COUNTS, allowed: "usage" }]);
+  await endProjects(db, [{ runId, projectId: project.id, counts: NO_COUNTS, readableSource: "usage" }]);
   const rows = await read(sql`
     select usage_date, error_code, attempted_at > '2000-01-01' as waits from usage_export.slice
     where series_id = ${seriesId} order by usage_date
