@@ -72,7 +72,7 @@ const TROUBLES: readonly Trouble[] = [
   [
     "a window that the service ignores",
     1,
-    /^fail project production: window: asked for .* export without "window"/m,
+    /^fail project production: window: asked for .* remove "window" from the export/m,
     {},
     { window: "ignored" },
   ],
