@@ -57,10 +57,11 @@ export function shortText(amount: string, { currency }: Pick<Measure, "currency"
   return formatted(amount, wholeDigits(amount) > 5 ? COMPACT : ROUNDED);
 }
 
-/** "$214,678", "3,116 hours", "1.2B tokens in". */
+/** "$214,678", "3,116 hours", "1 hour", "1.2B tokens in". */
 export function quantityText(amount: string, measure: Measure): string {
   const text = shortText(amount, measure);
-  return measure.currency === null ? `${text} ${metricUnit(measure.metric)}` : text;
+  const unit = metricUnit(measure.metric);
+  return measure.currency === null ? `${text} ${/^-?1$/.test(text) ? unit.replace(/s\b/, "") : unit}` : text;
 }
 
 /** "+$90", "-46 hours". */

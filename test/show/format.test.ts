@@ -119,6 +119,7 @@ test.each([
   ["1234567", { metric: "tokens_in", currency: null }, "1.2M tokens in", "+1.2M tokens in"],
   ["57.2", { metric: "billed_cost", currency: "USD" }, "$57.20", "+$57.20"],
   ["-46", { metric: "hours", currency: null }, "-46 hours", "-46 hours"],
+  ["1", { metric: "tokens_in", currency: null }, "1 token in", "+1 token in"],
   ["0.0", { metric: "hours", currency: null }, "0 hours", "0 hours"],
 ])("%s of %o is %s, and as a change %s", (amount, measure, quantity, signed) => {
   expect([quantityText(amount, measure), signedText(amount, measure)]).toEqual([quantity, signed]);
