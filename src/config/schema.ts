@@ -103,7 +103,10 @@ const Export = object({
     .enum(GUARD_MODES)
     .default("confirm")
     .describe('An answer without usage: "confirm" keeps the numbers until a later run gets the same; "off" does not.'),
-  cliffGuard: z.enum(GUARD_MODES).default("confirm").describe("The same for an answer with over 90 % less usage."),
+  cliffGuard: z
+    .enum(GUARD_MODES)
+    .default("confirm")
+    .describe("Like emptyGuard, for an answer with over 90 % less usage."),
   undated: z
     .enum(UNDATED)
     .default("snapshot")

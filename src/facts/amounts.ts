@@ -5,7 +5,7 @@ import { addDays, type Day, type Window } from "../usage/days.ts";
 import { TOTAL_GROUPINGS } from "../usage/dimensions.ts";
 import { METRICS } from "../usage/metrics.ts";
 import { type Answer, answerOf, type Basis, DRAWN_MAX, type UsageRow } from "./answer.ts";
-import { isCost, literal, type Question, type Scope, type Split, sourceOf, within } from "./question.ts";
+import { isCost, literal, type Question, type Scope, type Split, viewAndConditions, within } from "./question.ts";
 import { type Query, readBasis, readCurrencies, readUnpriced } from "./scope.ts";
 
 /** `totalSplit` is "none" or, if that is not exported, a grouping whose groups add up to the total. `basis` belongs to that grouping. */
@@ -104,7 +104,7 @@ order by part, rank`;
 
 /** Selects the amounts of every group by day. The pages show this statement for people to copy. */
 function dayAmountSql(question: Question, scope: Scope, isSummed = true): string {
-  const { view, column, conditions } = sourceOf(question, scope);
+  const { view, column, conditions } = viewAndConditions(question, scope);
   const { grouping, metric, period, before } = question;
   const amount = amountColumn(question);
   const hasOneRowADay = grouping === "project" && metric !== "estimated_cost";
@@ -144,7 +144,7 @@ export function amountColumn({ metric }: Question): string {
 
 /** Reads the sums of all groups by day. The groups of the question's split must add up to the total. */
 export function readDaySums(query: Query, question: Question, scope: Scope, days: Window): Promise<DaySums> {
-  const { view, conditions } = sourceOf(question, scope);
+  const { view, conditions } = viewAndConditions(question, scope);
   const sums = (isCost(question.metric) ? ["amount"] : METRICS).map((column) => `sum(${column}) as ${column}`);
   return query(`
 select usage_date, ${sums.join(", ")} from ${view} where ${[within(days), ...conditions].join(" and ")} group by usage_date`);

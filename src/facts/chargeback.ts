@@ -2,7 +2,16 @@
 
 import { METRICS } from "../usage/metrics.ts";
 import { isWhole } from "./answer.ts";
-import { type AskedMetric, COSTS, isCost, literal, type Question, sourceOf, splitsOf, within } from "./question.ts";
+import {
+  type AskedMetric,
+  COSTS,
+  isCost,
+  literal,
+  type Question,
+  splitsOf,
+  viewAndConditions,
+  within,
+} from "./question.ts";
 import { type Query, readBasis, readCurrencies } from "./scope.ts";
 
 /** What charges can be split by. Tags can't: a request may have several, so their amounts do not add up. */
@@ -42,7 +51,7 @@ async function chargesOf(query: Query, metrics: readonly AskedMetric[], question
   const { scope } = basis;
   if (scope.projectCount === 0)
     return grouping === "project" ? [] : chargesOf(query, metrics, { ...question, grouping: "project" });
-  const { view, column, conditions } = sourceOf(question, scope);
+  const { view, column, conditions } = viewAndConditions(question, scope);
   const group = grouping === "project" ? "null::text" : column;
   const sums = metrics.map((one) => `sum(${isCost(one) ? "amount" : one}) as ${one}`);
   const rows = await query<Omit<Charge, "currency" | "isComplete">>(`

@@ -1,4 +1,6 @@
 // What the overview and the report file show: what usage costs, how much was used, of what and by whom, and a forecast of the current month.
+// question.ts chooses the view that an amount is read from, amounts.ts reads it, scope.ts says which days lack data, and answer.ts combines
+// both. web/dashboard/overview-sections.ts and show/sentences.ts show the answer.
 
 import type { Database } from "../db/connection/database.ts";
 import { type ReadOptions, readAtOneMoment, readByStatements, USAGE_SECONDS } from "../db/connection/transaction.ts";

@@ -75,9 +75,9 @@ export function literal(text: string): string {
 }
 
 /** The view with the rows of a question, the column with their group, and all conditions except those of the days. */
-export function sourceOf(question: Question, scope: Scope) {
+export function viewAndConditions(question: Question, scope: Scope) {
   const column = columnOf(question, scope);
-  const { view, conditions } = isCost(question.metric) ? costSource(question, scope) : usageSource(question, scope);
+  const { view, conditions } = isCost(question.metric) ? costView(question, scope) : usageView(question, scope);
   const added = [...projectConditions(scope), ...groupConditions(question, column)];
   return { view, column, conditions: [...conditions, ...added] };
 }
@@ -99,7 +99,7 @@ export function groupConditions({ group }: Question, column: string): readonly s
   return [group.value === null ? `${column} is null` : `${column} = ${literal(group.value)}`];
 }
 
-function usageSource({ grouping }: Question, { filter }: Scope) {
+function usageView({ grouping }: Question, { filter }: Scope) {
   if (filter === undefined) return { view: `bi.usage_${VIEWS[grouping] ?? `by_${grouping}`}`, conditions: [] };
   const view = grouping === "accessor" ? FILTERED_BY_KEY : "bi.usage_filtered";
   return { view, conditions: [seriesGrouping(grouping), `filter = ${literal(filter)}`] };
@@ -111,7 +111,7 @@ function seriesGrouping(split: Split): string {
 }
 
 /** Amounts of different currencies are never added up. The rows of bi.cost_total are those of bi.cost_by_group with the grouping none. */
-function costSource({ metric, grouping }: Question, { filter, currency = "" }: Scope) {
+function costView({ metric, grouping }: Question, { filter, currency = "" }: Scope) {
   const inCurrency = `currency = ${literal(currency)}`;
   if (metric === "estimated_cost") return { view: "bi.cost_estimated", conditions: [inCurrency] };
   const byGrouping = seriesGrouping(grouping);

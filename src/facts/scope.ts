@@ -19,8 +19,8 @@ import {
   type Scope,
   type Split,
   sourceLiteral,
-  sourceOf,
   splitsOf,
+  viewAndConditions,
   within,
 } from "./question.ts";
 
@@ -123,7 +123,7 @@ async function classifyRetired(query: Query, question: Question, scope: Scope, r
   if (retired.length === 0) return { ended: [], unused: [] };
   const windows = question.before ? [question.period, question.before] : [question.period];
   const isRetired = `project_id in (${retired.map(({ id }) => literal(id)).join(", ")})`;
-  const { view, conditions } = sourceOf({ ...question, group: undefined }, scope);
+  const { view, conditions } = viewAndConditions({ ...question, group: undefined }, scope);
   // bi.coverage leaves out the days of a retired series whose newest reading failed, but their rows are in the amounts.
   const known = await query<{ id: string; days: number }>(`
 select project_id as id, max(days)::integer as days from (
@@ -235,7 +235,7 @@ function incompleteSql(question: Question, scope: Scope, days: Window): string {
   const isNotRead = "status <> 'complete' or finality = 'open'";
   if (question.metric !== "billed_cost") return `(${isNotRead})`;
   // The amount of such a charge is unknown, not 0.
-  const { view, conditions } = sourceOf(question, scope);
+  const { view, conditions } = viewAndConditions(question, scope);
   const isUnknown = [within(days), ...conditions, "amount is null"];
   return `(${isNotRead} or (project_id, usage_date) in (
     select project_id, usage_date from ${view} where ${isUnknown.join(" and ")}

@@ -1,5 +1,6 @@
 // Makes the requests of a run, project by project, for commands and workers. An answer goes through service/breakdown.ts, usage/normalise.ts,
-// filter-check.ts, and db/usage/writer.ts with usage/slice-decision.ts, to the table slice_row. If there is no answer, the reason is recorded.
+// filter-check.ts, db/usage/writer.ts with usage/slice-decision.ts, and db/usage/stored-slices.ts to the table slice_row, which the views read
+// as usage_export.visible_usage. If there is no answer, the reason is recorded.
 
 import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";

@@ -215,7 +215,7 @@ const UNLISTED_MS_MAX = HOUR_MS;
 /**
  * Each step of the cleanup, with the change that it writes to the ledger, if any.
  * - `mark-due` → `due-for-removal`: the grace period is over, and the service does not show that the key is still used
- * - `delete` → `retired`; `in-use` or `kept` if the key must stay
+ * - `delete`, only if `retire` is "delete" → `retired`, which means gone at the service; `in-use` or `kept` if the key must stay
  * - `recheck` → `retired`, if somebody has deleted the key at the service
  * - `search` → `found`: the service lists the orphan; or `retired`: with `giveUp`, an orphan that is not listed counts as not made
  */

@@ -1,4 +1,5 @@
-// Opens the service: one connection pool, one rate limiter and one memory of refusals for all calls.
+// Opens the service: one connection pool, one rate limiter and one memory of refusals for all calls. answer.ts reads the body of a success;
+// errors.ts and reply.ts make an error of anything else.
 
 import { addAbortListener } from "node:events";
 import type { Dispatcher } from "undici";

@@ -71,11 +71,11 @@ export type SliceDecision =
 /** The least time between the first doubtful answer and one that confirms it. All runs during one passing fault get the same wrong answer. */
 const CONFIRM_AFTER_MS = HOUR_MS;
 
-export function decideSlice(stored: StoredSlice, incoming: IncomingSlice, guards: Guards) {
+export function decideSlice(stored: StoredSlice, incoming: IncomingSlice, rules: Guards) {
   const decided = (decision: SliceDecision) => ({ decision, doubt: undefined });
   const reasonKept = reasonToKeep(stored, incoming);
   if (reasonKept) return decided(reasonKept);
-  const found = reasonToDoubt(stored, incoming, guards);
+  const found = reasonToDoubt(stored, incoming, rules);
   if (!found) return decided("replace");
   const { kind, reason } = found;
   const { runId, fetchNo, askedAt, filterDoubt } = incoming;
@@ -110,14 +110,14 @@ export function comparesTotals(storedRows: number, incomingRows: number, { cliff
 }
 
 /** Why the answer is doubtful. Whether it confirms an earlier doubtful answer is not considered here. */
-function reasonToDoubt(stored: StoredSlice, incoming: IncomingSlice, guards: Guards) {
+function reasonToDoubt(stored: StoredSlice, incoming: IncomingSlice, rules: Guards) {
   if (incoming.filterDoubt) return incoming.filterDoubt;
-  if (stored.rows > 0 && incoming.rows === 0 && guards.emptyGuard === "confirm") {
+  if (stored.rows > 0 && incoming.rows === 0 && rules.emptyGuard === "confirm") {
     const reason =
       "the answer has no rows for this day, which had some; they are kept until a run at least an hour later gets the same";
     return { kind: "empty", reason } as const;
   }
-  const fall = comparesTotals(stored.rows, incoming.rows, guards) ? fallOf(stored, incoming) : undefined;
+  const fall = comparesTotals(stored.rows, incoming.rows, rules) ? fallOf(stored, incoming) : undefined;
   if (!fall) return undefined;
   const reason = `the answer has ${fall.after} ${fall.metric} for this day, which had ${fall.before}: over 90 % less; its rows are kept until a run at least an hour later gets as little`;
   return { kind: "fall", reason } as const;
@@ -145,7 +145,7 @@ function fallOf({ totals = [] }: StoredSlice, incoming: IncomingSlice) {
 /** How an answer without any date is stored: as a snapshot of an unknown span, or as usage of the day on which it is read or of the day before. */
 export const UNDATED = ["snapshot", "day", "day-before"] as const;
 
-/** The settings of an export that decide how its answers are stored. */
+/** The settings of an export that decide how its answers are stored. Calls pass the whole export. */
 export type AnswerRules = Guards & { readonly undated: (typeof UNDATED)[number] };
 
 export type SnapshotDecision = Exclude<SliceDecision, "suspect">;

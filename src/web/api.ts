@@ -13,7 +13,7 @@ import type { Query } from "../facts/scope.ts";
 import { answerCsv, CSV_ROWS, chargebackCsv } from "../show/csv.ts";
 import { dayOf } from "../usage/days.ts";
 import { READ_MS_MAX } from "./page.ts";
-import { problemOf, QuestionParameters, questionOf, readPeriod } from "./question.ts";
+import { problemOf, QuestionParameters, questionOf, readPeriod } from "./url.ts";
 
 export type ApiDeps = {
   readonly log: Logger;

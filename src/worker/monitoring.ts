@@ -16,8 +16,8 @@ import { programVersion } from "../package-files.ts";
 import { type Metrics, openMetrics } from "../show/prometheus.ts";
 import type { Access } from "../web/access.ts";
 import { type DashboardDeps, openDashboard, pageReads } from "../web/dashboard/pages.ts";
-import { PAGES } from "../web/question.ts";
 import { openMonitor } from "../web/server.ts";
+import { PAGES } from "../web/url.ts";
 import type { Liveness } from "./liveness.ts";
 
 /** How often the first pages are made, so that their rows are cached when a visitor comes. After a run, reading them takes long. */

@@ -12,7 +12,7 @@ import type { Day } from "../../src/usage/days.ts";
 import { openReadApi } from "../../src/web/api.ts";
 import { openDashboard } from "../../src/web/dashboard/pages.ts";
 import type { MakePage } from "../../src/web/page.ts";
-import { parseQuery, QuestionParameters, questionOf } from "../../src/web/question.ts";
+import { parseQuery, QuestionParameters, questionOf } from "../../src/web/url.ts";
 import { dashboardReads } from "../../src/worker/monitoring.ts";
 import { healthState, projectLine } from "../health/sample-health-state.ts";
 import { WELL } from "./test-monitor.ts";

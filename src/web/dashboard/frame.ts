@@ -10,7 +10,7 @@ import { STYLE } from "../../show/style.ts";
 import { dayCount, type Window } from "../../usage/days.ts";
 import { scriptPath } from "../assets.ts";
 import type { Page, Readiness } from "../page.ts";
-import { fixedView, PAGES, type PageName, PERIOD_TITLES, pageHref, type View, viewQuery } from "../question.ts";
+import { fixedView, PAGES, type PageName, PERIOD_TITLES, pageHref, type View, viewQuery } from "../url.ts";
 
 /** A part of a page. The headings in its body begin at h3. */
 export type Section = {

@@ -20,7 +20,7 @@ import { present } from "../../text.ts";
 import { dayCount, daysOf, type Window } from "../../usage/days.ts";
 import { groupingNoun } from "../../usage/dimensions.ts";
 import type { SeriesName } from "../../usage/series.ts";
-import { pageHref, type View } from "../question.ts";
+import { pageHref, type View } from "../url.ts";
 import type { Section } from "./frame.ts";
 import { jobsSection, projectTable, runsSection } from "./jobs-sections.ts";
 

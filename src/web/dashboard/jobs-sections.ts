@@ -20,7 +20,7 @@ import {
 } from "../../show/html.ts";
 import { present } from "../../text.ts";
 import type { RunCounts } from "../../usage/counts.ts";
-import { pageHref, type View } from "../question.ts";
+import { pageHref, type View } from "../url.ts";
 import type { Section } from "./frame.ts";
 
 export function jobsSection({ jobs, workers }: HealthState, runs: readonly StoredRun[]): Section {

@@ -24,7 +24,7 @@ import { present } from "../../text.ts";
 import { dayCount } from "../../usage/days.ts";
 import { addsUp, groupingNoun } from "../../usage/dimensions.ts";
 import type { BudgetUse } from "../../usage/money.ts";
-import { pageHref, type View } from "../question.ts";
+import { pageHref, type View } from "../url.ts";
 import type { Section } from "./frame.ts";
 import { groupParameters } from "./usage-sections.ts";
 

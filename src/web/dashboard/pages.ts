@@ -20,7 +20,7 @@ import { dayCount, dayOf } from "../../usage/days.ts";
 import { budgetsOf } from "../../usage/money.ts";
 import { scriptPage } from "../assets.ts";
 import { type MakePage, type Page, READ_MS_MAX, type Readiness } from "../page.ts";
-import { PAGES, type PageName, pageHref, usageQuestion, type View, viewOf } from "../question.ts";
+import { PAGES, type PageName, pageHref, usageQuestion, type View, viewOf } from "../url.ts";
 import { fileText, framelessPage, framePage, type PageContent } from "./frame.ts";
 import { type DataHealth, healthSections } from "./health-sections.ts";
 import { runSections } from "./jobs-sections.ts";

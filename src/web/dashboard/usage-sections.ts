@@ -25,7 +25,7 @@ import { lackingDaysSentences, lackingSentences, reasonSentences, whyNotCompared
 import { present } from "../../text.ts";
 import { addsUp, groupingNoun } from "../../usage/dimensions.ts";
 import { METRICS } from "../../usage/metrics.ts";
-import { fixedView, pageHref, type View, viewQuery } from "../question.ts";
+import { fixedView, pageHref, type View, viewQuery } from "../url.ts";
 import type { FrameContent, PageContent, Section } from "./frame.ts";
 
 /** `change` says why the total rose or fell. It is undefined if the question is of a filter or a group alone, or compares nothing. */

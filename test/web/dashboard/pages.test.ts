@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { scheduleText } from "../../../src/web/dashboard/jobs-sections.ts";
 import { invalidPage, type PageData, unavailablePage } from "../../../src/web/dashboard/pages.ts";
-import { PAGES, type PageName } from "../../../src/web/question.ts";
+import { PAGES, type PageName } from "../../../src/web/url.ts";
 import { BEFORE, makeAnswer, makeCoverage, NOTHING_LACKING, PERIOD } from "../../facts/sample-facts.ts";
 import { jobLine, makeBudgetUse, NOW, projectLine, rotationLine, runLine } from "../../health/sample-health-state.ts";
 import { keyLine, pageData, pageOf, rotationKeys } from "./sample-pages.ts";

@@ -6,7 +6,7 @@ import { NO_COUNTS } from "../../../src/usage/counts.ts";
 import { framePage } from "../../../src/web/dashboard/frame.ts";
 import { PAGE_CONTENT, type PageData } from "../../../src/web/dashboard/pages.ts";
 import type { Page, Readiness } from "../../../src/web/page.ts";
-import type { View } from "../../../src/web/question.ts";
+import type { View } from "../../../src/web/url.ts";
 import { PERIOD as DAYS, makeAnswer, makeCoverage, makeOverview } from "../../facts/sample-facts.ts";
 import { healthState, runLine } from "../../health/sample-health-state.ts";
 import { WELL } from "../test-monitor.ts";

@@ -3,7 +3,7 @@
 import http from "node:http";
 import { expect, test } from "vitest";
 import type { PageData } from "../../../src/web/dashboard/pages.ts";
-import { PAGES } from "../../../src/web/question.ts";
+import { PAGES } from "../../../src/web/url.ts";
 import { makeAnswer } from "../../facts/sample-facts.ts";
 import { testMonitor } from "../test-monitor.ts";
 import { pageOf } from "./sample-pages.ts";

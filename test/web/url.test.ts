@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { fixedView, type View, viewOf, viewQuery } from "../../src/web/question.ts";
+import { fixedView, type View, viewOf, viewQuery } from "../../src/web/url.ts";
 
 const TODAY = "2026-03-10";
 
