@@ -1,5 +1,4 @@
-// Messages about the configuration: path, line, what was expected, what was found, and what a misspelt word was meant to be. No message
-// shows a value that may be a secret. Pure.
+// Messages about the configuration: where, what was expected, what was found. None shows a value that may be a secret. Pure.
 
 import leven from "leven";
 import type { z } from "zod";

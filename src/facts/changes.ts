@@ -87,10 +87,7 @@ function statusOf({ before, after, change }: ChangeAmounts): ChangePart["status"
   return after === "0" ? "vanished" : "changed";
 }
 
-/**
- * The change of the billed cost in projects that have one, and of the estimate of the others, in each currency. If the billed cost can't be
- * compared, the estimate is of all projects.
- */
+/** By currency, how the billed cost changed, and the estimate of projects without bills, or of all projects if bills can't be compared. */
 export async function costChanges(query: Query, question: Omit<ChangeQuestion, "metric" | "currency">) {
   const projectIds = question.projects && (await findProjects(query, question.projects));
   const known = await query<{ id: string; isBilled: boolean }>(`

@@ -174,8 +174,7 @@ export async function makeRequest(
   const stored = (from?: Day) => storedDays(db, seriesId, from);
   // A failure before the call is recorded with this number, which is older than those of answers that another process has stored since.
   let attempt = { fetchNo, askedMs: performance.now() };
-  // Each call takes its number right before it is sent. So its answer never replaces that of a later call, and it does replace answers that
-  // came while this call waited for its permit.
+  // Each call takes its number right before it is sent. So its answer replaces those of earlier calls, and never a later one's.
   const onPermit = async () => {
     attempt = { fetchNo: await fetchNumbers(), askedMs: performance.now() };
   };

@@ -1,5 +1,4 @@
-// Repeats failed calls, and remembers refusals, after which further calls are useless. An attempt never resumes an answer that broke off: the
-// result could be made of two different answers.
+// Repeats failed calls, and remembers refusals, after which further calls are useless. No attempt resumes an answer that broke off.
 
 import { AppError, type ErrorCode, errorCode } from "../errors.ts";
 import type { Secret } from "../secret.ts";

@@ -1,5 +1,4 @@
-// The Prometheus metrics of this process and of the health state. Labels hold only names from the configuration and words of closed lists:
-// never a secret, an id or the text of an error.
+// The Prometheus metrics of this process and of the health state. Labels hold configured names and words of closed lists, never a secret.
 
 import { collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import { worstProjects } from "../facts/coverage.ts";

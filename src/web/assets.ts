@@ -1,5 +1,4 @@
-// The script of the pages, and how a page names it. In the installed package it is a file of the build; from the sources it is bundled when
-// a browser first asks for it.
+// The script of the pages. In the installed package it is a file of the build; from the sources it is bundled when first asked for.
 
 import { readdirSync } from "node:fs";
 import { readFile } from "node:fs/promises";

@@ -1,5 +1,4 @@
-// Gives every statement a time limit, and every transaction the settings of its caller. Without a limit, the program would wait for a
-// broken network as long as TCP does: hours.
+// Gives each statement a time limit, as TCP may wait for hours on a broken network, and each transaction the settings of its caller.
 
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { PostgresPool, PostgresPoolClient } from "kysely";
