@@ -9,7 +9,7 @@ import type { Day } from "../usage/days.ts";
 export type KeyStatus = {
   /** The name of its rotation in the configuration. */
   readonly rotation: string;
-  /** The name of its rotation in the ledger; it contains the project if the rotation is for many. */
+  /** The name of its rotation in the ledger; it contains the project if the rotation is for many projects. */
   readonly ledgerName: string;
   readonly isForMany: boolean;
   readonly project: string;
@@ -53,7 +53,6 @@ export async function keyStatuses(db: Database, keysMax: number | null = null): 
 }
 
 export type RotationRow = {
-  /** The name in the configuration. */
   readonly rotation: string;
   readonly ledgerName: string;
   /** Null if the rotation is not for many projects. */
@@ -65,7 +64,7 @@ export type RotationRow = {
   readonly ageSeconds: number | null;
   readonly failedAttempts: number;
   readonly lastError: string | null;
-  /** How the service last refused the key in use, within 7 days. Calls then fell back to the previous key. */
+  /** Why the key in use did not work when a call last used another one, within 7 days. */
   readonly fallback: string | null;
   readonly fallbackAt: Date | null;
   readonly keys: Readonly<Record<"pending" | "active" | "draining" | "orphan" | "dueForRemoval", number>>;
@@ -112,6 +111,7 @@ export type RotationHealth = RotationRow & {
 export async function rotationHealth(db: Database, rotations: readonly RotationConfig[]) {
   const settings = new Map(rotations.map((one) => [one.name, one]));
   return (await rotationRows(db)).map((row): RotationHealth => {
+    // A RotationConfig is for one project, and its `name` is the one in the ledger.
     const configured = settings.get(row.ledgerName);
     if (configured) return { ...row, configured };
     const rotation = row.project === null ? row.rotation : `${row.rotation}, projects that are gone`;
@@ -123,8 +123,9 @@ export async function rotationHealth(db: Database, rotations: readonly RotationC
 
 /** Makes one entry for each rotation. Keys are added up; age and failed attempts are the highest of any project. */
 export function mergeRotations(rotations: readonly RotationHealth[]): readonly RotationHealth[] {
-  const byName = Map.groupBy(rotations, (one) => (one.project === null ? one : one.rotation));
-  return [...byName.values()].flatMap((members): readonly RotationHealth[] => {
+  // A rotation that is not for many projects is a group of its own.
+  const groups = Map.groupBy(rotations, (one) => (one.project === null ? one : one.rotation));
+  return [...groups.values()].flatMap((members): readonly RotationHealth[] => {
     const [first] = members;
     if (!first || first.project === null) return members;
     const highest = (of: (one: RotationHealth) => number) => members.reduce((a, b) => (of(b) > of(a) ? b : a));
@@ -138,8 +139,6 @@ export function mergeRotations(rotations: readonly RotationHealth[]): readonly R
     return [{ ...first, ...ofAll, ageDays, ageSeconds, failedAttempts, lastError, fallback, fallbackAt }];
   });
 }
-
-// What the page Data health shows of keys.
 
 export const KEYS_PER_PAGE = 100;
 const EVENTS_SHOWN_MAX = 50;
@@ -157,15 +156,17 @@ export type RotationKeys = {
   readonly keys: readonly KeyStatus[];
 };
 
+/** `rotations` has an entry for each project, under its name in the ledger; `file.rotations` are those of the file. */
 type Configured = {
   readonly rotations: readonly RotationConfig[];
   readonly file: { readonly rotations: readonly Pick<RotationConfig, "name" | "maxAgeDays">[] };
 };
 
-/** Reads the rotations that have keys, and those that are configured and have none. */
+/** Reads the rotations of the first keys, and those that are configured and have no key. */
 export async function readKeys(db: Database, config: Configured) {
-  const read = async (tx: Database) => [await keyStatuses(tx, KEYS_PER_PAGE + 1), await newestEvents(tx)] as const;
-  const [keys, events] = await readAtOneMoment(db, read, BRIEF_SECONDS);
+  const read = async (tx: Database) =>
+    [await keyStatuses(tx, KEYS_PER_PAGE + 1), await rotationsWithKeys(tx), await newestEvents(tx)] as const;
+  const [keys, withKeys, events] = await readAtOneMoment(db, read, BRIEF_SECONDS);
   const maxAges = new Map(config.rotations.map(({ name, maxAgeDays }) => [name, maxAgeDays]));
   const byName = Map.groupBy(keys.slice(0, KEYS_PER_PAGE), ({ ledgerName }) => ledgerName);
   const shown = [...byName].flatMap(([name, ofRotation]): RotationKeys[] => {
@@ -174,10 +175,18 @@ export async function readKeys(db: Database, config: Configured) {
     const project = newest.isForMany ? newest.project : undefined;
     return [{ rotation: newest.rotation, project, maxAgeDays: maxAges.get(name) ?? null, keys: ofRotation }];
   });
-  const withKeys = new Set(shown.map(({ rotation }) => rotation));
   const without = config.file.rotations.filter(({ name }) => !withKeys.has(name));
   const keyless = without.map(({ name, maxAgeDays }): RotationKeys => ({ rotation: name, maxAgeDays, keys: [] }));
   return { rotations: [...keyless, ...shown], hasMore: keys.length > KEYS_PER_PAGE, events };
+}
+
+/** Their names in the configuration. */
+async function rotationsWithKeys(db: Database): Promise<ReadonlySet<string>> {
+  const { rows } = await sql<{ name: string }>`
+    select distinct coalesce(r.job_name, r.name) as name
+    from usage_export.rotation r join usage_export.api_key k on k.rotation = r.name where k.state <> 'retired'
+  `.execute(db);
+  return new Set(rows.map(({ name }) => name));
 }
 
 /** `key`: the key's id at the service, or until that is known its intent id; null if the event is not about one key. */

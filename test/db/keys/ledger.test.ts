@@ -12,6 +12,7 @@ import {
   sealedWithOtherMasterKey,
   usableKeys,
 } from "../../../src/db/keys/sealed-keys.ts";
+import { readKeys } from "../../../src/facts/keys.ts";
 import type { LedgerKey } from "../../../src/keys/rotation-plan.ts";
 import { copyDatabase, testDatabase } from "../../support/database.ts";
 import { runStatement } from "../../support/postgres-admin.ts";
@@ -238,4 +239,20 @@ test("a key that is sealed with another master key is found and sealed anew once
     select actor, reason from usage_export.key_event where intent_id = ${intentId} and event = 'rewrapped'
   `);
   expect(events).toEqual([{ actor: "the test", reason: "sealed with the master key master-2, before with master-1" }]);
+});
+
+test("a configured rotation is shown as one without keys only if it has none, even beyond the keys that are read", async () => {
+  const rotations = ["a-many", "z-one", "z-none"].map((name) => ({ name, maxAgeDays: 30 }));
+  await sql`insert into usage_export.rotation (name) values ('a-many'), ('z-one')`.execute(db);
+  await sql`
+    insert into usage_export.api_key (intent_id, rotation, project_id, project, state, comment, scopes_asked)
+    select 'key ' || n, case when n <= 100 then 'a-many' else 'z-one' end, 'p', 'p', 'orphan', '', '{}' from generate_series(1, 101) n
+  `.execute(db);
+  const found = await readKeys(db, { rotations: [], file: { rotations } });
+  expect(found.hasMore).toBe(true);
+  const counts = found.rotations.map(({ rotation, keys }) => [rotation, keys.length]);
+  expect(counts).toEqual([
+    ["z-none", 0],
+    ["a-many", 100],
+  ]);
 });
