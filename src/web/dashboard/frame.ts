@@ -18,7 +18,7 @@ export type Section = {
   readonly id: string;
   readonly title: string;
   readonly body: Html;
-  /** The share of a wide screen that the section takes; all of it if left out. A "third half" takes a half and is styled as a third. */
+  /** The CSS classes for its share of a wide screen; all if left out. "third half": half the width, with the compact tables of a third. */
   readonly width?: "quarter" | "third" | "third half" | "two-thirds" | undefined;
   /** A link to more of it, beside the title. */
   readonly more?: Html;
@@ -57,10 +57,9 @@ function hashOf(text: string): string {
   return `sha256-${hash("sha256", text, "base64")}`;
 }
 
-/** Allows only the page's own style sheet. */
 const STYLE_POLICY = `default-src 'none'; style-src '${hashOf(STYLE)}'; base-uri 'none'`;
 
-/** The icon is empty: otherwise a browser would request one. */
+/** Makes the whole document. Its icon is empty, because a browser would otherwise request one. */
 function documentText({ title, header, sections }: DocumentOptions, head: Html, footer: Html): string {
   return html`<!doctype html>
 <html lang="en">
@@ -94,8 +93,6 @@ ${body}
 </section>\n`;
 }
 
-// The frame of a page of the dashboard.
-
 export type PageContent = {
   /** Given if the page shows another view than the URL asked for. */
   readonly view?: View;
@@ -104,6 +101,7 @@ export type PageContent = {
   readonly sections: readonly Section[];
   /** What matters most, above everything else. */
   readonly lead?: Html | undefined;
+  /** Between the choice of days and project, and the sections. */
   readonly notice?: Html | undefined;
   /** The period that the page's numbers are compared with, if they are. */
   readonly compared?: Window | undefined;
@@ -125,11 +123,11 @@ export function framePage(content: FrameContent): Page {
   const problems = problemsOf(health, readiness);
   // Before anything is read there is nothing to choose. But a person who chose a project without numbers must still get to the others.
   const isEmpty = sections.length === 0 && notice === undefined && view.project === undefined;
-  const choices = page !== "run" && !isEmpty && html`${subtitle(content)}${pageLinks(page, view)}`;
+  const hasChoices = page !== "run" && !isEmpty;
   const header = html`${navigation(page, view, health)}
 ${lead}<div id="verdict">${verdictHtml(problems, content)}</div>
-<div class="heading"><h1>${title}</h1>${choices}</div>
-${choices && toolbar(content)}${notice}`;
+<div class="heading"><h1>${title}</h1>${hasChoices && html`${subtitle(content)}${pageLinks(page, view)}`}</div>
+${hasChoices && toolbar(content)}${notice}`;
   const well = health.jobs.length === 0 ? "No job is configured" : "All is well";
   const verdict = problems.length === 0 ? well : "Not all is well";
   return servedPage({ title: `${verdict}: ${title}, usage-export`, header, sections }, status);
@@ -151,11 +149,9 @@ function navigation(page: PageName, view: View, { readAt }: HealthState): Html {
 <p class="as-of">as of <time>${instantText(readAt)}</time></p></div>`;
 }
 
-// The verdict: whether a person is needed, and for what.
-
 type Problem = { readonly text: string; readonly section?: Condition["section"] };
 
-/** Why the worker that shows the page can't work, and then the conditions that make `status` end with 1. */
+/** Why the worker that shows the page can't work, then the conditions that make the command `status` exit with 1. */
 function problemsOf(health: HealthState, readiness: Readiness): readonly Problem[] {
   return [
     ...readiness.reasons.map((reason) => ({ text: `this worker can't work now: ${reason}` })),
@@ -169,13 +165,15 @@ function wellHtml({ jobs, slices, projects }: HealthState): Html {
     return html`<div class="notice none"><strong>No job is configured.</strong> Add an export to <code>jobs.config.json</code>; <code>usage-export start</code> then runs it on schedule.</div>\n`;
   if (slices.complete === 0 && jobs.every(({ lastRun }) => !lastRun))
     return html`<div class="notice none"><strong>There are no numbers yet.</strong> Run <code>usage-export export</code> to read usage now, or <code>usage-export start</code> to read it on schedule.</div>\n`;
-  const [oldest] = projects.flatMap(({ series, freshThrough }) => (series > 0 && freshThrough) || []).sort();
-  return html`<p class="well"><strong>${oldest === undefined ? "Nothing is missing." : `All data up to ${dayLabel(oldest)} is in.`}</strong></p>\n`;
+  const freshDays = projects.filter(({ series }) => series > 0).map(({ freshThrough }) => freshThrough);
+  const [oldest] = freshDays.filter((day) => day !== null).sort();
+  // A project without a due day, such as one that no run has read yet, may have no data.
+  const all = freshDays.includes(null) ? "Where days are due, all" : "All";
+  return html`<p class="well"><strong>${oldest === undefined ? "Nothing is missing." : `${all} data up to ${dayLabel(oldest)} is in.`}</strong></p>\n`;
 }
 
 const NOTE_TOPICS: Partial<Record<Condition["section"], string>> = { anomalies: "unusual usage", keys: "API keys" };
 
-/** "3 notes on unusual usage, budgets". */
 function notesTitle(reminders: readonly Condition[]): string {
   const topics = new Set(reminders.map(({ section }) => NOTE_TOPICS[section] ?? section));
   return `${counted(reminders.length, "note")} on ${[...topics].join(", ")}`;
@@ -202,11 +200,10 @@ function verdictHtml(problems: readonly Problem[], { page, view, health }: Frame
 <ul>${texts.map((one) => html`<li>${one}</li>`)}</ul></details>\n`;
   };
   const reminders = health.conditions.filter(({ isWrong }) => !isWrong);
+  // Closed on the page Usage & cost, so that its answer is in sight.
   const wrong = notice("bad", `${counted(problems.length, "thing")} to look at`, problems, page !== "usage");
   return html`${wrong ?? wellHtml(health)}${notice("warn", notesTitle(reminders), reminders, false)}`;
 }
-
-// The choice of days and project.
 
 function subtitle({ view: { period, project }, health, compared }: FrameContent): Html {
   const name = health.projects.find(({ projectId }) => projectId === project)?.project ?? project;

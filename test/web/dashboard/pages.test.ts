@@ -266,11 +266,15 @@ test("every anchor that a page links to exists once, on the page that the link l
   }
 });
 
-test("the verdict names the last day up to which every project has data", () => {
+test("the verdict names the last day up to which every project has data, and claims nothing of one without a due day", () => {
   const projects = ["2026-03-08", "2026-03-07", "2026-03-09"].map((freshThrough, i) =>
     projectLine({ projectId: `p${i}`, project: `p${i}`, freshThrough }),
   );
   expect(textOf(pageOf("overview", {}, { health: { projects } }))).toContain("All data up to Mar 7 is in.");
+  projects.push(projectLine({ projectId: "new", project: "new", freshThrough: null }));
+  expect(textOf(pageOf("overview", {}, { health: { projects } }))).toContain(
+    "Where days are due, all data up to Mar 7",
+  );
 });
 
 test("a comparison with a period of another length names both lengths, and the chargeback link keeps the days", () => {
