@@ -288,7 +288,7 @@ function budgetCondition(use: BudgetUse): Found | undefined {
 /** "unusual usage of production on 2026-03-17: requests: 12,345, usually 3,100 to 4,900" */
 function anomalyCondition(anomaly: OpenAnomaly): Found {
   const { project, filter, unfiltered, day, daysBefore, metric, low, high } = anomaly;
-  const name = unfiltered ? project : `${project} under ${filter}`;
+  const name = unfiltered ? project : `${project} (filter ${filter})`;
   const subject = [wordInSubject(project), ...(unfiltered ? [] : [wordInSubject(filter)])].join(" ");
   const amount = `${roundedText(anomaly.amount)}${anomaly.isFinal ? "" : ", and may still change"}`;
   const text = `${metricName(metric)}: ${amount}, usually ${roundedText(low)} to ${roundedText(high)}`;

@@ -110,7 +110,8 @@ export function attemptsText(state: Pick<RotationState, "failedAttempts" | "last
 }
 
 export function fallbackText(used: { readonly fallback: string | null; readonly fallbackAt: Date | null }): string {
-  return `calls fell back to another key (${used.fallbackAt?.toISOString()}), see usage-export keys: ${used.fallback}`;
+  const at = used.fallbackAt?.toISOString().slice(0, 16).replace("T", " ");
+  return `the key in use did not work at ${at} UTC, so calls used another key: ${used.fallback}; see usage-export keys`;
 }
 
 export function nextStep(

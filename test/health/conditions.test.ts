@@ -12,6 +12,8 @@ type Part = Partial<HealthFacts>;
 
 const conditionsOf = (part: Part) => healthState(part).conditions;
 
+// Spread literals such as { ...{ a, b }, ...rest } only keep several fields on one line.
+
 const SLICES = { complete: 60, suspect: 0, failed: 0, missing: 0 };
 const projectLacking = (project: string, lacking: Partial<typeof SLICES>) => ({
   ...{ project, projectId: project, source: "usage" as const, series: 5, freshThrough: null },
@@ -19,6 +21,7 @@ const projectLacking = (project: string, lacking: Partial<typeof SLICES>) => ({
   ...lacking,
 });
 const SILENT = worker({ state: "silent", recent: false });
+/** `waiting` is how many projects are missing from a list that is in doubt. */
 const LIST = {
   ...{ list: "env ACCOUNT_KEY", readAt: NOW, projects: 10, vanished: 0 },
   ...{ error: null, failingSince: null, waiting: 0, waitingSince: null },
@@ -28,11 +31,14 @@ test.each<[string, Part]>([
   ["a paused job", { jobs: [jobLine({ paused: { at: NOW, why: "moving", by: "me" } })] }],
   ["no worker, and no job that needs one", { jobs: [jobLine({ needsWorker: false })], workers: [] }],
   ["a worker that stopped a moment ago", { workers: [worker({ state: "stopped" })] }],
-  ["a failed run that slices explain", { jobs: [jobLine({ failedRun: { ...FAILED_RUN, isExplained: true } })] }],
+  [
+    "a failed run whose slices have a condition",
+    { jobs: [jobLine({ failedRun: { ...FAILED_RUN, isExplained: true } })] },
+  ],
   ["the refusal of a worker that is gone", { workers: [{ ...SILENT, refusal: { reason: "no", at: NOW } }, worker()] }],
   ["a list that was read", { lists: [LIST] }],
   ["a list that was read again", { lists: [{ ...LIST, failingSince: NOW, waitingSince: NOW }] }],
-  ["a list that fails and lacks projects, without times", { lists: [{ ...LIST, error: "no", waiting: 6 }] }],
+  ["a list that fails and lacks projects, but not known since when", { lists: [{ ...LIST, error: "no", waiting: 6 }] }],
   ["a key two days over its maximum age", { rotations: [rotationLine({ ageDays: 32 })] }],
   ["no key yet", { rotations: [rotationLine({ ageDays: null })] }],
   ["a rotation no longer configured", { rotations: [rotationLine({ configured: undefined, keys: { orphan: 1 } })] }],
@@ -42,7 +48,7 @@ test.each<[string, Part]>([
 });
 
 const [MONDAY, TUESDAY] = [new Date("2026-03-09T05:00:00Z"), new Date("2026-03-10T05:00:00Z")];
-const REPLACED = [TUESDAY, MONDAY, NOW].map((at, i) =>
+const FALLBACKS = [TUESDAY, MONDAY, NOW].map((at, i) =>
   rotationLine({ project: `p${i}`, fallback: "401", fallbackAt: at }),
 );
 
@@ -53,7 +59,7 @@ test.each<[string, Part]>([
   ["a list that fails", { lists: [{ ...LIST, error: "no", failingSince: MONDAY }] }],
   ["a list that lacks projects", { lists: [{ ...LIST, waiting: 6, waitingSince: MONDAY }] }],
   ["a failed run", { jobs: [jobLine({ failedRun: { ...FAILED_RUN, startedAt: MONDAY } })] }],
-  ["refused keys of several projects, with the first of their times", { rotations: REPLACED }],
+  ["refused keys of several projects, with the first of their times", { rotations: FALLBACKS }],
 ])("%s: the condition has the time of its beginning", (_, part) => {
   expect(conditionsOf(part).map(({ since }) => since)).toEqual([MONDAY]);
 });
@@ -63,6 +69,7 @@ test("a condition says how many projects the rotation has, also if some have no 
   const fleet = jobLine({ kind: "rotation", job: "fleet", projects: 300 });
   const rotations = ["a", "b"].map((project) => rotationLine({ rotation: "fleet", project, keys: { orphan: 1 } }));
   expect(conditionsOf({ jobs: [...jobs, fleet], rotations })[0]?.text).toMatch(/; in 2 of 300 projects \(a, b\)$/);
+  // Without the job, only the projects that have a rotation line are counted.
   expect(conditionsOf({ jobs, rotations })[0]?.text).toMatch(/; in 2 of 2 projects \(a, b\)$/);
 });
 
@@ -109,7 +116,7 @@ test.each<[string, Part, readonly string[]]>([
 test.each<[string, Part, readonly boolean[]]>([
   ["while an export may read them", { jobs: [jobLine(), jobLine({ mayReadMissing: true })] }, [true, false]],
   ["while a rotation runs", { jobs: [jobLine({ kind: "rotation", mayReadMissing: true })] }, [false, false]],
-])("missing days are quiet only %s, and failed ones never", (_, part, quiet) => {
+])("notifications of missing days are held back only %s, and those of failed days never", (_, part, quiet) => {
   const projects = [projectLacking("a", { missing: 1 }), projectLacking("b", {})];
   const shown = conditionsOf({ ...part, projects, slices: { ...SLICES, missing: 1, failed: 1 } });
   expect(shown.map(({ isQuiet }) => isQuiet)).toEqual(quiet);
@@ -126,7 +133,7 @@ test.each([
   ["80", "warning"],
   ["100", "critical"],
   ["120", "critical"],
-] as const)("a budget of which %s%% are reached is %s", (threshold, severity) => {
+] as const)("a budget that has reached %s%% has the severity %s", (threshold, severity) => {
   expect(conditionsOf({ budgets: [makeBudgetUse({ reached: ["50", threshold] })] })).toMatchObject([{ severity }]);
 });
 
@@ -192,7 +199,7 @@ const CASES: readonly [name: string, text: string | RegExp, part: Part][] = [
   ],
   [
     "keys: key fallback exporter",
-    "rotation exporter: calls fell back to another key (2026-03-10T06:00:30.000Z), see usage-export keys: 401",
+    "rotation exporter: the key in use did not work at 2026-03-10 06:00 UTC, so calls used another key: 401; see usage-export keys",
     { rotations: [rotationLine({ fallback: "401", fallbackAt: NOW })] },
   ],
   [
@@ -245,7 +252,7 @@ const REMINDERS: readonly [name: string, text: string | RegExp, part: Part][] = 
   ],
   [
     'anomaly "acme eu" diarized',
-    /^unusual usage of acme eu under diarized on /,
+    /^unusual usage of acme eu \(filter diarized\) on /,
     { anomalies: [unusual(OTHER_FILTER)] },
   ],
   ["unread ", "budgets and anomalies: not read, as reading them failed: timeout", { notRead: "timeout" }],
