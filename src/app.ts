@@ -47,7 +47,7 @@ function actorOf({ SUDO_USER }: Environment): string {
   }
 }
 
-/** NODE_TLS_REJECT_UNAUTHORIZED=0 makes clients accept any certificate unless they demand verification; the database driver does not. */
+/** With NODE_TLS_REJECT_UNAUTHORIZED=0 only clients that demand verification check certificates; the database driver demands none. */
 function requireVerifiedTls({ NODE_TLS_REJECT_UNAUTHORIZED }: Environment): void {
   if (NODE_TLS_REJECT_UNAUTHORIZED !== "0") return;
   const next = "remove it; to trust an authority of your own, set NODE_EXTRA_CA_CERTS=FILE";

@@ -5,7 +5,7 @@ import { setTimeout } from "node:timers/promises";
 
 export type Sleep = (ms: number, signal: AbortSignal) => Promise<void>;
 
-/** Rejects with the signal's reason, where Node's own `setTimeout` rejects with an AbortError. */
+/** If aborted, rejects with the signal's reason. Node's own `setTimeout` would reject with an AbortError. */
 export async function sleep(ms: number, signal: AbortSignal): Promise<void> {
   try {
     await setTimeout(ms, undefined, { signal });
@@ -54,6 +54,7 @@ export function batched<In, Out>(
   const waiting: PendingItem<In, Out>[] = [];
   let weightWaiting = 0;
   let running = 0;
+  // While a batch waits for more items, no other loop is begun: it would take the same items.
   let isFilling = false;
 
   function takeBatch(): PendingItem<In, Out>[] {

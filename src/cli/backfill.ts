@@ -31,7 +31,7 @@ import { type BackfillChoice, type BackfillOptions, chooseBackfill } from "./sel
 /** After a stop or crash, running it again reads only what is still missing, except that `--only all` reads every day again. */
 export async function runBackfill(app: App, options: BackfillOptions): Promise<number> {
   const fileConfig = await loadConfig(app.configPath);
-  // Refuses wrong options before the database is opened, unless they may name discovered projects, whose lists are read later.
+  // Refuses wrong options before the database is opened. With discovery they may name projects that are not known yet.
   if (fileConfig.discovery.length === 0) chooseBackfill(fileConfig, options, dayOf(new Date()));
   if (!options.dryRun) await requireStaticKeys(app, fileConfig);
 
@@ -40,7 +40,8 @@ export async function runBackfill(app: App, options: BackfillOptions): Promise<n
     const config = await withSeenValues(full, db, { start: options.from, end: options.to });
     const today = dayOf(await databaseNow(db));
     const choice = chooseBackfill(config, options, today);
-    for (const job of choice.windowless) app.log.warn({ job }, "left out: an export without a window has no days");
+    for (const job of choice.windowless)
+      app.log.warn({ job }, "left out: an export without a window can't ask for certain days");
     const statuses = await sliceStatuses(db, choice.jobs, choice.range);
     const plans = planBackfill(choice.jobs, choice.range, options.only, statuses, today);
     if (options.dryRun) {

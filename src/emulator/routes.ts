@@ -6,7 +6,6 @@ import { ageDays, type DayRange, dayOf, daysOf, isDay, rangeOf } from "./days.ts
 import { type ApiKey, type KeyStore, mayDo, parseKeyRequest } from "./keys.ts";
 import type { UsageRecord, UsageSource } from "./usage.ts";
 
-/** The service that an emulator imitates. */
 export type Emulated = {
   readonly dialect: Dialect;
   /** The first day whose usage the balance pays for. */
@@ -154,8 +153,6 @@ function describeKey({ apiKeyId, comment, scopes, tags, created, expiresAt }: Ap
   const expiry = expiresAt && { expiration_date: expiresAt.toISOString() };
   return { api_key_id: apiKeyId, comment, scopes, ...(tags && { tags }), created, ...expiry };
 }
-
-// Answers, and the bodies of errors.
 
 function ok(json: Json): EmulatorAnswer {
   return { status: 200, json };

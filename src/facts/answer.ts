@@ -16,11 +16,11 @@ const anAmount = z
   .regex(/^-?\d+(\.\d+)?$/)
   .nullable()
   .describe("An exact decimal as text, because a JSON number would lose digits; null if it is not known");
-const byDay = z.array(anAmount).describe("One for each of days; null where the day was not read");
+const byDay = z.array(anAmount).describe("One for each entry of days; null: unread, or incomplete without an amount");
 const amounts = {
   amount: anAmount.describe("Of the period"),
   before: anAmount.describe("Of the compared period"),
-  change: anAmount.describe("amount - before (null is 0); null if a day of either period was not read, see lacking"),
+  change: anAmount.describe("amount - before, with null as 0; null if compared is false"),
 };
 const aWindow = z.object({ from: aDay, to: aDay });
 const aDayState = z
@@ -45,7 +45,7 @@ export const Answer = z.object({
     })
     .describe("The question as it was understood"),
   complete: z.boolean().describe("True if no part of the amounts of the period is lacking"),
-  compared: z.boolean().describe("Whether there are changes: every day of both periods was read"),
+  compared: z.boolean().describe("Whether change is given: before is, lacking has no days, and projectsEnded is empty"),
   lacking: z.object({
     incompleteDays: z.array(aDay).describe("Days of the period with the state incomplete"),
     unreadDays: z.array(aDay).describe("Days of the period with the state unread"),
@@ -57,13 +57,13 @@ export const Answer = z.object({
     projectsEndedCount: z.int(),
     unpricedModels: z.int().describe("How many models have usage without a price: the estimated cost lacks this usage"),
     unpricedMetrics: z.array(z.enum(METRICS)).describe("The metrics of usage that have no price"),
-    otherCurrencies: z.array(z.string()).describe("Currencies of other prices; each has to be asked for by itself"),
+    otherCurrencies: z.array(z.string()).describe("Other currencies of prices; each needs a question of its own"),
   }),
   projects: z.array(z.string()).describe("The projects in the amounts; at most 20"),
   projectCount: z.int(),
   available: z
     .object({ groupings: z.array(z.enum(SPLITS)), filters: z.array(z.string()), currencies: z.array(z.string()) })
-    .describe("Groupings under this filter, filters with conditions by this grouping, currencies of estimated costs"),
+    .describe("Groupings exported under this filter, filters exported by this grouping, currencies of estimated costs"),
   days: z.array(z.object({ day: aDay, state: aDayState })).describe("The days of the period"),
   groups: z
     .array(
@@ -125,7 +125,7 @@ export type Basis = {
   /** The days of the compared period; undefined if there is none. */
   readonly daysBefore: DayWithState[] | undefined;
   readonly lacking: Omit<Lacking, keyof Unpriced | "otherCurrencies">;
-  /** Whether every day of both periods was read, so that the difference between them is a change. */
+  /** Whether the difference between the periods is a change: both are complete, and no project has ended. False without `daysBefore`. */
   readonly isCompared: boolean;
 };
 
@@ -169,9 +169,9 @@ export function answerOf(parts: AnswerParts): Answer {
   const byDayOf = (rank: string | null) => withAmounts(days, drawn.get(rank)).map(({ amount }) => amount);
   const total = sumsUp ? rowsOf("total")[0] : undefined;
   const sums = total ? [total] : groups;
-  // An absent amount means 0 if all days were read and the service sent this metric for any of them.
-  const absentAmount = (column: AmountColumn, ...notRead: readonly Day[][]) =>
-    lacking.projectsEndedCount + notRead.flat().length === 0 && sums.some((row) => row[column] !== null) ? "0" : null;
+  // An absent amount means 0 if no day is incomplete or unread, no project has ended, and any group has an amount.
+  const absentAmount = (column: AmountColumn, ...gaps: readonly Day[][]) =>
+    lacking.projectsEndedCount + gaps.flat().length === 0 && sums.some((row) => row[column] !== null) ? "0" : null;
   const absent = absentAmount("amount", lacking.incompleteDays, lacking.unreadDays);
   const absentBefore = absentAmount("amount_before", lacking.incompleteDaysBefore, lacking.unreadDaysBefore);
   const amountsOf = ({ amount, amount_before }: UsageRow) => ({

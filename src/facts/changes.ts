@@ -38,7 +38,6 @@ export type ChangePart = ChangeAmounts &
     readonly part: "group" | "others" | "not attributed";
     /** Null if the part is not a group; then `group` and `label` are null, too. */
     readonly status: "new" | "vanished" | "changed" | "same" | null;
-    /** How many groups the part has. */
     readonly groups: number;
   };
 

@@ -32,8 +32,9 @@ export type Charge = {
 
 type ChargesQuestion = Pick<Question, "projects" | "period"> & { readonly by: (typeof CHARGED_BY)[number] };
 
-/** Throws InvalidQuestion if there is no such project. `limit` and `sort` have no effect on charges. */
+/** Throws InvalidQuestion if there is no such project. */
 export async function chargeback(query: Query, { by, period, projects }: ChargesQuestion): Promise<readonly Charge[]> {
+  // A question must have a limit and an order, but charges list every group.
   const asked = { period, projects, limit: 1, sort: "amount" } as const;
   const charges = await chargesOf(query, METRICS, { ...asked, metric: "hours", grouping: by });
   for (const metric of COSTS) {

@@ -159,8 +159,6 @@ async function newestRuns(tx: Tx, jobs: readonly ConfiguredJob[]): Promise<reado
   });
 }
 
-// Runs, for the pages.
-
 export type { StoredRun };
 
 const RUNS_READ_MAX = 100;

@@ -52,8 +52,6 @@ export class InvalidQuestion extends Error {
   override readonly name = "InvalidQuestion";
 }
 
-// SQL.
-
 /** The project, filter and currency of a question, as the database identifies them. */
 export type Scope = {
   /** Undefined for all projects. */

@@ -17,7 +17,6 @@ import { makeFirstDaysDue } from "./discovery.ts";
 import { withSeenValues } from "./fan-outs.ts";
 import { type KeyRing, openKeyRing } from "./key-ring.ts";
 
-/** What it takes to call the service. */
 export type ServiceContext<Db extends Database | undefined = Database | undefined> = {
   readonly app: App;
   readonly config: Config;
@@ -40,7 +39,7 @@ export type ExportContext = ServiceContext<Database> & {
 
 type ServiceOptions = Pick<ServiceDeps, "onAttempt" | "waitMsMax">;
 
-/** Connects only at the first call. Throws `config` if a key is missing. */
+/** Makes no connection before the first call. Throws an AppError with the code "config" if a key is missing. */
 export async function openServiceContext<Db extends Database | undefined>(
   app: App,
   config: Config,
@@ -59,6 +58,7 @@ export async function openExportContext(app: App, configured: Config, db: Databa
   if (configured.discovery.length > 0 && configured.projectsVersion === undefined) {
     throw new Error("the discovered projects were not added to the configuration");
   }
+  // Exports read many large answers.
   keepMemoryFlat();
   await raiseSequences(db, app.log);
   // A command that was given days has already put the fan-out values of those days into `seen`.

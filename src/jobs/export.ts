@@ -69,7 +69,6 @@ type FailedRequest = { readonly reason: string; readonly code: ErrorCode | "inte
 export type RequestReason = { readonly request: UsageRequest; readonly reason: string };
 export type ExportResult = RunCounts & {
   readonly failures: readonly (FailedRequest & RequestReason)[];
-  /** One for each suspect slice. */
   readonly doubts: readonly RequestReason[];
 };
 

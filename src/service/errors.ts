@@ -72,8 +72,6 @@ export function requestedWaitMs(headers: ResponseHeaders, nowMs: number): number
   return ms <= PLAUSIBLE_WAIT_MS_MAX ? Math.min(Math.max(0, ms), WAIT_MS_MAX) : undefined;
 }
 
-// Failures of the connection.
-
 const CERTIFICATE_CODE =
   /^(?:CERT_|ERR_TLS_CERT_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|INVALID_(?:CA|PURPOSE)|HOSTNAME_MISMATCH|PATH_LENGTH_)/;
 

@@ -7,7 +7,6 @@ import { AppError } from "../errors.ts";
 
 /** The caps of all processes together. */
 export type RateCaps = { readonly requestsPerSecond: number; readonly maxConcurrent: number };
-/** `key` is the name of the call's key. */
 type PermitRequest = { readonly key: string; readonly project: string; readonly waitMsMax: number };
 /** The right to make one call, until it is released. While the permit is not valid nothing may be sent: another process may have its slot. */
 type Permit = { readonly isValid: () => boolean; readonly release: () => void };
@@ -22,10 +21,10 @@ type Waiter = PromiseWithResolvers<number> & { readonly project: string };
 
 /** In place of a key's name: a pause of all calls. */
 export const EVERY_KEY = "";
-/** If calls start late, as after a late timer, the next ones catch up by at most this much, so that the rate is reached. */
+/** A start that is late by at most this much, as after a late timer, does not delay the next one, so that the rate is reached. */
 const LATE_MS_MAX = 100;
 
-/** The slots of this process until a time. After an expired share, the generation is another one: other processes may have used the slots. */
+/** The slots of this process until `untilMs`. The share after an expired one has a new generation: others may have used its slots. */
 type Share = { readonly slots: number; readonly untilMs: number; readonly generation: number };
 
 export class Limiter {
@@ -75,7 +74,7 @@ export class Limiter {
     this.#pauses.set(key, Math.max(this.#pauses.get(key) ?? 0, this.#now() + ms));
   }
 
-  /** With `startsLater`, another process may just have used an added slot, so the next call starts an interval later. */
+  /** With `startsLater` and more slots than before, no call starts for an interval: another process may just have used the added slots. */
   setShare(slots: number, untilMs: number, startsLater: boolean): void {
     const isAdded = slots > this.slots;
     const generation = this.#share.generation + (this.#now() < this.#share.untilMs ? 0 : 1);
@@ -133,7 +132,7 @@ export class Limiter {
       if (!waiter) return;
       this.#waiting.delete(waiter);
       this.#inFlight.push(waiter.project);
-      // If each process catches up by fewer calls than it has slots, all together exceed the rate by fewer than `maxConcurrent` calls.
+      // Each process catches up by fewer calls than it has slots, so all together exceed the rate by fewer than `maxConcurrent` calls.
       const lateMs = Math.min(LATE_MS_MAX, (this.#share.slots - 1) * this.#intervalMs());
       const startMs = this.#nextStartMs < this.#now() - lateMs ? this.#now() : this.#nextStartMs;
       this.#nextStartMs = startMs + this.#intervalMs();
@@ -158,7 +157,7 @@ function nextWaiter(waiting: ReadonlySet<Waiter>, inFlight: readonly string[]): 
   return next;
 }
 
-/** The error for a requested wait that is longer than `waitMsMax`; a shorter wait would ignore the request. `subject` begins the message. */
+/** The error if the service demands a wait longer than `waitMsMax`: to call sooner would defy it. `subject` begins the message. */
 export function waitTooLong(subject: string, ms: number, waitMsMax: number, details: AppError["details"]): AppError {
   const message = `${subject} asks to be called again in ${Math.ceil(ms / 1000)} s, and this program waits at most ${waitMsMax / 1000} s`;
   return new AppError("rate_limited", message, { details });

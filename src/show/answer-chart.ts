@@ -38,8 +38,6 @@ export type ChartSeries = {
   readonly href?: string | undefined;
 };
 
-// The names of groups.
-
 type NamedGroup = Pick<Answer["groups"][number], "group" | "label">;
 
 /** Names a group by its label; if another group has the same label, the identifier follows in brackets. */
@@ -54,8 +52,6 @@ function groupCell(grouping: string, one: NamedGroup, among: readonly NamedGroup
   const short = shortName(name);
   return html`<bdi title="${short === name ? (one.group ?? "") : name}">${short}</bdi>`;
 }
-
-// The chart.
 
 export const GRAINS = ["day", "week", "month"] as const;
 /** How many days a bar of a chart has. */
@@ -161,8 +157,6 @@ function grainStart(day: Day, grain: Grain): Day {
   if (grain === "month") return `${day.slice(0, 7)}-01`;
   return addDays(day, -((startOfDay(day).getUTCDay() + 6) % 7));
 }
-
-// The table of the groups.
 
 type GroupTable = {
   readonly caption: string;

@@ -27,7 +27,7 @@ export function describeJson(value: unknown): string {
   return typeof value === "object" ? "an object" : `the ${typeof value} ${JSON.stringify(value).slice(0, 40)}`;
 }
 
-/** Both limits bound the memory of `remembered`: a result may be many times as long as its text. */
+/** Together they bound the memory of `remembered`. Long texts are not kept: a result may be many times as long as its text. */
 const REMEMBERED_MAX = 10_000;
 const REMEMBERED_LENGTH_MAX = 100;
 
@@ -44,7 +44,7 @@ export function remembered<T>(compute: (text: string) => T): (text: string) => T
   };
 }
 
-/** The period that the answer names. It must be the window, if one was sent: a service that does not know windows takes `start` for a feature. */
+/** The answer's period. It must be the window sent, if any: a service without windows takes the parameter `start` for a feature. */
 export function answerPeriod(answer: JsonObject, window: Window | undefined): Window | undefined {
   requireDailyBuckets(answer.resolution);
   const start = readDay(answer.start, "start");
@@ -70,7 +70,7 @@ function requireDailyBuckets(resolution: unknown): void {
 /** Ten years: longer than any answer, and short enough to store a slice for each of its days. */
 const ANSWER_DAYS_MAX = 3_660;
 
-/** With a window all its days, because a day without rows is a day without usage. Without a window the days that the answer names, if any. */
+/** With a window: all its days, because a day without rows is one without usage. Without: the days that the answer names, if any. */
 export function coveredDays(
   window: Window | undefined,
   period: Window | undefined,
@@ -86,9 +86,10 @@ export function coveredDays(
   return named && daysOf(named);
 }
 
-/** From the first row's day to the last day of the period (today, if the period is not over) or of a row. Without rows, only the last of these. */
+/** From the first row's day to the last row's, or to the period's last day if that is later. Without rows: only the period's last day. */
 function namedDays(period: Window | undefined, rowDays: readonly Day[], runDay: Day): Window | undefined {
   const sorted = [...rowDays].sort();
+  // A period that is not over ends today.
   const periodEnd = period && period.end > runDay && period.start <= runDay ? runDay : period?.end;
   const last = sorted.at(-1) ?? periodEnd;
   if (last === undefined) return undefined;

@@ -15,18 +15,18 @@ type DimensionEntry = {
   readonly sources: readonly Source[];
   /** What the configuration's schema says about a filter by this dimension. */
   readonly description: string;
-  /** What people call a value, where that is not `name` with spaces. */
+  /** What people call a value, unless that is `name` with its underscores as spaces. */
   readonly noun?: string;
   /** A request may count in several groups, so their usage does not add up to the total. */
   readonly overlaps?: true;
-  /** What one value is called, if a group may be a set of values. The view bi.usage_by_single_MEMBER has this word. */
+  /** What one value is called, if a group may be a set of values. The name of the view bi.usage_by_single_MEMBER ends with it. */
   readonly member?: string;
   /** Whether a fan-out may make a filter for each value. For this, both dialects must filter by the same values that they group by. */
   readonly hasEach?: true;
   /** The names in dialect "2026" where they differ from `name`. `filter` is null if the dialect has no such filter. */
   readonly in2026?: { readonly grouping?: string; readonly filter?: string | null };
-  /** Whether dialect "2026" filters by other values than it groups by. */
-  readonly filtersById2026?: true;
+  /** Whether dialect "2026" filters by ids, though it groups by names. */
+  readonly in2026FiltersById?: true;
   /** The values that the published interface lists. Those of other dimensions are free text. */
   readonly values?: Readonly<Partial<Record<Source, readonly string[]>>>;
   /** The sources whose usage or charges always have a value. So an answer without any value was not grouped by the dimension. */
@@ -47,7 +47,7 @@ const TABLE = [
     description: "The model used.",
     member: "model",
     in2026: { grouping: "models" },
-    filtersById2026: true,
+    in2026FiltersById: true,
     alwaysFilledIn: ["usage"],
   },
   {
@@ -137,7 +137,6 @@ export function groupingIn(dialect: Dialect, name: Dimension): string {
   return (dialect === "2026" && dimension(name).in2026?.grouping) || name;
 }
 
-/** Null if the dialect has no such filter. */
 export function filterIn(dialect: Dialect, name: Dimension): string | null {
   const other = dialect === "2026" ? dimension(name).in2026?.filter : undefined;
   return other === undefined ? name : other;
@@ -145,8 +144,8 @@ export function filterIn(dialect: Dialect, name: Dimension): string | null {
 
 /** Whether the two dialects have different names for the dimension, or different values for its filter. */
 export function differsIn2026(name: Dimension, use: "grouping" | "filter"): boolean {
-  const { in2026, filtersById2026 } = dimension(name);
-  return in2026?.[use] !== undefined || (use === "filter" && filtersById2026 === true);
+  const { in2026, in2026FiltersById } = dimension(name);
+  return in2026?.[use] !== undefined || (use === "filter" && in2026FiltersById === true);
 }
 
 export function addsUp(grouping: string): boolean {

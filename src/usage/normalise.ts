@@ -147,8 +147,6 @@ export function dayOfRow(row: JsonObject, period: Window | undefined, rowNo: num
   return day;
 }
 
-// Groups: the values of the dimensions.
-
 export type Group = {
   /** Identifies the group. The order and the repetition of a value's members make no difference to it. */
   readonly key: string;
@@ -216,8 +214,6 @@ function groupFrom(json: string, isTags: boolean): Group {
 function withoutNul(text: string): string {
   return text.replaceAll("\0", "\\u0000");
 }
-
-// Metrics: the numbers of a row.
 
 export type RowMetrics = {
   /** As exact decimal text, in the order of METRICS_OF[source]; null if the service sent none. Only dollars may be negative. */
@@ -291,8 +287,6 @@ function extraNumbers({ extra }: RowMetrics): Readonly<Record<string, string>> {
 function addAmounts(a: string | null | undefined, b: string | null | undefined): string | null {
   return a == null || b == null ? (a ?? b ?? null) : sumOf(a, b);
 }
-
-// Slices: the rows of a day.
 
 /** The rows of a slice, sorted by group key, column by column: the arrays have an element for each row. */
 type Columns = {

@@ -75,7 +75,6 @@ export type Series = {
   readonly filter: Filter;
 };
 
-/** The names of a series for people. */
 export type SeriesName = {
   readonly project: string;
   /** Left out where only usage is shown. */

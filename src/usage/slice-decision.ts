@@ -119,7 +119,7 @@ function reasonToDoubt(stored: StoredSlice, incoming: IncomingSlice, rules: Guar
   }
   const fall = comparesTotals(stored.rows, incoming.rows, rules) ? fallOf(stored, incoming) : undefined;
   if (!fall) return undefined;
-  const reason = `the answer has ${fall.after} ${fall.metric} for this day, which had ${fall.before}: over 90 % less; its rows are kept until a run at least an hour later gets as little`;
+  const reason = `the answer has ${fall.after} ${fall.metric} for this day, which had ${fall.before}: over 90 % less; the stored rows are kept until a run at least an hour later gets as little`;
   return { kind: "fall", reason } as const;
 }
 
@@ -154,11 +154,12 @@ export type StoredSnapshot = { readonly fetchNo: number; readonly contentHash: s
 
 /** `newest` is the newest snapshot of the series. An unchanged snapshot is recorded without rows. */
 export function decideSnapshot(newest: StoredSnapshot | undefined, incoming: StoredSnapshot): SnapshotDecision {
+  // An equal number: this answer is stored already.
   if (newest && newest.fetchNo >= incoming.fetchNo) return "stale";
   return newest?.contentHash === incoming.contentHash ? "unchanged" : "replace";
 }
 
-/** For an answer without rows, without days and without a window, in a series with dated rows: why it can't be stored; undefined if it can. */
+/** Why an empty answer can't be stored, if it names no day, no window was sent and the series has dated rows; undefined if it can. */
 export function emptyDaysProblem({ emptyGuard, undated }: AnswerRules): string | undefined {
   if (undated !== "snapshot" || emptyGuard !== "confirm") return undefined;
   return 'the answer has no rows and names no day, though earlier ones had dated rows, so it is unknown which days are empty; "emptyGuard": "off" takes it for a day without usage';

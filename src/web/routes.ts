@@ -15,7 +15,7 @@ export type MonitorDeps = {
   readonly log: Logger;
   /** Hides secrets in use from every page: the reason of a failure may quote one. */
   readonly scrub: (text: string) => string;
-  /** What visitors must send now; undefined if nothing. */
+  /** The credentials that visitors must send, as they are now; undefined if none are needed. */
   readonly access: () => Access | undefined;
   readonly readiness: () => Readiness;
   readonly metrics: () => Promise<Page>;
@@ -84,6 +84,7 @@ export function openRoutes(deps: MonitorDeps, isLoopback: boolean) {
     log.error({ path: c.req.path, reason: errorText(error) }, "monitor page failed");
     return send(textPage(500, ["this page could not be made; the log says why"]));
   });
+  // The name stands in for the Host of a request without one.
   return getRequestListener(app.fetch, { hostname: "localhost" });
 }
 

@@ -27,7 +27,7 @@ export const PERIOD_TITLES = {
 
 const LISTED_DEFAULT = 20;
 const LIMIT_MAX = 1_000;
-/** A name of the service or of the configuration is never longer. */
+/** No name in the service's answers or in the configuration is longer. */
 const TEXT_LENGTH_MAX = 2_000;
 
 const aText = z.string().max(TEXT_LENGTH_MAX);
@@ -38,7 +38,7 @@ const VIEW_PARAMETERS = {
     .enum(Object.keys(PERIOD_TITLES))
     .optional()
     .describe("Complete days until yesterday, or a month. If left out: 28d, unless from and to are given"),
-  from: aDay.optional().describe(`The first day, in UTC, as YYYY-MM-DD. There are at most ${DAYS_MAX} days`),
+  from: aDay.optional().describe(`The first day, in UTC, as YYYY-MM-DD. A period has at most ${DAYS_MAX} days`),
   to: aDay.optional().describe("The last day, in UTC"),
   project: aText.optional().describe("The name or the identifier of a project. If left out, all projects are added up"),
 };
@@ -49,11 +49,11 @@ export const QuestionParameters = z.strictObject({
   compare: z
     .enum(["before", "none"])
     .default("before")
-    .describe("before: the month before a calendar month; for other days, as many, whole weeks earlier. none: nothing"),
+    .describe("before: for a whole month the month before, else as many days, whole weeks earlier. none: nothing"),
   metric: z
     .enum(ASKED_METRICS)
     .default("hours")
-    .describe("estimated_cost: at the configured prices, only by model, project or none; billed_cost: in dollars"),
+    .describe("estimated_cost: at configured prices, grouping model, project or none only; billed_cost: in dollars"),
   currency: aText.optional().describe("Only for estimated_cost. If left out: the first currency by name"),
   grouping: z
     .enum(SPLITS)
@@ -74,6 +74,7 @@ export const QuestionParameters = z.strictObject({
   sort: z.enum(SORTS).default("amount").describe("Lists the groups that are the largest, or that changed the most"),
 });
 
+/** `by` means what the overview's chart is split by; on the page Usage & cost, the time that a bar of the chart stands for. */
 const PARAMETERS = {
   overview: z.strictObject({ ...VIEW_PARAMETERS, by: z.enum(SPLITS).optional() }),
   usage: z.strictObject({ ...QuestionParameters.shape, by: z.enum(GRAINS).default("day") }),
@@ -93,7 +94,6 @@ export function problemOf({ issues: [issue] }: Pick<z.ZodError, "issues">): stri
   return [...(issue?.path ?? []), issue?.message].join(": ");
 }
 
-/** Throws InvalidQuestion. */
 export function questionOf(asked: z.output<typeof QuestionParameters>, today: Day): Question {
   const { metric, currency, filter, group, limit, sort, project, compare, "no-value": noValue } = asked;
   const grouping = asked.grouping ?? (metric === "billed_cost" ? "none" : "model");
@@ -113,9 +113,7 @@ export function questionOf(asked: z.output<typeof QuestionParameters>, today: Da
   };
 }
 
-// The days and the project that a page shows.
-
-/** `name` is the value of the parameter `period`; undefined if the request named the dates. */
+/** `name` is the value of the parameter `period` for these days; undefined if only their dates name them. */
 type Period = Question["period"] & { readonly name: string | undefined };
 
 /** What the URL of a page asks for. A link to another page keeps the days and the project. */

@@ -11,7 +11,7 @@ import type { Database } from "../db/connection/database.ts";
 import { isConnectionError } from "../db/connection/errors.ts";
 import { heartbeatWorker, markWorkerStopped, type NewWorker } from "../db/jobs/jobs.ts";
 import { type ClaimedJob, openQueue, type WorkSettings } from "../db/jobs/queue.ts";
-import { deleteOldRuns, retryRefusals } from "../db/jobs/runs.ts";
+import { deleteOldRuns, retryUnauthorizedDays } from "../db/jobs/runs.ts";
 import { AppError, errorCode, errorText, unexpectedStack } from "../errors.ts";
 import { openExportContext } from "../jobs/context.ts";
 import { judgeDays, PROJECTS_AT_ONCE } from "../jobs/export.ts";
@@ -56,17 +56,17 @@ export async function runWorker(app: App, db: Database, deps: WorkerDeps): Promi
     const context = await openExportContext({ ...app, signal: hardStop.signal }, config, db, options);
     return { ...context, queue: await openQueue(db, app.log, liveness.reportDatabase) };
   });
-  const heartbeat = () => heartbeatWorker(db, worker, reloader.refusal());
+  const storeHeartbeat = () => heartbeatWorker(db, worker, reloader.refusal());
   // Not part of the first retry: if the database is lost now, the context must not be opened a second time.
   await retryUntilReached(app, liveness, async () => {
-    await retryRefusals(db);
-    await heartbeat();
+    await retryUnauthorizedDays(db);
+    await storeHeartbeat();
     await onReady(config);
   });
   app.log.info({ jobs: config.exports.length, rotations: config.rotations.length }, "worker started");
   const notifications = serialTask(openNotifier({ app, db, config, receivers, stop }));
   const notify = atMostEvery(NOTIFY_MS, async () => notifications.request());
-  const ticks = startTicks(opened, heartbeat, deps, notify);
+  const ticks = startTicks(opened, storeHeartbeat, deps, notify);
   claimJobs(ticks.current, { stopping: stop, onUnknownProject: reloader.request, knownRuns: new Set() });
   try {
     if (!stop.aborted) await once(stop, "abort");
@@ -112,6 +112,7 @@ async function handleJob(
   const { app } = context;
   try {
     await handleProject(context, deps, job).catch(async (error: unknown) => {
+      // If the job's own signal is aborted, another process has claimed the job: there is nothing to hand back.
       if (errorCode(error) !== "stopped" || job.signal.aborted) throw error;
       // This process stops, or another one rotates the key. Nothing has failed, and another worker may continue the job at once.
       await handBack();
@@ -131,13 +132,14 @@ async function handleJob(
 /** `onFinished` is called after each tick, even a failed one. `current` returns the context of the newest tick. */
 function startTicks(
   opened: WorkerContext,
-  heartbeat: () => Promise<void>,
+  storeHeartbeat: () => Promise<void>,
   { liveness, reloader }: WorkerDeps,
   onFinished: () => Promise<void>,
 ) {
   const { app, config, db } = opened;
   let context = opened;
   const onRead = () => ticks.request();
+  // False while the lists of discovered projects are being read.
   const shouldPlan = watchProjects({ app, config, db, onChange: reloader.request, onRead });
   const judge = atMostEvery(JUDGE_MS, () => judgeDays(opened));
   const cleanUp = atMostEvery(DAY_MS, async () => {
@@ -150,7 +152,7 @@ function startTicks(
         context = await withCurrentValues(opened);
         if (await tick(context)) opened.queue.wake();
       }
-      await heartbeat();
+      await storeHeartbeat();
       await judge();
       await cleanUp();
       app.log.debug("tick finished");

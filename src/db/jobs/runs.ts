@@ -285,7 +285,7 @@ export async function endRunsWithoutJobs(db: Database): Promise<readonly StoredR
 const LONG_AGO = sql`to_timestamp(0)`;
 
 /** Makes the days that failed because a key was refused due at once: a worker that starts may have another key. */
-export async function retryRefusals(db: Database): Promise<void> {
+export async function retryUnauthorizedDays(db: Database): Promise<void> {
   const retry = sql`
     update usage_export.slice set attempted_at = ${LONG_AGO} where status = 'failed' and error_code = 'unauthorized'
   `;

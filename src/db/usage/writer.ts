@@ -66,7 +66,7 @@ export type Writer = ReturnType<typeof openWriter>;
 /** The most rows of a batch: several answers of the usual size. A single answer may have more. */
 const BATCH_ROWS_MAX = 5_000;
 const BATCH_PROJECTS_MAX = 500;
-/** How long a batch waits for more answers: a transaction costs as much as some hundred rows. */
+/** How long a batch waits for more answers: a transaction costs as much as a few hundred rows. */
 const GATHER_MS = 25;
 /** While the database writes one batch, this process prepares the next. */
 const BATCHES_AT_ONCE = 2;
@@ -103,7 +103,7 @@ export function openWriter(db: Database) {
   };
 }
 
-/** Stores the answers together. If two share a slice or an undated snapshot, or if one can't be stored, stores them one by one. */
+/** Stores the answers together; one by one if two share a slice or snapshot, or if one is refused. If the database fails, all of them fail. */
 async function writeBatch(db: Database, answers: readonly AnswerToStore[]): Promise<readonly (StoredAnswer | Error)[]> {
   const oneByOne = async () => (await Array.fromAsync(answers, (answer) => writeBatch(db, [answer]))).flat();
   const keys = answers.flatMap(({ seriesId, slices }) =>
@@ -123,7 +123,7 @@ type SliceToStore = FetchedSlice & {
   readonly filterDoubt: FilterDoubt | undefined;
 };
 
-/** Stores all of the answers or none. Safe to repeat: a stored answer is found unchanged. No two answers may share a slice. */
+/** Stores all answers or none; no two may share a slice. Safe to repeat: a stored slice is found unchanged, a stored snapshot stale. */
 export async function mergeAnswers(db: Database, answers: readonly AnswerToStore[]): Promise<readonly StoredAnswer[]> {
   const all = answers
     .flatMap((answer) => {
@@ -166,15 +166,17 @@ async function readAndWrite(
   await insertMissing(tx, missing);
   // extendDueByAnswer may delete slices, so it goes through the series in the order in which every transaction inserts slices.
   const windowless = answers.filter((one) => one.serviceChoosesDays).sort((a, b) => a.seriesId - b.seriesId);
-  const lockedSeries = [...windowless, ...undated];
-  const newestSnapshots = await lockSnapshots(tx, lockedSeries);
+  // Both change their series: windowless answers its due days, undated ones its newest snapshot.
+  const toLock = [...windowless, ...undated];
+  const newestSnapshots = await lockSnapshots(tx, toLock);
   // The time is read after an insert or a lock, which may have waited: the second of two changes of a slice must have the later time.
-  const seenAt = readAt && missing.length + lockedSeries.length === 0 ? readAt : await databaseNow(tx);
+  const seenAt = readAt && missing.length + toLock.length === 0 ? readAt : await databaseNow(tx);
   const compared = changing.filter(({ stored, rowCount, answer }) =>
     comparesTotals(stored.rows, rowCount, answer.rules),
   );
   // Sums of all metrics would take a tenth of the merge's time, so they are read only for slices that can't be compared by their requests.
   const totals = await sumSlices(tx, compared, ["requests"]);
+  // The stored slice, the answer or both have no requests.
   const others = compared.filter((slice) => totalsOf(slice, totals).every((sum) => sum === undefined));
   for (const [key, sums] of await sumSlices(tx, others)) totals.set(key, sums);
   const decided = read.map((slice) => ({ ...slice, ...decide(slice, totals, seenAt) }));

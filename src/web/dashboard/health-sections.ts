@@ -60,8 +60,6 @@ function shownText({ slices, slicesWithNumbers }: HealthState["causes"][number])
   return slicesWithNumbers < slices ? "older numbers, where there are some" : "older numbers";
 }
 
-// Which days of each project were read.
-
 const QUALITY_WORDS: Readonly<Record<DayQuality | "not-due", string>> = {
   complete: "complete",
   stale: "older numbers, as the newest reading failed",
