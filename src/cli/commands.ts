@@ -115,15 +115,15 @@ function defineSetUp(program: Command, run: Run): void {
     .option("--base-url <address>", "the service's address", "https://api.deepgram.com")
     .option("--key-variable <name>", "the environment variable that holds the API key", "USAGE_EXPORT_KEY")
     .option("--project <id>", "the project's id; default: the only project of the key")
-    .addOption(choice("--grouping <name...>", "what to read usage by", GROUPINGS, groupings))
+    .addOption(choice("--grouping <name...>", "how to break usage down", GROUPINGS, groupings))
     .option("--days <number>", "how many days to read again each night", wholeNumberOption(1, 366), 7)
     .option("--yes", "asks nothing; uses the options and their defaults")
     .action(run(async () => (await import("./init.ts")).runInit));
 
   const check = "checks the configuration, the database, and each project: its key, window, groupings and filters";
   addWithJson(program, "check", check, "check", "check --offline --config staging.config.json")
-    .option("--offline", "checks only the configuration and the variables that it names")
-    .option("--confirm-projects", "accepts the lists of discovered projects, even if more than half are gone")
+    .option("--offline", "checks the configuration and the environment; opens no database and calls no service")
+    .option("--confirm-projects", "accepts the discovered projects, even if more than half of the known ones are gone")
     .action(run(async () => (await import("./check.ts")).runCheck));
 
   const migrate = "brings the database up to date; several replicas may run it at once";
@@ -145,7 +145,7 @@ function defineWork(program: Command, run: Run): void {
     .option("--day <YYYY-MM-DD...>", "reads these days instead of the job's window", parseDays)
     .action(run(async () => (await import("./export.ts")).runExport));
 
-  const backfill = "reads past days; after a stop, run it again to continue";
+  const backfill = "reads past days; after a stop, run it again to continue (--only all begins anew)";
   const january = "backfill --from 2026-01-01 --to 2026-01-31";
   withSelection(addWithJson(program, "backfill", backfill, january, `${january} --only failed --grouping model`))
     .requiredOption("--from <YYYY-MM-DD>", "the first day; required", parseDay)
@@ -173,7 +173,7 @@ function defineWork(program: Command, run: Run): void {
 function defineJobs(program: Command, run: Run): void {
   const start = "runs the worker, which runs jobs on schedule and serves the dashboard; SIGTERM ends it";
   add(program, "start", start, "start", "start --embedded")
-    .option("--embedded", "allows the embedded database in ./data; needed if DATABASE_URL is not set")
+    .option("--embedded", "uses the embedded database in ./data; needed without DATABASE_URL, refused with it")
     .action(run(async () => (await import("./start.ts")).runStart));
   add(program, "health", "asks the worker on this machine whether it can work", "health", "health --live")
     .option("--live", "asks only whether its process is alive")
@@ -182,7 +182,7 @@ function defineJobs(program: Command, run: Run): void {
   jobs.action(run(async () => (await import("./jobs.ts")).runJobs));
   addWithJson(jobs, "next", "prints when a job runs next", "jobs next nightly --count 10")
     .argument("<name>", "the job's name")
-    .option("--count <number>", "how many times to print", wholeNumberOption(1, 1000), 5)
+    .option("--count <number>", "how many of the next run times to print", wholeNumberOption(1, 1000), 5)
     .action(run(async () => (await import("./jobs.ts")).runJobsNext));
   const why = 'jobs pause nightly --why "the service moves on Monday"';
   addWithJson(jobs, "pause", "stops the workers from running a job until it is resumed", why)
@@ -218,7 +218,7 @@ function defineAnswers(program: Command, run: Run): void {
     .addHelpText("after", "\nCompares a month with the month before it, and other days with days whole weeks earlier.")
     .option("--project <name...>", "only these projects")
     .addOption(choice("--metric <name...>", metric, [...METRICS, "cost"], ["requests", "cost"]))
-    .addOption(choice("--grouping <name...>", "explains by these groupings only", USAGE_DIMENSIONS))
+    .addOption(choice("--grouping <name...>", "explains by these groupings, line items and projects", USAGE_DIMENSIONS))
     .option("--limit <number>", "how many groups each table names; the rest is one line", wholeNumberOption(1, 1000), 5)
     .action(run(async () => (await import("./explain.ts")).runExplain));
 }
@@ -226,8 +226,8 @@ function defineAnswers(program: Command, run: Run): void {
 function defineTools(program: Command, run: Run): void {
   const changed = "dump --view usage_by_model --changed-since beginning --out usage.jsonl";
   const gaps = "dump --view coverage_gaps --format jsonl";
-  const format = "csv for spreadsheets, jsonl for programs; default: what --out ends in";
-  const since = 'only days that changed since the moment that the last dump printed; "beginning" for the first dump';
+  const format = "csv for spreadsheets, jsonl for programs; default: what --out ends in; required without --out";
+  const since = 'only days that changed since this moment, as the last dump printed it, or "beginning"; needs --out';
   add(program, "dump", "writes a view of schema bi to a file or standard output", gaps, changed)
     .requiredOption("--view <name>", "the view, without the schema; required")
     .option("--from <YYYY-MM-DD>", "the first day; default: the oldest", parseDay)
@@ -240,8 +240,8 @@ function defineTools(program: Command, run: Run): void {
   const schema = add(program, "schema", "prints the JSON Schema of the configuration", "schema");
   schema.action(run(async () => (await import("./schema.ts")).runSchema));
 
-  const emulator = "runs an emulator of the service, for trials; its API key is any text in USAGE_EXPORT_KEY";
-  const dialect = 'names of parameters: grouping=model ("interface") or grouping=models ("2026", the public service)';
+  const emulator = "runs an emulator of the service, for trials; set USAGE_EXPORT_KEY to any text: that is its API key";
+  const dialect = 'parameter names: "interface" (grouping=model), or "2026" as the public service (grouping=models)';
   add(program, "emulator", emulator, "emulator --port 8080 --project trial", "emulator --project berlin paris rome")
     .option("--port <number>", "the port; 0 chooses a free one", wholeNumberOption(0, 65_535), 0)
     .addOption(choice("--dialect <name>", dialect, DIALECTS, "interface"))
