@@ -1,4 +1,4 @@
-// Runs a program from the configuration, without a shell. A delivery gets a new key on its standard input; a key command prints a key.
+// Runs a program from the configuration, without a shell. One that delivers a key gets it on standard input; one that supplies a key prints it.
 
 import { addAbortListener, once } from "node:events";
 import { constants } from "node:fs";
@@ -8,8 +8,7 @@ import { setImmediate as nextRead, setTimeout as sleep } from "node:timers/promi
 import { systemCode } from "./errors.ts";
 
 type CommandOptions = {
-  /** Written to standard input. A command that does not read its input has not failed. */
-  readonly input: string;
+  readonly stdin: string;
   /** The command gets these, PATH and HOME. The other variables of this process may hold secrets. */
   readonly variables: Readonly<Record<string, string | undefined>>;
   readonly timeoutSeconds: number;
@@ -35,7 +34,7 @@ export async function isProgram(program: string): Promise<boolean> {
 
 /** Returns the last part of the output. `failure` says what went wrong, such as "ended with 1"; it is undefined after a success. */
 export async function runCommand([program = "", ...args]: readonly string[], options: CommandOptions) {
-  const { input, variables, timeoutSeconds, signal } = options;
+  const { stdin, variables, timeoutSeconds, signal } = options;
   const { PATH, HOME } = process.env;
   const { spawn } = await import("node:child_process");
   signal?.throwIfAborted();
@@ -45,7 +44,8 @@ export async function runCommand([program = "", ...args]: readonly string[], opt
     detached: true,
     stdio: ["pipe", "pipe", "ignore"],
   });
-  child.stdin.on("error", () => {}).end(input);
+  // An error means that the command did not read its input, which is no failure.
+  child.stdin.on("error", () => {}).end(stdin);
   let stdout = "";
   child.stdout.setEncoding("utf8").on("data", (part: string) => {
     stdout = (stdout + part).slice(-OUTPUT_LENGTH_MAX);

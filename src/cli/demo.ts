@@ -27,7 +27,7 @@ import { writeFileAtomically } from "./output.ts";
 const BACKFILL_DAYS = 30;
 const PROJECT_ID = "demo";
 
-/** Not the variable of the packaged example: that may hold a real key, which the demo must not send. */
+/** Holds the demo's key. The packaged example names another variable, which may hold a real key that the demo must not send. */
 const KEY_VARIABLE = "USAGE_EXPORT_DEMO_KEY";
 
 export async function runDemo(app: App, { serve }: { readonly serve?: boolean }): Promise<number> {
@@ -109,7 +109,7 @@ async function runScenario(app: App, config: Config, db: Database, emulator: Emu
   return isRotated && results.every(({ failed, suspect }) => failed + suspect === 0) ? 0 : 1;
 }
 
-/** For each view, what follows `select` in a query of one line of text about the view. */
+/** By view: the rest of a `select` statement that returns one line of text to print for that view. */
 const SAMPLES = {
   usage_total: `concat(usage_date, ': ', requests, ' requests, ', hours, ' hours') as line
     from bi.usage_total order by usage_date desc, project limit 1`,
@@ -131,7 +131,7 @@ async function samplesText(db: Database): Promise<string> {
   return text;
 }
 
-/** Returns the file's path. Another name than that of the command `report` keeps a report of the user. */
+/** Returns the file's path. It is not the default path of `report`, so that the demo never overwrites a report of the user's. */
 async function writeDemoReport(app: App, db: Database): Promise<string> {
   const { readReport } = await import("./report.ts");
   const file = path.resolve("usage-report-demo.html");
@@ -142,7 +142,7 @@ async function writeDemoReport(app: App, db: Database): Promise<string> {
 
 async function serveDashboard(app: App, config: Config, db: Database): Promise<void> {
   const current = { config: { ...config, monitor: { host: "127.0.0.1", port: 0 } }, access: undefined };
-  // The demo runs no worker that could hang, and its database is in this process.
+  // Always live: no worker runs that could hang, and the database is in this process.
   const liveness = { isLive: () => true, reasons: () => [] };
   await using monitoring = await openMonitoring(app, () => current, { db, liveness });
   app.write(`dashboard: ${monitoring.url}/ until you press Ctrl-C\n`);

@@ -5,7 +5,7 @@ import type { App } from "../app.ts";
 import { didYouMean } from "../config/messages.ts";
 import { readAtOneMoment, type Tx } from "../db/connection/transaction.ts";
 import {
-  CHANGED_DAYS,
+  CHANGED_DAYS_VIEW,
   type DayChoice,
   type DumpedView,
   hasStoredDays,
@@ -32,19 +32,19 @@ export async function runDump(app: App, options: DumpOptions): Promise<number> {
     throw new AppError("config", `--format: ${expected}${out === "-" ? "" : `; got ${JSON.stringify(out)}`}`);
   }
   if (from !== undefined && to !== undefined && from > to) {
-    throw new AppError("config", `--from: expected ${to}, which is --to, or a day before it; got ${from}`);
+    throw new AppError("config", `--from: expected a day up to --to (${to}); got ${from}`);
   }
   const changedSince = options.changedSince === undefined ? undefined : parseMoment(options.changedSince);
   if (changedSince !== undefined && out === "-") {
-    const reason = "the days to delete are written to a second file beside it";
-    throw new AppError("config", `--changed-since: expected --out with a file, as ${reason}`);
+    const reason = "a second file beside it lists the days to replace in your copy";
+    throw new AppError("config", `--changed-since: expected --out with a file, because ${reason}`);
   }
   if (out !== "-") await checkOutputPath(out);
-  const output = { app, format };
+  const writer = { app, format };
   const writeView = async (tx: Tx) => {
     const view = chooseView(await listViews(tx), options);
-    const daysText = changedSince === undefined ? "" : await writeChangedDays(tx, output, view, changedSince, out);
-    const count = await writeRows(output, out, view, readViewRows(tx, view, { from, to, changedSince }));
+    const daysText = changedSince === undefined ? "" : await writeChangedDays(tx, writer, view, changedSince, out);
+    const count = await writeRows(writer, out, view, readViewRows(tx, view, { from, to, changedSince }));
     if (out !== "-") app.write(`${count} rows of bi.${view.name} written to ${out}\n${daysText}`);
   };
   await withDatabase(app, (db) => readAtOneMoment(db, writeView, STATEMENT_SECONDS_MAX));
@@ -54,9 +54,9 @@ export async function runDump(app: App, options: DumpOptions): Promise<number> {
 /** Each value is JSON text, or null for SQL NULL. */
 type Row = readonly (string | null)[];
 
-type Output = { readonly app: App; readonly format: string };
+type Writer = { readonly app: App; readonly format: string };
 
-async function writeRows({ app, format }: Output, file: string, view: DumpedView, read: AsyncIterable<readonly Row[]>) {
+async function writeRows({ app, format }: Writer, out: string, view: DumpedView, read: AsyncIterable<readonly Row[]>) {
   let count = 0;
   const pieces = async function* () {
     if (format === "csv") yield csvHeader(view.columns);
@@ -65,12 +65,12 @@ async function writeRows({ app, format }: Output, file: string, view: DumpedView
       yield rows.map((row) => lineOf(format, view, row)).join("");
     }
   };
-  await (file === "-" ? writeStandardOutput(pieces(), app.signal) : writeFileAtomically(file, pieces(), app.signal));
+  await (out === "-" ? writeStandardOutput(pieces(), app.signal) : writeFileAtomically(out, pieces(), app.signal));
   return count;
 }
 
 /** Writes the changed days to a file beside `out`. Returns instructions for the user. */
-async function writeChangedDays(tx: Tx, output: Output, view: DumpedView, changedSince: string, out: string) {
+async function writeChangedDays(tx: Tx, writer: Writer, view: DumpedView, changedSince: string, out: string) {
   const { dir, name, ext } = path.parse(out);
   const file = path.join(dir, `${name}.days${ext}`);
   let next: string = changedSince;
@@ -81,11 +81,11 @@ async function writeChangedDays(tx: Tx, output: Output, view: DumpedView, change
       yield rows;
     }
   };
-  const count = await writeRows(output, file, CHANGED_DAYS, days());
+  const count = await writeRows(writer, file, CHANGED_DAYS_VIEW, days());
   return `${count} days written to ${file}: delete them from your copy before you insert the rows\nnext time: --changed-since ${next === BEGINNING ? "beginning" : next}\n`;
 }
 
-/** Postgres' moment before every other. */
+/** In Postgres, a timestamp earlier than all others. */
 const BEGINNING = "-infinity";
 
 /** A moment as ISO 8601 with its zone, or "beginning"; returned as Postgres reads it. */
@@ -106,7 +106,7 @@ function chooseView(views: readonly DumpedView[], { view: name, from, to, change
     throw new AppError("config", `--view: schema bi has no view ${JSON.stringify(name)}${hint}`);
   }
   if ((from ?? to) !== undefined && !view.day) {
-    throw new AppError("config", `--from, --to: the rows of bi.${name} have no day to choose them by; leave them out`);
+    throw new AppError("config", `--from, --to: bi.${name} has no column with a day; leave these options out`);
   }
   if (changedSince !== undefined && !hasStoredDays(view)) {
     const able = views.filter(hasStoredDays).map((one) => one.name);

@@ -27,14 +27,13 @@ type InitOptions = {
   readonly project?: string;
   readonly grouping: readonly string[];
   readonly days: number;
-  /** Takes the options and the defaults, and asks nothing. */
   readonly yes?: boolean;
 };
 
 /** The answers so far. What was not asked yet has the value of its option, or a placeholder. */
 type Draft = Omit<InitOptions, "project" | "yes"> & { project: Project };
 
-/** Throws and writes nothing if the file exists, if with --yes an answer does not work, or if without --yes there is no terminal. */
+/** Without --yes, writes the file even if a check fails. Throws if it exists, if nobody can be asked, or if with --yes something fails. */
 export async function runInit(app: App, options: InitOptions): Promise<number> {
   if (existsSync(app.configPath)) throw configExists(app);
   const isEmbedded = databaseUrlOf(app.env) === undefined;
@@ -48,8 +47,8 @@ export async function runInit(app: App, options: InitOptions): Promise<number> {
   await prompt.ask("How many days to read again each night", String(days), (answer) => ({ days: Number(answer) }));
   const isGood = await checkDraft(app, draft);
   if (!isGood && options.yes) throw new AppError("rejected", "nothing was written, because a check failed; see above");
-  // `wx`: a file that appeared during the questions is not replaced.
   const text = configText(draft, schemaOf(app.configPath));
+  // `wx`: a file that appeared during the questions is not replaced.
   await writeFile(app.configPath, text, { flag: "wx" }).catch((error: unknown) => {
     throw systemCode(error) === "EEXIST" ? configExists(app) : error;
   });
@@ -70,7 +69,7 @@ type Prompt = ReturnType<typeof openPrompt>;
 
 function openPrompt(app: App, draft: Draft, takesDefaults: boolean) {
   if (!takesDefaults && process.stdin.isTTY !== true) {
-    const message = "init asks at a terminal, and there is none: give --yes with the options it needs (init --help)";
+    const message = "init asks at a terminal, but there is none: give --yes, and the answers as options (init --help)";
     throw new AppError("config", message);
   }
   const lines = takesDefaults ? undefined : createInterface({ input: process.stdin, output: process.stderr });
@@ -80,7 +79,7 @@ function openPrompt(app: App, draft: Draft, takesDefaults: boolean) {
   lines?.once("close", () => ended.abort(new AppError("stopped", "the input ended before the last answer")));
   const signal = AbortSignal.any([app.signal, ended.signal]);
   return {
-    /** Adds what `read` makes of the answer to the draft. Asks again until the configuration is valid with it; with --yes, throws instead. */
+    /** Asks, lets `read` turn the answer into a part of the draft, and adds it. If that is invalid, asks again or, with --yes, throws. */
     async ask(text: string, defaultAnswer: string, read: (answer: string) => Partial<Draft> | Promise<Partial<Draft>>) {
       for (;;) {
         try {
@@ -100,7 +99,7 @@ function openPrompt(app: App, draft: Draft, takesDefaults: boolean) {
   };
 }
 
-/** One call checks the address and the key: neither can be checked without the other. */
+/** The address is tried together with the key, after the second question: neither can be checked alone. */
 async function askForService(app: App, options: InitOptions, prompt: Prompt, draft: Draft): Promise<void> {
   await prompt.ask("The service's address", draft.baseUrl, (baseUrl) => ({ baseUrl }));
   await prompt.ask("The environment variable that holds the API key", options.keyVariable, async (keyVariable) => {
@@ -137,9 +136,10 @@ async function askForProject(app: App, options: InitOptions, prompt: Prompt, dra
     const project = listed.find(({ id, name }) => id === answer || name === answer);
     if (project) return { project };
     if (ids.length === 0 && answer !== "") return { project: { id: answer, name: answer } };
+    if (ids.length === 0) throw new AppError("config", "the key lists no project: give the id with --project");
     const ending = answer === "" ? "; choose one with --project" : `, got ${JSON.stringify(answer)}`;
-    const known = firstNames(ids, PROJECTS_SHOWN_MAX) || "the service lists none";
-    throw new AppError("config", `expected a project of this key (${known})${ending}`);
+    const known = firstNames(ids, PROJECTS_SHOWN_MAX);
+    throw new AppError("config", `expected a project that the key can read (${known})${ending}`);
   });
 }
 

@@ -12,7 +12,6 @@ import { withDatabase } from "../open-database.ts";
 import { counted } from "../show/format.ts";
 import { present } from "../text.ts";
 
-/** Exit status 1 while a rotation needs attention. */
 export async function runKeys(app: App, { json }: { readonly json?: boolean }): Promise<number> {
   const { keys, rotations } = await withDatabase(app, (db) =>
     readAtOneMoment(db, async (tx) => ({ keys: await keyStatuses(tx), rotations: await rotationRows(tx) })),
@@ -21,6 +20,7 @@ export async function runKeys(app: App, { json }: { readonly json?: boolean }): 
   return rotations.some(({ failedAttempts }) => needsAttention(failedAttempts)) ? 1 : 0;
 }
 
+/** A rotation for many projects has a member, with keys under a ledger name of its own, for each. In others `project` is null. */
 function keysText(keys: readonly KeyStatus[], rotations: readonly RotationRow[]): string {
   const keysByLedger = Map.groupBy(keys, ({ ledgerName }) => ledgerName);
   const lines = [...Map.groupBy(rotations, ({ rotation }) => rotation)].flatMap(([name, members]) => [
@@ -29,6 +29,7 @@ function keysText(keys: readonly KeyStatus[], rotations: readonly RotationRow[])
       const indent = member.project === null ? "  " : `  ${member.project}: `;
       const texts = (keysByLedger.get(member.ledgerName) ?? []).map(keyText);
       if (member.failedAttempts > 0) texts.push(attemptsText(member));
+      // Calls use another key, as the newest does not work.
       if (member.fallback !== null) texts.push(fallbackText(member));
       return texts.map((text) => `${indent}${text}`);
     }),
@@ -39,7 +40,7 @@ function keysText(keys: readonly KeyStatus[], rotations: readonly RotationRow[])
 function keyText(key: KeyStatus): string {
   const { apiKeyId, intentId, state, ageDays, lastSeenInUse, dueForRemovalAt, comment, note } = key;
   return present([
-    `${state.padEnd(8)} ${apiKeyId ?? `(id not known; its comment has ${intentId})`}`,
+    `${state.padEnd(8)} ${apiKeyId ?? `(id unknown; look for the key whose comment contains ${intentId})`}`,
     `${ageDays} days old, last seen in use ${lastSeenInUse ?? "unknown"}`,
     dueForRemovalAt !== null && `due for removal since ${dueForRemovalAt.toISOString().slice(0, 10)}`,
     JSON.stringify(comment),
@@ -50,7 +51,7 @@ function keyText(key: KeyStatus): string {
 /** Seals every key with the current master key. May be interrupted, as a key opens with either the previous master key or the current one. */
 export async function runRewrap(app: App): Promise<number> {
   const rewrapped = await withDatabase(app, async (db) => {
-    // After a restore, the sequence that numbers key events may be behind the stored events.
+    // Rewrapping stores key events. After a restore, the sequence of their ids may be behind the stored ones.
     await raiseSequences(db, app.log);
     const masterKeys = await openMasterKeys(app, db);
     const toRewrap = await sealedWithOtherMasterKey(db, masterKeys.current.id);

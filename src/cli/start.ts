@@ -27,7 +27,7 @@ export async function runStart(app: App, { embedded = false }: { readonly embedd
   requireIntendedDatabase(app, embedded);
   const first = { config, ...(await requireSecrets(app, config)) };
   const liveness = openLiveness(app.log, () => performance.now());
-  // After the stop signal the claimed jobs still use the database.
+  // After the stop signal, claimed jobs may use the database for `drainSeconds` more.
   const db = await openDatabase(app, config.worker.drainSeconds * 1000);
   try {
     await work(app, first, db, liveness);
@@ -39,14 +39,13 @@ export async function runStart(app: App, { embedded = false }: { readonly embedd
   return 0;
 }
 
-/** The monitor answers while the worker waits for its database, too. `runWorker` ends when the configuration changes. */
+/** The monitor also answers while the worker still waits for its database. */
 async function work(app: App, first: Loaded, db: Database, liveness: Liveness): Promise<void> {
   const worker = await newWorker();
-  // Opened below, when the database answers.
   let reloader: Reloader | undefined;
   await using monitoring = await openMonitoring(app, () => reloader?.current() ?? first, { db, liveness });
   using _ = onHangup(app, () => reloader?.request());
-  // The log, which is quiet on a terminal, says the same.
+  // On a terminal the log has only warnings, so these lines are written directly. Elsewhere the log says the same.
   const writeToTerminal = (text: string) => (app.terminal ? app.write(text) : undefined);
   writeToTerminal(`dashboard, health and metrics: ${monitoring.url}/\n`);
 
@@ -75,6 +74,7 @@ async function work(app: App, first: Loaded, db: Database, liveness: Liveness): 
       writeToTerminal("one line for each run follows; Ctrl-C stops the worker when its claimed jobs are finished\n");
     },
   };
+  // `runWorker` ends when the configuration changes, and is then called with the new one.
   while (!app.signal.aborted) await runWorker(workerApp, db, deps);
 }
 

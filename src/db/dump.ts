@@ -40,7 +40,7 @@ export function hasStoredDays({ name }: DumpedView): boolean {
 }
 
 /** Describes the changed days as if a view had them. The last column is the `changedSince` of the next dump, the same in each row. */
-export const CHANGED_DAYS: DumpedView = {
+export const CHANGED_DAYS_VIEW: DumpedView = {
   name: "changed_days",
   columns: [
     { name: "project_id", isText: true },
@@ -51,7 +51,7 @@ export const CHANGED_DAYS: DumpedView = {
 };
 
 export function readChangedDays(tx: Tx, view: DumpedView, since: string) {
-  return readRows(tx, CHANGED_DAYS, sql`(${changedDays(view, since)})`, sql`true`);
+  return readRows(tx, CHANGED_DAYS_VIEW, sql`(${changedDays(view, since)})`, sql`true`);
 }
 
 function changedDays({ name }: DumpedView, since: string) {

@@ -146,7 +146,7 @@ export function openStaticKeys(
 
   async function runKeyCommand({ command, timeoutSeconds, variables }: CommandReference): Promise<Secret> {
     const given = Object.fromEntries(variables.map((name) => [name, env[name]]));
-    const { failure, stdout } = await runCommand(command, { input: "", variables: given, timeoutSeconds, signal });
+    const { failure, stdout } = await runCommand(command, { stdin: "", variables: given, timeoutSeconds, signal });
     const source = `the key command ${JSON.stringify(command[0] ?? "")}`;
     // The worker tries a job again after "unavailable": a vault may be back in a minute.
     if (failure !== undefined) {

@@ -13,7 +13,7 @@ const MASTER_KEY_BYTES = 32;
 type MasterKey = { readonly id: string; readonly bytes: Uint8Array };
 export type MasterKeys = { readonly current: MasterKey; readonly all: readonly MasterKey[] };
 
-/** Throws `config`. Its messages contain no part of a master key. */
+/** Throws an AppError with the code `config`. Its messages contain no part of a master key. */
 export function readMasterKeys(env: Readonly<Record<string, string | undefined>>): MasterKeys {
   const current = readMasterKey(CURRENT, env[CURRENT]);
   if (!current) {
@@ -27,7 +27,7 @@ export function readMasterKeys(env: Readonly<Record<string, string | undefined>>
 function readMasterKey(name: string, value: string | undefined): MasterKey | undefined {
   if (value === undefined || value === "") return undefined;
   const bytes = Buffer.from(value, "base64");
-  // Buffer.from would skip characters that are not base64.
+  // Buffer.from skips characters that are not base64 without an error.
   const isBase64 = /^[A-Za-z0-9+/_-]+={0,2}$/.test(value.trim());
   if (bytes.length !== MASTER_KEY_BYTES || !isBase64) {
     const found = isBase64 ? `${bytes.length} bytes` : "other characters";
@@ -38,7 +38,7 @@ function readMasterKey(name: string, value: string | undefined): MasterKey | und
   return { id: digest.slice(0, 16), bytes };
 }
 
-/** Throws `config` if something in the ledger is sealed with a master key that is not given. */
+/** Throws an AppError `config` if something in the ledger is sealed with a master key that is not given. */
 export function requireMasterKeys(masterKeys: MasterKeys, sealedWith: readonly string[]): void {
   const unknown = sealedWith.filter((id) => !masterKeys.all.some((masterKey) => masterKey.id === id));
   if (unknown.length === 0) return;
@@ -55,7 +55,7 @@ export async function sealKey(key: Secret, apiKeyId: string, { current }: Master
     .encrypt(current.bytes);
 }
 
-/** Throws `config` if the master key is not given. If the text is damaged or from another row, throws an error that `isDamaged` recognises. */
+/** Throws an AppError `config` if the master key is not given, and one that `isDamaged` recognises if the text is damaged or from another row. */
 export async function openSealedKey(
   { sealed, apiKeyId }: { readonly sealed: string; readonly apiKeyId: string },
   masterKeys: MasterKeys,
@@ -73,7 +73,7 @@ export async function openSealedKey(
     if (cause instanceof AppError) throw cause;
     throw new AppError(
       "database",
-      `the sealed key ${apiKeyId} does not open: it was changed, belongs to another key, or was sealed with another master key; its rotation replaces it (rotate does so at once)`,
+      `the sealed key ${apiKeyId} does not open: it was altered, was made for another key, or was sealed with another master key; the next run of the rotation replaces the key; to do so now, run: usage-export rotate`,
       { details: { sealed: "damaged" } },
     );
   }

@@ -38,7 +38,7 @@ export async function testSink(sink: Sink): Promise<void> {
 export async function deliverKey(sink: Sink, { apiKeyId, key }: { apiKeyId: string; key: Secret }): Promise<void> {
   if ("file" in sink) return withKeyFile(sink.file, (target) => writeKeyFile(target, key));
   const { command, timeoutSeconds } = sink;
-  const options = { input: `${key.reveal()}\n`, variables: { USAGE_EXPORT_API_KEY_ID: apiKeyId }, timeoutSeconds };
+  const options = { stdin: `${key.reveal()}\n`, variables: { USAGE_EXPORT_API_KEY_ID: apiKeyId }, timeoutSeconds };
   const { failure } = await runCommand(command, options);
   if (failure === undefined) return;
   const hint = "its output is not shown, as it may hold the key; run it by hand to see why";

@@ -1,5 +1,5 @@
-// Where the monitor is reached, and which requests it answers besides health checks. A request needs the configured credentials. If there are
-// none, a monitor on a loopback address answers requests to a name of this machine, and one on another ("access": "none") all requests.
+// Where the monitor is reached, and which requests it answers besides health checks: those with the configured credentials. Without any, on a
+// loopback address, those to a name of this machine. Any other address without credentials needs "access": "none", and answers all.
 
 import { hash, timingSafeEqual } from "node:crypto";
 import type { Secret } from "../secret.ts";
@@ -23,18 +23,18 @@ export function isLoopbackAddress(address: string): boolean {
 /** What must be sent: a token, or a user name and password as `name:password`. */
 export type Access = { readonly scheme: "Bearer" | "Basic"; readonly credentials: Secret };
 
-export type Visitor = { readonly host?: string | undefined; readonly authorization?: string | undefined };
+type RequestHeaders = { readonly host?: string | undefined; readonly authorization?: string | undefined };
 
-/** The page of a refusal, or undefined to let a request in. `isLoopback`: only this machine can reach the monitor. */
-export function refusal(access: Access | undefined, isLoopback: boolean, visitor: Visitor): Page | undefined {
+/** Undefined to let a request in. `isLoopback`: only this machine can reach the monitor. */
+export function refusalPage(access: Access | undefined, isLoopback: boolean, sent: RequestHeaders): Page | undefined {
   if (access) {
-    if (hasCredentials(access, visitor.authorization)) return undefined;
+    if (hasCredentials(access, sent.authorization)) return undefined;
     const charset = access.scheme === "Basic" ? ', charset="UTF-8"' : "";
-    return textPage(401, ["expected the credentials that monitor.access of the configuration names"], {
+    return textPage(401, ["send the token or the user name and password of monitor.access in the configuration"], {
       "www-authenticate": `${access.scheme} realm="usage-export"${charset}`,
     });
   }
-  if (!isLoopback || isOwnHost(visitor.host)) return undefined;
+  if (!isLoopback || isOwnHost(sent.host)) return undefined;
   return textPage(403, [
     "without monitor.access this is answered on this machine only, at localhost, 127.0.0.1 or [::1]",
     "use one of these addresses, or set monitor.access in the configuration",

@@ -7,7 +7,7 @@ import { secureHeaders } from "hono/secure-headers";
 import type { Logger } from "pino";
 import { memoizeAsync } from "../async.ts";
 import { errorText } from "../errors.ts";
-import { type Access, refusal } from "./access.ts";
+import { type Access, refusalPage } from "./access.ts";
 import { scriptPage, scriptPath } from "./assets.ts";
 import { type MakePage, type Page, type Readiness, textPage } from "./page.ts";
 
@@ -59,7 +59,7 @@ export function openRoutes(deps: MonitorDeps, isLoopback: boolean) {
   app.get("/readyz", () => answerHealth(readiness().reasons.length === 0));
 
   app.use(async (c, next) => {
-    const refused = refusal(deps.access(), isLoopback, c.env.incoming.headers);
+    const refused = refusalPage(deps.access(), isLoopback, c.env.incoming.headers);
     if (refused) return send(refused);
     // Postgres refuses a text with NUL.
     if (!c.req.url.includes("%00")) return next();

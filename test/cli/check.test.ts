@@ -44,7 +44,7 @@ test("check finds missing rights of the role usage_reader until migrate grants t
   await sql`revoke all on schema bi from usage_reader; revoke all on bi.runs from usage_reader`.execute(db);
   const ofReader = async () => (await findings(context)).lines.filter((line) => line.includes("usage_reader"));
   expect(await ofReader()).toEqual([
-    "warn database at DATABASE_URL: usage_reader: its rights are wrong, for example after a restore; run migrate, which corrects them",
+    "warn database at DATABASE_URL: usage_reader: the rights of this role or of PUBLIC are wrong, for example after a restore; run migrate, which corrects them",
   ]);
   expect(await context.run(["migrate"])).toMatchObject({ status: 0 });
   expect(await ofReader()).toEqual([]);

@@ -39,8 +39,8 @@ test("init does not replace a configuration that appears while it runs", async (
 });
 
 test.for([
-  [20_000, /expected a project of this key \(p0, .{0,200} and 19980 more\); choose one with --project\n/],
-  [0, /expected a project of this key \(the service lists none\); choose one with --project\n/],
+  [20_000, /expected a project that the key can read \(p0, .{0,200} and 19980 more\); choose one with --project\n/],
+  [0, /the key lists no project: give the id with --project\n/],
 ] as const)("init --yes with %i projects asks for --project in one line", async ([count, says], { context }) => {
   const account = context.newSecret();
   const { url } = await context.serve({

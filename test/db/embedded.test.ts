@@ -30,7 +30,7 @@ test("stored usage is there when the embedded database is opened again", async (
 
 test("migrating a restored database whose reader's role is missing creates the role with its rights", async () => {
   await sql`drop owned by usage_reader; drop role usage_reader`.execute(db);
-  expect(await readerProblem(db)).toMatch(/^the role that BI tools read with does not exist; run migrate/);
+  expect(await readerProblem(db)).toMatch(/^this role, with which BI tools read, does not exist; run migrate/);
   // A user who may not create roles can migrate, too.
   await sql`create role limited nosuperuser in role postgres; set role limited`.execute(db);
   expect(await migrateToLatest(db)).toEqual({ migrations: [], views: 0, hasReader: false });

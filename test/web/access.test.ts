@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { Secret } from "../../src/secret.ts";
-import { type Access, isLoopbackAddress, monitorUrl, refusal } from "../../src/web/access.ts";
+import { type Access, isLoopbackAddress, monitorUrl, refusalPage } from "../../src/web/access.ts";
 import { testMonitor } from "./test-monitor.ts";
 
 const TOKEN = "open-sesame-open-sesame";
@@ -25,7 +25,7 @@ test.each([
   ["10.0.0.1:9464", false],
   ["[::ffff:10.0.0.1]", false],
 ])("on a loopback address a request with the host %j is answered: %s", (host, answered) => {
-  expect(refusal(undefined, true, { host })?.status).toBe(answered ? undefined : 403);
+  expect(refusalPage(undefined, true, { host })?.status).toBe(answered ? undefined : 403);
 });
 
 test.each([
@@ -49,7 +49,7 @@ test.each([
   [BASIC, `Bearer ${base64(`ops:${TOKEN}:ä`)}`, false],
   [BASIC, "Basic !!!", false],
 ] as const)("with the credentials %o, the header %j is accepted: %s", (access, authorization, accepted) => {
-  expect(refusal(access, false, { host: "anywhere", authorization })?.status).toBe(accepted ? undefined : 401);
+  expect(refusalPage(access, false, { host: "anywhere", authorization })?.status).toBe(accepted ? undefined : 401);
 });
 
 test.each([

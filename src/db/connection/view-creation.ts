@@ -9,6 +9,7 @@ import { columnComments, type ViewText } from "./view-files.ts";
 /** The SQLSTATEs of a replacement that changes columns: Postgres only allows adding columns at the end. */
 const COLUMNS_CHANGED = new Set(["42P16", "42P13"]);
 
+/** Comments the columns that their view's own text does not comment, with the text that all columns of that name share. */
 async function commentColumns(tx: Tx, views: readonly ViewText[]): Promise<void> {
   const comments = columnComments();
   const { rows } = await sql<{ view: string; column: string }>`
@@ -61,14 +62,15 @@ export async function createViews(tx: Tx, unordered: readonly ViewText[], stored
   return views.map(({ name }) => name);
 }
 
-/** `grants`: the statements that grant the rights again that roles other than the owner had. */
-type StoredView = { readonly dropStatement: string; readonly grants: readonly string[] };
+/** `grants`: the statements that restore the rights of roles other than the owner. */
+type StoredObject = { readonly dropStatement: string; readonly grants: readonly string[] };
 
-/** Reads the stored views that still exist, each before the ones that it uses. */
-async function readStored(tx: Tx, names: readonly string[]): Promise<readonly StoredView[]> {
-  const { rows } = await sql<StoredView>`
+/** Reads the stored views and functions that still exist, each before the ones that it uses. */
+async function readStored(tx: Tx, names: readonly string[]): Promise<readonly StoredObject[]> {
+  const { rows } = await sql<StoredObject>`
     select format('drop %s %s', type, identity) as "dropStatement",
       array(
+        -- GRANT names the kind only of functions; NULL becomes an empty text.
         select format('grant %s on %s %s to %s %s', privilege_type, case type when 'function' then 'function' end, identity,
           case grantee when 0 then 'public' else quote_ident(pg_get_userbyid(grantee)) end,
           case when is_grantable then 'with grant option' end)
@@ -89,13 +91,13 @@ async function readStored(tx: Tx, names: readonly string[]): Promise<readonly St
 
 // The role that BI tools use may read schema bi and nothing else. It belongs to the whole server, so a dump of one database lacks it.
 
-/** Returns what keeps BI tools from reading, or undefined. */
+/** What is wrong with the role usage_reader, or undefined. The text stands behind its name. */
 export async function readerProblem(db: Database): Promise<string | undefined> {
   if (!(await readerExists(db))) {
-    return "the role that BI tools read with does not exist; run migrate; if its user may not create roles, have an administrator run `create role usage_reader` first";
+    return "this role, with which BI tools read, does not exist; run migrate; if your database user may not create roles, have an administrator run `create role usage_reader` first";
   }
   if ((await grantCorrections(db)).length === 0) return undefined;
-  return "its rights are wrong, for example after a restore; run migrate, which corrects them";
+  return "the rights of this role or of PUBLIC are wrong, for example after a restore; run migrate, which corrects them";
 }
 
 /** Creates the role if it is missing, and corrects its rights. Returns false if this user may not create it. */
@@ -119,7 +121,7 @@ async function readerExists(db: Database): Promise<boolean> {
   return rows.length > 0;
 }
 
-/** The statements that correct the rights of the role and of the public on the program's own views and functions. */
+/** The statements that correct the rights of the role and of PUBLIC on the program's own views and functions. */
 async function grantCorrections(db: Database): Promise<readonly string[]> {
   const { rows } = await sql<{ statement: string }>`
     with program_object as (
@@ -134,10 +136,10 @@ async function grantCorrections(db: Database): Promise<readonly string[]> {
     select format('grant select on %s to usage_reader', name) from program_object
     where name like 'bi.%' and not has_table_privilege('usage_reader', view, 'select')
     union all
-    -- Postgres lets the public call a new function.
+    -- By default, every role may call a new function: its grantees include 0, which is PUBLIC.
     select format('revoke execute on function %s from public', name) from routine where name like 'bi.%' and 0 = any(grantees)
     union all
-    -- A view calls its functions with the rights of its reader. The grantee 0 is the public.
+    -- A view calls its functions with the rights of its reader.
     select format('grant execute on function %s to usage_reader', name) from routine
     where 'usage_reader'::regrole <> all(grantees) and (name like 'bi.%' or 0 <> all(grantees))
   `.execute(db);

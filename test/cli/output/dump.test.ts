@@ -103,11 +103,8 @@ test("a signal ends a dump whose reader reads nothing", async ({ context }) => {
 
 test.for([
   [{ view: "usage_totl" }, '--view: schema bi has no view "usage_totl"; did you mean "usage_total"?'],
-  [
-    { from: "2026-03-17", to: "2026-03-16" },
-    "--from: expected 2026-03-16, which is --to, or a day before it; got 2026-03-17",
-  ],
-  [{ view: "freshness", from: "2026-03-17" }, "--from, --to: the rows of bi.freshness have no day to choose them by"],
+  [{ from: "2026-03-17", to: "2026-03-16" }, "--from: expected a day up to --to (2026-03-16); got 2026-03-17"],
+  [{ view: "freshness", from: "2026-03-17" }, "--from, --to: bi.freshness has no column with a day"],
   [{ format: undefined, out: "coverage.xlsx" }, "--format: expected csv or jsonl, or --out with a file"],
   [{ changedSince: "beginning" }, "--changed-since: expected one of the views"],
   [{ changedSince: "beginning", out: "-" }, "--changed-since: expected --out with a file"],
