@@ -8,7 +8,7 @@ import { deleteOldRuns } from "../db/jobs/runs.ts";
 import { type ExportContext, openExportContext } from "../jobs/context.ts";
 import { discoverProjects } from "../jobs/discovery.ts";
 import { daysToReread, type ExportResult, executePlan, type RequestReason } from "../jobs/export.ts";
-import { warnOfLeftOut, withSeenValues } from "../jobs/fan-outs.ts";
+import { warnOfValuesLeftOut, withSeenValues } from "../jobs/fan-outs.ts";
 import { withDatabase } from "../open-database.ts";
 import { durationText } from "../show/format.ts";
 import { firstOf, truncate } from "../text.ts";
@@ -51,7 +51,7 @@ export async function exportWithProgress(
   job: ExportJob,
   { trigger, selection, label = job.name }: { trigger: RunTrigger; selection: Selection; label?: string },
 ): Promise<ExportResult> {
-  warnOfLeftOut(context.app.log, job);
+  warnOfValuesLeftOut(context.app.log, job);
   // All replicas share the database's clock.
   const today = dayOf(await databaseNow(context.db));
   const plan = planRun(job, today, selection, { toReread: await daysToReread(context, job) });

@@ -156,7 +156,7 @@ export type StoredList = {
   readonly waitingSince: Date | null;
 };
 
-export async function storedLists(db: Database): Promise<readonly StoredList[]> {
+export async function storedProjectLists(db: Database): Promise<readonly StoredList[]> {
   const { rows } = await sql<StoredList>`
     select l.list, l.read_at as "readAt", l.error, l.failing_since as "failingSince",
       (count(p.project_id) filter (where p.vanished_at is null))::integer as projects,

@@ -8,22 +8,22 @@ import { type Answer, answerOf, type Basis, DRAWN_MAX, type UsageRow } from "./a
 import { isCost, literal, type Question, type Scope, type Split, viewAndConditions, within } from "./question.ts";
 import { type Query, readBasis, readCurrencies, readUnpriced } from "./scope.ts";
 
-/** `totalSplit` is "none" or, if that is not exported, a grouping whose groups add up to the total. `basis` belongs to that grouping. */
-export async function readTotalSplit(query: Query, question: Question, since?: Day) {
+/** `totalGrouping` is "none" or, if that is not exported, a grouping whose groups add up to the total. `basis` belongs to that grouping. */
+export async function readTotalBasis(query: Query, question: Question, since?: Day) {
   const basis = await readBasis(query, question, since);
   const available = basis.scope.available.groupings;
   const summed = TOTAL_GROUPINGS.find((one) => available.includes(one)) ?? "none";
-  const totalSplit = basis.scope.projectCount > 0 ? "none" : summed;
-  if (totalSplit === "none") return { totalSplit, available, basis };
-  return { totalSplit, available, basis: await readBasis(query, { ...question, grouping: totalSplit }, since) };
+  const totalGrouping = basis.scope.projectCount > 0 ? "none" : summed;
+  if (totalGrouping === "none") return { totalGrouping, available, basis };
+  return { totalGrouping, available, basis: await readBasis(query, { ...question, grouping: totalGrouping }, since) };
 }
 
 /** The question about the billed cost if all projects have it, else about the estimate, else about the billed cost of some projects. */
 export async function knownCost(query: Query, asked: Omit<Question, "grouping">, projectCount: number, since?: Day) {
   const totalQuestion = { ...asked, grouping: "none" } as const;
-  const { totalSplit, basis } = await readTotalSplit(query, { ...totalQuestion, metric: "billed_cost" }, since);
+  const { totalGrouping, basis } = await readTotalBasis(query, { ...totalQuestion, metric: "billed_cost" }, since);
   const billedCount = basis.scope.projectCount;
-  const billed = { question: { ...asked, metric: "billed_cost", grouping: totalSplit }, basis } as const;
+  const billed = { question: { ...asked, metric: "billed_cost", grouping: totalGrouping }, basis } as const;
   if (billedCount > 0 && billedCount >= projectCount) return billed;
   const question = { ...totalQuestion, metric: "estimated_cost" } as const;
   const isPriced = (await readCurrencies(query, question)).length > 0;
@@ -34,7 +34,7 @@ export async function knownCost(query: Query, asked: Omit<Question, "grouping">,
 
 /** The question about the cost, if one is known; otherwise the question itself. What is billed is not known by model. */
 export async function costFirst(query: Query, asked: Question): Promise<Question> {
-  const { basis } = await readTotalSplit(query, { ...asked, grouping: "none" });
+  const { basis } = await readTotalBasis(query, { ...asked, grouping: "none" });
   const cost = await knownCost(query, asked, basis.scope.projectCount);
   if (!cost) return asked;
   const { projectCount, available } = cost.basis.scope;

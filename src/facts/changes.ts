@@ -2,7 +2,7 @@
 
 import { difference, sumOf } from "../decimal.ts";
 import { addsUp } from "../usage/dimensions.ts";
-import { readAnswer, readTotalSplit } from "./amounts.ts";
+import { readAnswer, readTotalBasis } from "./amounts.ts";
 import type { Amounts, Answer } from "./answer.ts";
 import { projectConditions, type Question, type Split } from "./question.ts";
 import { findProjects, type Query, readCurrencies } from "./scope.ts";
@@ -44,8 +44,8 @@ export type ChangePart = ChangeAmounts &
 /** Throws InvalidQuestion if there is no such project. */
 export async function changes(query: Query, { groupings, ...asked }: ChangeQuestion): Promise<Change> {
   const question = { ...asked, sort: "change" } as const;
-  const { totalSplit, available, basis } = await readTotalSplit(query, { ...question, grouping: "none" });
-  const answer = await readAnswer(query, { ...question, grouping: totalSplit }, basis);
+  const { totalGrouping, available, basis } = await readTotalBasis(query, { ...question, grouping: "none" });
+  const answer = await readAnswer(query, { ...question, grouping: totalGrouping }, basis);
   const { total, projectCount } = answer;
   const splits: ChangeSplit[] = [];
   if (total?.change == null) return { answer, splits };

@@ -8,7 +8,7 @@ import { type Database, databaseNow } from "../db/connection/database.ts";
 import { oneReadCache, type ReadOptions, readAtOneMoment, type Tx, tryWithin } from "../db/connection/transaction.ts";
 import { storedWorkers } from "../db/jobs/jobs.ts";
 import { watchedBudgets } from "../db/prices-and-budgets.ts";
-import { storedLists } from "../db/projects.ts";
+import { storedProjectLists } from "../db/projects.ts";
 import { failureCauses } from "../db/usage/failures.ts";
 import { errorText } from "../errors.ts";
 import { type Condition, conditionsOf, type HealthFacts } from "./conditions.ts";
@@ -16,21 +16,22 @@ import { completeness, countSlices, type ProjectHealth } from "./coverage.ts";
 import { jobHealth } from "./jobs.ts";
 import { mergeRotations, rotationHealth } from "./keys.ts";
 
-/** Each rotation for many projects is merged into one entry. */
+/** In `rotations`, a rotation for many projects is one entry, not one for each project. */
 export type HealthState = HealthFacts & { readonly conditions: readonly Condition[] };
 
-/** Only completeness may come from `cache`; everything else is read anew. */
+/** Completeness may come from `cache`, and budgets are kept until something changes them. All else is read each time. */
 export async function health(
   db: Database,
   config: Config,
   { secondsMax, cache = oneReadCache }: ReadOptions = {},
 ): Promise<HealthState> {
-  const openQuery = cache();
-  const read = async (tx: Tx) => healthFacts(db, tx, config, await completeness(await openQuery(tx)));
-  return healthOf(await readAtOneMoment(db, read, secondsMax));
+  // Called before the snapshot is taken, as RowCache demands.
+  const cachedQuery = cache();
+  const read = async (tx: Tx) => healthFacts(db, tx, config, await completeness(await cachedQuery(tx)));
+  return withConditions(await readAtOneMoment(db, read, secondsMax));
 }
 
-export function healthOf(facts: HealthFacts): HealthState {
+export function withConditions(facts: HealthFacts): HealthState {
   return { ...facts, rotations: mergeRotations(facts.rotations), conditions: conditionsOf(facts) };
 }
 
@@ -39,7 +40,7 @@ async function healthFacts(db: Database, tx: Tx, config: Config, projects: reado
   const slices = countSlices(projects);
   const workers = await storedWorkers(tx);
   const causes = slices.failed > 0 ? await failureCauses(tx) : [];
-  const configuredLists = new Set(config.discovery.map(({ key }) => keyName(key)));
+  const discoveryKeys = new Set(config.discovery.map(({ key }) => keyName(key)));
   const hasWorker = workers.some(({ recent }) => recent);
   return {
     readAt: now,
@@ -50,12 +51,12 @@ async function healthFacts(db: Database, tx: Tx, config: Config, projects: reado
     slices,
     causes: causes.map((cause) => ({ ...cause, isRetried: hasWorker && cause.isRetried })),
     rotations: await rotationHealth(tx, config.rotations),
-    lists: (await storedLists(tx)).filter(({ list }) => configuredLists.has(list)),
+    lists: (await storedProjectLists(tx)).filter(({ list }) => discoveryKeys.has(list)),
     ...(await usageFacts(db, tx, config)),
   };
 }
 
-/** Budgets and anomalies take longer the more usage is stored. If they exceed the time limit, all other facts are still known. */
+/** Reads what takes longer the more usage is stored: beyond the time limit it is left out. `tx` reads; `db` identifies remembered budgets. */
 async function usageFacts(db: Database, tx: Tx, config: Config) {
   const read = await tryWithin(tx, async () => ({
     budgets: await watchedBudgets(db, tx),
@@ -64,7 +65,7 @@ async function usageFacts(db: Database, tx: Tx, config: Config) {
   return "value" in read ? read.value : { budgets: [], anomalies: [], notRead: errorText(read.error) };
 }
 
-/** Reminders, such as a budget that is used up, do not count. */
+/** Whether nothing is wrong. Conditions that only remind a person, such as a budget that is used up, do not count. */
 export function isWell({ conditions }: Pick<HealthState, "conditions">): boolean {
   return !conditions.some(({ isWrong }) => isWrong);
 }

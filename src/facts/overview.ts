@@ -7,13 +7,13 @@ import { type ReadOptions, readAtOneMoment, readByStatements, USAGE_SECONDS } fr
 import { budgetsIn } from "../db/prices-and-budgets.ts";
 import { addDays, comparedPeriod, type Day, dayOf, monthBefore, type Window } from "../usage/days.ts";
 import { type BudgetUse, budgetsOf } from "../usage/money.ts";
-import { amountColumn, type DaySums, figures, knownCost, readAnswer, readDaySums, readTotalSplit } from "./amounts.ts";
+import { amountColumn, type DaySums, figures, knownCost, readAnswer, readDaySums, readTotalBasis } from "./amounts.ts";
 import type { Answer, Basis } from "./answer.ts";
 import { type AskedMetric, coverageConditions, isCost, literal, type Question } from "./question.ts";
 import { type Query, readBasis } from "./scope.ts";
 
 const OVERVIEW_SPLITS = ["project", "line_item", "model", "accessor", "tags"] as const;
-/** How many groups are read: enough to find the one that rose the most. */
+/** How many groups of a split are read, the largest first. The one that rose the most is looked for among them. */
 const LISTED_MAX = 100;
 
 export type Overview = Awaited<ReturnType<typeof overview>>;
@@ -21,7 +21,7 @@ export type ReportData = { readonly overview: Overview; readonly budgets: readon
 
 type AskedDays = { readonly period: Window; readonly project?: string | undefined };
 
-/** The usage of these days, compared with the days before. */
+/** The part of a question that asks for these days and the days to compare them with. A view's period also has a name, left out here. */
 export function comparedQuestion({ period: { start, end }, project }: AskedDays) {
   const period = { start, end };
   return { period, before: comparedPeriod(period), projects: project === undefined ? undefined : [project] };
@@ -45,15 +45,16 @@ export async function overview(query: Query, asked: Pick<Question, "period" | "b
   const question = { ...asked, limit: LISTED_MAX, sort: "amount", metric: "hours" } as const;
   const month = monthOf(asked.period, today);
   const firstDay = asked.before?.start ?? asked.period.start;
+  // The first day that any of the questions needs. Shared, so that one statement serves all of them.
   const since = month && earlier(month.before.start, firstDay);
-  const { totalSplit, available, basis } = await readTotalSplit(query, { ...question, grouping: "none" }, since);
+  const { totalGrouping, available, basis } = await readTotalBasis(query, { ...question, grouping: "none" }, since);
   const days = since
     ? { start: earlier(since, addDays(today, -HISTORY_DAYS)), end: today }
     : { start: firstDay, end: asked.period.end };
-  const usage = await readDaySums(query, { ...question, grouping: totalSplit }, basis.scope, days);
-  const sent = figures(usage, question);
-  const metric = mainMetric(sent);
-  const total = await readAnswer(query, { ...question, metric, grouping: totalSplit }, basis, { sums: usage });
+  const usage = await readDaySums(query, { ...question, grouping: totalGrouping }, basis.scope, days);
+  const reported = figures(usage, question);
+  const metric = mainMetric(reported);
+  const total = await readAnswer(query, { ...question, metric, grouping: totalGrouping }, basis, { sums: usage });
   const asCost = await knownCost(query, question, total.projectCount, since);
   const costByDay = asCost && (await readDaySums(query, asCost.question, asCost.basis.scope, days));
   const cost = asCost && (await readAnswer(query, asCost.question, asCost.basis, { sums: costByDay }));
@@ -65,24 +66,24 @@ export async function overview(query: Query, asked: Pick<Question, "period" | "b
     if (!costMetric && (!available.includes(grouping) || (grouping === "model" && hasLineItems))) continue;
     if (grouping === "project" && total.projectCount < 2) continue;
     const split = { ...question, metric: costMetric ?? metric, grouping };
-    // Such a split is read from the series of the total: with the same `since`, the states of days come from the query's cache.
+    // A split that is read from the total's series reuses, with the same `since`, the statement that reads the status of its days.
     const isOfTotal = grouping === "project" || split.metric === "estimated_cost";
     const splitBasis = await readBasis(query, split, isOfTotal ? since : undefined);
     splits.push(await readAnswer(query, split, splitBasis, { countsUnpriced: false }));
   }
-  const main = asCost?.question ?? { ...question, metric, grouping: totalSplit };
+  const main = asCost?.question ?? { ...question, metric, grouping: totalGrouping };
   const monthSoFar =
     month && (await readMonthSoFar(query, { ...main, ...month, limit: 1 }, costByDay ?? usage, today, since));
-  return { period: asked.period, figures: sent, total, cost, splits, monthSoFar };
+  return { period: asked.period, figures: reported, total, cost, splits, monthSoFar };
 }
 
 function earlier(one: Day, other: Day): Day {
   return one < other ? one : other;
 }
 
-/** Hours, unless the service sends none or only 0. */
-function mainMetric(sent: ReturnType<typeof figures>): AskedMetric {
-  const used = sent.filter(({ amount }) => amount !== "0").map(({ metric }) => metric);
+/** Hours, unless the service reports none or only 0. */
+function mainMetric(reported: ReturnType<typeof figures>): AskedMetric {
+  const used = reported.filter(({ amount }) => amount !== "0").map(({ metric }) => metric);
   if (used.includes("hours")) return "hours";
   return used.includes("requests") ? "requests" : (used[0] ?? "hours");
 }
@@ -106,7 +107,7 @@ async function readMonthSoFar(query: Query, question: Question, sums: DaySums, t
 
 /** How far back usage_export.month_forecast looks. */
 const HISTORY_DAYS = 70;
-/** With more projects there is no forecast: it would take a second to find which of the 70 days were read of each. */
+/** With more projects there is no forecast: finding the days that were read, project by project, would take a second. */
 const FORECAST_PROJECTS_MAX = 1_000;
 
 /** Forecasts as for budgets (docs/forecast.md). A day that any project lacks is estimated. Null if fewer than 14 days are known. */
@@ -118,6 +119,7 @@ async function readForecast(query: Query, question: Question, scope: Basis["scop
     `(date ${literal(day)}, ${sum[amountColumn(question)] ?? "null"}::numeric)`;
   const [found] = await query<Forecast>(`
 with amount (usage_date, amount) as (
+  -- A row of NULLs types the columns, even if there is no sum.
   values ${[...sums.map(amountOn), "(null::date, null::numeric)"].join(", ")}
 ), covered as (
   select usage_date, bool_and(fetched_at is not null and status <> 'missing') as is_read,

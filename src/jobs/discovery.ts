@@ -12,7 +12,7 @@ import {
   markMadeDue,
   projectsVersion,
   recordListFailure,
-  storedLists,
+  storedProjectLists,
   storedProjects,
   storeReading,
 } from "../db/projects.ts";
@@ -115,7 +115,7 @@ function logChange(log: Logger, list: string, { added, vanished, waiting }: List
 /** The configuration with the projects that the service lists now. Throws if a list can't be read and has never been read. */
 export async function discoverProjects(app: App, config: Config, db: Database): Promise<Config> {
   const failures = (await readLists(app, config, db)).filter((read) => "error" in read);
-  const stored = failures.length > 0 ? await storedLists(db) : [];
+  const stored = failures.length > 0 ? await storedProjectLists(db) : [];
   for (const { list, error } of failures) {
     if (stored.some((one) => one.list === list && one.readAt !== null)) continue;
     throw new AppError(error.code, `the projects of ${list}: ${error.message}`, { cause: error });

@@ -24,7 +24,7 @@ export async function withSeenValues(config: Config, db: Database, askedDays?: W
   return { ...config, exports };
 }
 
-export function warnOfLeftOut(log: Logger, { name: job, leftOut = [] }: ExportJob): void {
+export function warnOfValuesLeftOut(log: Logger, { name: job, leftOut = [] }: ExportJob): void {
   const text = "more values were seen than the filter reads: those with the most requests are read";
   for (const { dimension: each, ...counts } of leftOut) log.warn({ job, each, ...counts }, text);
 }

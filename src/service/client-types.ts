@@ -1,4 +1,4 @@
-// The types of the service that client.ts opens.
+// The types of client.ts: the client of the service, its settings, calls and answers.
 
 import type { Logger } from "pino";
 import type { Sleep } from "../async.ts";
@@ -41,11 +41,11 @@ export type ServiceDeps = {
 export type ServiceCall = Pick<AttemptReport, "operation"> & {
   /** A POST makes a key. It has one attempt, and once it is sent, an abort does not interrupt it, as the key in its answer would be lost. */
   readonly method: "GET" | "POST" | "DELETE";
-  /** The parts of the path; letters, digits, `_` and `-` only, so that no identifier can lead elsewhere. */
+  /** The segments of the path. Only letters, digits, `_` and `-`, so that an id such as `..` can't lead to another path. */
   readonly path: readonly string[];
   readonly query?: URLSearchParams;
   readonly body?: unknown;
-  /** Awaited before each attempt, after the permit is given. An error that it throws ends the call. */
+  /** Awaited before each attempt, once the rate limiter lets it through. An error that it throws ends the call. */
   readonly beforeAttempt?: (() => Promise<void>) | undefined;
   /** The key needs one of these scopes. The error message names them if the service does not name the missing one. */
   readonly scopes?: readonly string[] | undefined;
@@ -55,11 +55,11 @@ export type ServiceCall = Pick<AttemptReport, "operation"> & {
 export type ServiceAnswer = { readonly status: number; readonly value: unknown };
 
 export type Service = Pick<ServiceSettings, "baseUrl" | "dialect"> & {
-  /** Throws an AppError for anything but a 2xx, with `sent: "no"` if certainly nothing was sent. Throws the reason of an aborted signal as it is. */
+  /** Throws an AppError unless a readable 2xx came; its `details.sent` is "no" if certainly nothing was sent. An abort throws its reason. */
   readonly call: (call: ServiceCall, key: Secret, signal: AbortSignal) => Promise<ServiceAnswer>;
-  /** Allows calls with a refused key (without `key`: with all) again. It may have got the scope, or a new key may have reached all servers. */
+  /** A refused call is not made again until this forgets the refusals of `key`, or of all keys, as the key may have become valid since. */
   readonly forgetRefusals: (key?: Secret) => void;
-  /** The Date of the newest answer plus the time since then. Never ahead of the service's clock, but behind it if this machine has slept. */
+  /** The Date of the newest answer plus the time since. Never ahead of the service's clock; behind it if this machine slept, as `now` stood still. */
   readonly serviceTime: () => Date | undefined;
   /** Ends calls in flight with an error. */
   readonly [Symbol.asyncDispose]: () => Promise<void>;

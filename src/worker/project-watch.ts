@@ -3,7 +3,7 @@
 import type { Config } from "../config/config.ts";
 import { keyName } from "../config/projects.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
-import { projectsVersion, storedLists } from "../db/projects.ts";
+import { projectsVersion, storedProjectLists } from "../db/projects.ts";
 import { errorCode, errorText } from "../errors.ts";
 import { readLists } from "../jobs/discovery.ts";
 import { HOUR_MS } from "../usage/days.ts";
@@ -59,7 +59,7 @@ export function watchProjects({ app, config, db, onChange, onRead }: ProjectWatc
 }
 
 async function areListsFresh(db: Database, { discovery }: Config): Promise<boolean> {
-  const [now, lists] = [await databaseNow(db), await storedLists(db)];
+  const [now, lists] = [await databaseNow(db), await storedProjectLists(db)];
   // A time in the future was stored before the database's clock was set back.
   const isFresh = (readAt: Date | null) => readAt !== null && Math.abs(now.getTime() - readAt.getTime()) < HOUR_MS;
   const fresh = new Set(lists.filter(({ readAt }) => isFresh(readAt)).map(({ list }) => list));

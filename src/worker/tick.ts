@@ -14,7 +14,7 @@ import {
   insertRun,
   type NewRun,
   type ProjectJob,
-  projectsHeldBack,
+  projectsNotToStart,
   type RunProject,
   runningRuns,
 } from "../db/jobs/runs.ts";
@@ -22,7 +22,7 @@ import { begunRotations } from "../db/keys/lease.ts";
 import { dueSlices, incompleteSeries } from "../db/usage/due-slices.ts";
 import { extendDue, registerSeries, seriesIdOf } from "../db/usage/stored-series.ts";
 import { errorCode, errorText } from "../errors.ts";
-import { warnOfLeftOut, withSeenValues } from "../jobs/fan-outs.ts";
+import { warnOfValuesLeftOut, withSeenValues } from "../jobs/fan-outs.ts";
 import { nextOccurrence, planTick } from "../schedule/schedule.ts";
 import { dayOf } from "../usage/days.ts";
 import {
@@ -37,11 +37,11 @@ import {
 import { reportRunEnd } from "./handle-project.ts";
 import type { WorkerContext } from "./worker-context.ts";
 
-/** Returns whether a run was started. An error in one job does not stop the others. Throws only if the database can't be reached. */
+/** Returns whether a run was started. If one job fails, the others go on. Throws if the database is away or lost runs can't be ended. */
 export async function tick(context: WorkerContext): Promise<boolean> {
   // Before anything is planned, because a run without queue jobs would keep the next run from being started.
   for (const end of await endRunsWithoutJobs(context.db)) reportRunEnd(context, end);
-  // Read once for all exports: with many series this is the longest statement of a tick.
+  // Read once for all exports: with many series this is the slowest statement of a tick.
   let incomplete: readonly number[] | undefined;
   const readIncomplete = async (tx: Tx) => (incomplete ??= await incompleteSeries(tx));
   let isAnyStarted = false;
@@ -57,7 +57,7 @@ export async function tick(context: WorkerContext): Promise<boolean> {
   return isAnyStarted;
 }
 
-/** The context with the fan-out values of the usage that is stored now: a run may have brought new ones since the last tick. */
+/** The context with the fan-outs' values found in stored usage now: a run may have added some since the last tick. */
 export async function withCurrentValues(opened: WorkerContext): Promise<WorkerContext> {
   const { app, config: configured, db } = opened;
   try {
@@ -87,29 +87,30 @@ async function tickJob(context: WorkerContext, job: ConfiguredJob, readIncomplet
       await markScheduled(tx, job, due.scheduledFor);
       return isStarted;
     }
-    // A run in progress might be reading what is missing.
+    // A paused job does not catch up. An export with a run in progress may already be reading what is missing.
     if (stored.pause || (job.kind === "export" && runs.length > 0)) return false;
     const wanted =
       job.kind === "rotation"
         ? await projectsToBegin(tx, job.isForMany ? job.rotations : [])
         : await projectsWithGaps(tx, context, job, job.window ? await readIncomplete(tx) : [], now);
     if (wanted.length === 0) return false;
-    const heldBack = await projectsHeldBack(tx, job);
-    const projects = wanted.filter(({ projectId }) => !heldBack.has(projectId));
+    // Projects of a run in progress, and those that no worker knew in the last hour.
+    const notToStart = await projectsNotToStart(tx, job);
+    const projects = wanted.filter(({ projectId }) => !notToStart.has(projectId));
     return projects.length > 0 && queueRun(tx, context, job, { trigger: "catchup", scheduledFor: undefined }, projects);
   });
 }
 
 /** Makes the days of the scheduled run due, and returns its projects. */
 async function makeDaysDue(tx: Tx, { app, ids }: WorkerContext, job: ExportJob, now: Date): Promise<RunProject[]> {
-  warnOfLeftOut(app.log, job);
+  warnOfValuesLeftOut(app.log, job);
   const today = dayOf(now);
   const series = seriesOf(job);
   const seriesIds = series.map((one) => seriesIdOf(ids, one));
   await extendDue(tx, seriesIds, dueDays(job, today), nextOccurrence(job, now));
-  const planned = Map.groupBy(series, ({ project }) => project.id);
+  const seriesByProject = Map.groupBy(series, ({ project }) => project.id);
   const slices = sliceCount({ window: windowOf(job, today) });
-  return job.projects.map(({ id }) => ({ projectId: id, planned: slices * (planned.get(id)?.length ?? 0) }));
+  return job.projects.map(({ id }) => ({ projectId: id, planned: slices * (seriesByProject.get(id)?.length ?? 0) }));
 }
 
 /** The projects with due days that are to be read again now. */
@@ -155,6 +156,7 @@ async function queueRun(
   const keys = new Map(config.projects.map(({ id, key }) => [id, keyName(key)]));
   const jobs = projects.map(({ projectId }) => {
     const data: ProjectJob = { runId, projectId };
+    // Projects with the same key are one group of pg-boss: the queue limits how many of them run at once.
     // A scheduled run comes before a run of missing days, because people look at the newest days.
     return { data, priority: scheduledFor ? 1 : 0, group: { id: keys.get(projectId) ?? projectId } };
   });

@@ -16,7 +16,7 @@ import type { Liveness } from "./liveness.ts";
 import { requireSecrets } from "./monitor-secrets.ts";
 import type { Reloader } from "./reload.ts";
 
-/** `app.signal` aborts the claimed jobs. A stopping worker aborts it only when the time to finish them, within `drainSeconds`, is over. */
+/** Here `app.signal` is not the stop signal: it aborts the claimed jobs, when the time to finish them (within `drainSeconds`) is over. */
 export type WorkerContext = ExportContext & { readonly queue: Queue };
 
 /** What a worker is started with, and keeps when its configuration changes. */
@@ -31,7 +31,7 @@ export type WorkerDeps = {
 
 const RETRY_MS = 1_000;
 
-/** Retries while the database can't be reached or is busy. Throws if it refuses access or has another schema. */
+/** Retries `open` while the database can't be reached or is busy. Throws any other error of it, such as denied access. */
 export async function retryUntilReached<T>(app: App, liveness: Liveness, open: () => Promise<T>): Promise<T> {
   for (;;) {
     try {
@@ -51,7 +51,7 @@ export async function retryUntilReached<T>(app: App, liveness: Liveness, open: (
 /** Throws if a worker could not start with this configuration. Writes nothing. */
 export async function requireStartable(app: App, config: Config, db: Database): Promise<void> {
   await requireCurrentSchema(db);
-  // Reads the master key, too, even if no rotation has a project yet.
+  // Unlike openKeyRing, checks the master key even if no rotation has a project yet.
   await requireSecrets(app, config);
   await openKeyRing(app, config, db);
 }

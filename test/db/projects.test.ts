@@ -6,7 +6,7 @@ import {
   hasVanished,
   projectsVersion,
   recordListFailure,
-  storedLists,
+  storedProjectLists,
   storedProjects,
   storeReading,
 } from "../../src/db/projects.ts";
@@ -60,7 +60,7 @@ test.each([
   const idsOf = (some: typeof projects) => some.map(({ id }) => id).join("");
   expect(idsOf(projects.filter(({ vanished }) => vanished === null))).toBe(current);
   expect(idsOf(projects.filter(({ missing }) => missing !== null))).toBe(waiting);
-  expect(await storedLists(db)).toMatchObject([{ projects: current.length, waiting: waiting.length }]);
+  expect(await storedProjectLists(db)).toMatchObject([{ projects: current.length, waiting: waiting.length }]);
   expect(await Promise.all(projects.map(({ id }) => hasVanished(db, id)))).toEqual(
     projects.map(({ vanished }) => vanished !== null),
   );
@@ -85,7 +85,7 @@ test("the view says when a project was listed first and last", async () => {
 test("a project that two lists in doubt lack was last seen before both", async () => {
   await read(0, "abc");
   await read(10, "c");
-  expect(await storedLists(db)).toMatchObject([{ waitingSince: after(10) }]);
+  expect(await storedProjectLists(db)).toMatchObject([{ waitingSince: after(10) }]);
   await read(70, "c");
   expect((await shown())[0]).toMatchObject({ id: "a", last: START, vanished: after(70) });
 });
@@ -128,18 +128,18 @@ test("a list by one key does not change the projects of another key", async () =
 test("after a failure the projects stay, and the next list ends the failure", async () => {
   await read(0, "ab");
   await recordListFailure(db, LIST, "the first reason");
-  const [first] = await storedLists(db);
+  const [first] = await storedProjectLists(db);
   await recordListFailure(db, LIST, "another reason");
 
-  expect(await storedLists(db)).toEqual([{ ...first, error: "another reason" }]);
+  expect(await storedProjectLists(db)).toEqual([{ ...first, error: "another reason" }]);
   expect(first).toMatchObject({ projects: 2, readAt: START, failingSince: expect.any(Date) });
   await read(1, "ab");
-  expect(await storedLists(db)).toMatchObject([{ error: null, failingSince: null, readAt: after(1) }]);
+  expect(await storedProjectLists(db)).toMatchObject([{ error: null, failingSince: null, readAt: after(1) }]);
 });
 
 test("two workers that read the same list at the same time store it once", async () => {
   const changes = await Promise.all([read(0, "abc"), read(0, "abc")]);
 
   expect(changes.filter((change) => change !== undefined)).toHaveLength(1);
-  expect(await storedLists(db)).toMatchObject([{ projects: 3 }]);
+  expect(await storedProjectLists(db)).toMatchObject([{ projects: 3 }]);
 });

@@ -3,7 +3,7 @@
 import type { StoredWorker } from "../../src/db/jobs/jobs.ts";
 import type { HealthFacts } from "../../src/facts/conditions.ts";
 import type { ProjectHealth } from "../../src/facts/coverage.ts";
-import { type HealthState, healthOf } from "../../src/facts/health.ts";
+import { type HealthState, withConditions } from "../../src/facts/health.ts";
 import type { FailedRun, JobHealth, StoredRun } from "../../src/facts/jobs.ts";
 import type { RotationHealth } from "../../src/facts/keys.ts";
 import { DAY_SECONDS } from "../../src/usage/days.ts";
@@ -12,7 +12,7 @@ import type { BudgetUse } from "../../src/usage/money.ts";
 export const NOW = new Date("2026-03-10T06:00:30Z");
 
 export function healthState(part: Partial<HealthFacts> = {}): HealthState {
-  return healthOf({
+  return withConditions({
     ...{ readAt: NOW, callPauses: [], jobs: [jobLine()], workers: [worker()], projects: [] },
     slices: { complete: 60, suspect: 0, failed: 0, missing: 0 },
     ...{ causes: [], rotations: [], lists: [] },

@@ -251,7 +251,7 @@ export async function runningRuns(tx: Tx, { kind, name }: JobId) {
  * Projects not to start again now: those of a run in progress, and those that no worker had in its configuration in the last hour. The row
  * of such a project has an error and no planned slice. So has that of a failed rotation: callers only ask about rotations that never began.
  */
-export async function projectsHeldBack(tx: Tx, { kind, name }: JobId): Promise<ReadonlySet<string>> {
+export async function projectsNotToStart(tx: Tx, { kind, name }: JobId): Promise<ReadonlySet<string>> {
   const { rows } = await sql<{ readonly projectId: string }>`
     select distinct p.project_id as "projectId" from usage_export.run r join usage_export.run_project p using (run_id)
     where r.kind = ${kind} and r.job = ${name} and (

@@ -54,7 +54,7 @@ export function overviewSections(data: Overview, budgets: readonly BudgetUse[], 
 
 function summaryHtml(data: Overview, view: LinkedView): Html {
   const { total, cost } = data;
-  const totalSplit = total.question.grouping;
+  const totalGrouping = total.question.grouping;
   const main = cost ?? total;
   // Beside the figure of the month, the cost must say how many days it covers.
   const days = data.monthSoFar ? counted(dayCount(data.period), "day") : undefined;
@@ -68,7 +68,7 @@ function summaryHtml(data: Overview, view: LinkedView): Html {
 ${change}</dd></div>\n`;
   });
   const notes = present([
-    totalSplit !== "none" && `The total is the sum of the usage by ${groupingNoun(totalSplit)}.`,
+    totalGrouping !== "none" && `The total is the sum of the usage by ${groupingNoun(totalGrouping)}.`,
     main.projectCount === 0 && "The total of all usage is not exported.",
     ...lackingSentences(main.lacking),
     main.total?.amount != null && whyNotCompared(main),

@@ -11,7 +11,7 @@ import {
   finishRun,
   heartbeatRun,
   insertRun,
-  projectsHeldBack,
+  projectsNotToStart,
   readOpenProjects,
   recordAttempt,
   startRun,
@@ -56,10 +56,10 @@ test("while a run is live, the projects that it has not reached yet are held bac
   const projects = ["done", "ahead"].map((projectId) => ({ projectId, planned: 0 }));
   await startRun(db, { runId, kind: "rotation", job: "all", trigger: "manual" }, projects);
   await endProjects(db, [{ runId, projectId: "done", counts: NO_COUNTS }]);
-  const heldBack = () => inTransaction(db, (tx) => projectsHeldBack(tx, { kind: "rotation", name: "all" }));
-  expect(await heldBack()).toEqual(new Set(["ahead"]));
+  const notToStart = () => inTransaction(db, (tx) => projectsNotToStart(tx, { kind: "rotation", name: "all" }));
+  expect(await notToStart()).toEqual(new Set(["ahead"]));
   await silentFor(runId, 31);
-  expect(await heldBack()).toEqual(new Set());
+  expect(await notToStart()).toEqual(new Set());
 });
 
 test("a run has the sums of its projects, and the last one ends it", async () => {
