@@ -2,7 +2,6 @@
 
 /** A number in JSON that a double can't hold: 9007199254740993 would become 9007199254740992, and 1e999 Infinity. */
 export class ExactNumber {
-  /** The number as the JSON text has it. */
   readonly source: string;
 
   constructor(source: string) {
@@ -14,7 +13,7 @@ export function numberSource(value: number | ExactNumber): string {
   return value instanceof ExactNumber ? value.source : String(value);
 }
 
-/** More digits than any real amount has, and few enough for Postgres and for people to read. */
+/** More digits than any real amount has. A longer number is refused before it bloats a column or a page. */
 const DIGITS_MAX = 400;
 
 /** The number as decimal text, without an exponent or needless zeros. Undefined if it is too long or not finite. */
@@ -49,8 +48,8 @@ export function sumOf(...amounts: readonly string[]): string {
   return plainDecimal(`${sum < 0n ? "-" : ""}${digits.slice(0, point)}${places > 0 ? "." : ""}${digits.slice(point)}`);
 }
 
-export function difference(amount: string, less: string): string {
-  return sumOf(amount, less.startsWith("-") ? less.slice(1) : `-${less}`);
+export function difference(amount: string, subtracted: string): string {
+  return sumOf(amount, subtracted.startsWith("-") ? subtracted.slice(1) : `-${subtracted}`);
 }
 
 /** The decimal times 10 to the power of `places`: "1.5" with 2 places is 150. */

@@ -18,9 +18,10 @@ export const ASSETS_FOLDER = IS_BUNDLE ? path.join(PACKAGE_FOLDER, "dist/assets"
 export const CONFIG_FILE = "jobs.config.json";
 
 const IS_INSTALLED = import.meta.dirname.split(path.sep).includes("node_modules");
+// Outside node_modules, as in the container image, the program is on the PATH.
 const BUNDLE_COMMAND = IS_INSTALLED ? "npx usage-export" : "usage-export";
 
-/** What users type before a command's name. In a container the program is on the PATH. */
+/** What users type before a command's name. */
 export const COMMAND = IS_BUNDLE ? BUNDLE_COMMAND : "npm run usage-export --";
 
 export async function programVersion(): Promise<string> {

@@ -244,7 +244,6 @@ function listAt(values: readonly string[], path: Path): NameAt[] {
   return values.map((value, index) => ({ value, path: [...path, index] }));
 }
 
-/** Reports each value that an earlier entry has too. */
 function reportDuplicates(report: Report, named: readonly NameAt[], expected: string): void {
   const first = new Map<string, Path>();
   for (const { value, path } of named) {

@@ -1,5 +1,5 @@
-// Stores which notification was sent last for each subject, and which replica is sending one now. A replica claims the subject, sends the
-// notification, and marks it as sent. If it dies in between, another replica sends the notification: perhaps twice, but it is never lost.
+// Stores, in the table `notice`, the last notification sent about each subject, such as "budget NAME 80", and which replica is sending one now.
+// It claims the subject, sends, and marks it as sent. If it dies in between, another sends the notification: perhaps twice, but it is not lost.
 
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
@@ -9,7 +9,7 @@ import { WATCHED_DAYS_MAX } from "./prices-and-budgets.ts";
 
 /** Longer than it takes to send a notification. */
 const CLAIM_SECONDS = 60;
-/** A budget is notified from 31 days before its period ends to WATCHED_DAYS_MAX days after. Records of notifications are kept longer. */
+/** Longer than notifications about one budget are sent: in its period, of 31 days at most, and for WATCHED_DAYS_MAX days after. */
 const RECORD_KEPT_DAYS = WATCHED_DAYS_MAX + 35;
 
 export type LastSent = {
@@ -28,8 +28,8 @@ export async function readLastSent(db: Database): Promise<ReadonlyMap<string, La
 /** Returns the claim; undefined if another replica holds one, or has sent a notification since `lastSent` was read. */
 export async function claimNotification(db: Database, subject: string, lastSent: LastSent | undefined) {
   const claim = randomUUID();
-  // The transaction may be repeated because the acknowledgement of its commit was lost: then `excluded.claim` is stored already. A
-  // `claimed_until` more than CLAIM_SECONDS ahead was written before the database's clock was set back, and is ignored.
+  // If the answer to the commit was lost, this runs again and finds its own claim: n.claim = excluded.claim. A `claimed_until` more than
+  // CLAIM_SECONDS ahead was written before the database's clock was set back, and is ignored.
   const insertClaim = sql`
     insert into usage_export.notice as n (subject, state, claim, claimed_until)
     values (${subject}, 'well', ${claim}::uuid, clock_timestamp() + make_interval(secs => ${CLAIM_SECONDS}))
@@ -44,7 +44,7 @@ export async function claimNotification(db: Database, subject: string, lastSent:
 
 type Sent = Pick<LastSent, "state"> & { readonly subject: string; readonly covers?: readonly string[] };
 
-/** Marks the subject and those in `covers` as sent, with new claims, so that no replica sends again. No effect if the claim is lost. */
+/** Unless the claim is lost, stores that `subject` and the subjects in `covers` were notified. Deletes old records in any case. */
 export async function markSent(db: Database, { subject, state, covers = [] }: Sent, claim: string): Promise<void> {
   await inTransaction(db, async (tx) => {
     const { rows } = await sql`

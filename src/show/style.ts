@@ -1,7 +1,5 @@
-// The one style sheet of a page, and its colours for light and dark. Pure.
-//
-// Text contrasts with its background by at least 4.5 to 1, bars and marks by 3 to 1, and any two series differ for
-// people who see no red, green or blue.
+// The one style sheet of a page, and its colours for light and dark. Text contrasts with its background by at least 4.5 to 1, bars and marks
+// by 3 to 1 except the pale `complete`. Any two series of a chart can be told apart without seeing red, without green, and without blue.
 
 /** Each colour on a light and on a dark page. */
 export const COLOURS = {
@@ -19,7 +17,7 @@ export const COLOURS = {
   complete: ["#c9d8e6", "#2f4660"],
   /** Marks days whose numbers are not complete. */
   hatch: ["#8a9097", "#7f868d"],
-  /** The groups of a chart that have no series of their own. */
+  /** The remaining groups of a chart, added up: only the largest have a colour of their own. */
   rest: ["#5b5f63", "#a2a6ab"],
   "series-1": ["#2463ad", "#5b9fe6"],
   "series-2": ["#cf7a1c", "#ea9943"],
@@ -31,7 +29,6 @@ export const COLOURS = {
   "series-8": ["#462e76", "#1c7273"],
 } as const;
 
-/** "--ink:#1d2125;--soft:…" */
 function customProperties(scheme: 0 | 1): string {
   return Object.entries(COLOURS)
     .map(([name, shades]) => `--${name}:${shades[scheme]};`)
@@ -59,7 +56,7 @@ i,small,.subtitle,.change,.as-of,.note,.empty,footer,caption,thead th,dt{color:v
 footer{margin-top:.2rem;padding-top:.5rem;border-top:1px solid var(--line);font-size:.8rem}
 footer p,.lead p,.tip p,.as-of,.well{margin:0}
 .unseen,#usage figcaption,.two-thirds figcaption,:is(.third,.quarter,.ranks) caption{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);white-space:nowrap}
-/* The frame: navigation, verdict and choices. */
+/* The frame: navigation, whether all is well, and the choice of days and project. */
 .bar,.heading,.title{display:flex;flex-wrap:wrap;align-items:baseline;gap:.25rem 1.25rem}
 .bar{column-gap:2rem;margin:0 0 .5rem;padding:0 0 .5rem;border-bottom:1px solid var(--line)}
 .brand{font-weight:600;color:var(--ink);text-decoration:none}
@@ -85,6 +82,7 @@ nav a:hover{color:var(--accent);text-decoration:underline}
 .well,.state.good{color:var(--good)}
 .state{font-weight:600}
 #verdict:has(.well){display:flex;flex-wrap:wrap;align-items:baseline;gap:0 1rem}
+/* If all is well, reminders stand plainly beside the line that says so. */
 .well~.notice{margin:0;padding-block:0;border:0;background:none}
 .well~.notice strong{font-weight:400}
 .well~.notice[open]{flex-basis:100%}
@@ -247,6 +245,7 @@ caption{position:sticky;left:0;max-width:calc(100vw - 2rem)}
 :is(th,td){padding-right:.9rem}
 .ranks :is(th,td){padding-right:.5rem;font-size:.8rem}
 .ranks th[scope=row]{min-width:6.5rem}
+/* A phone has no room for all five columns of a comparison: Before is left out. */
 .ranks :nth-child(3):nth-last-child(3){display:none}
 .ranks thead .n{white-space:normal;overflow-wrap:normal}
 .ranks :is(bdi,.chips){max-width:8rem}

@@ -4,7 +4,7 @@ import type { Day } from "./days.ts";
 
 export const BUDGET_PERIODS = ["month", "day"] as const;
 
-/** What a budget is for, with the grouping whose unfiltered series it reads. A key stands for all keys of its rotation. */
+/** What a budget can be limited to, and the grouping that has its usage (an accessor is a key). A key counts all keys of its rotation. */
 export const SCOPE_GROUPINGS = { all: "none", key: "accessor", tag: "tags", model: "model" } as const;
 export type BudgetScope = keyof typeof SCOPE_GROUPINGS;
 
@@ -14,7 +14,7 @@ export type BudgetUse = {
   readonly projectIds: readonly string[];
   readonly metric: string;
   readonly currency: string | null;
-  /** "billed", "estimated", or "billed and estimated" if projects differ; null if the budget is for no cost. */
+  /** "billed", "estimated", or "billed and estimated" if projects differ; null if the budget limits usage, not cost. */
   readonly costSource: string | null;
   readonly period: (typeof BUDGET_PERIODS)[number];
   readonly start: Day;
@@ -41,7 +41,7 @@ export type BudgetUse = {
   readonly isFinal: boolean;
   /** The period is over, which does not mean that its numbers are final. */
   readonly isOver: boolean;
-  /** The period was over before the budget was stored as it is, so it sends no notification. */
+  /** The period ended before the present version of the budget was first stored: no notification is sent about it. */
   readonly isBeforeStored: boolean;
 };
 

@@ -19,7 +19,7 @@ import { expandLists, readViews, type ViewText, viewsHash } from "./view-files.t
 const MIGRATION_LOCK = 7_205_521_846_402;
 /** Creating an index on years of usage takes minutes, and so does the wait for another replica that creates it. */
 const STATEMENT_MS_MAX = 30 * 60_000;
-/** The SQLSTATE of a change to an object that another object depends on. */
+/** The SQLSTATE if Postgres refuses to drop or change an object because another one depends on it. */
 const DEPENDED_ON = ["2BP01"];
 /** The SQLSTATEs of a table and of a schema that does not exist. */
 const NOT_THERE = ["42P01", "3F000"];
@@ -27,7 +27,7 @@ const NOT_THERE = ["42P01", "3F000"];
 type MigrateOptions = {
   readonly onWait?: (text: string) => void;
   readonly signal?: AbortSignal | undefined;
-  /** The longest wait for a lock. It is short, because readers of a view queue behind a migration that waits for it. */
+  /** The longest wait for a lock. Short, because new readers of a table or view must wait behind a migration that waits to change it. */
   readonly lockMs?: number;
   /** The pause before the next attempt, in which readers can continue. */
   readonly pauseMs?: number;
@@ -35,17 +35,17 @@ type MigrateOptions = {
 };
 
 /**
- * Applies the missing migrations, then replaces the views if the text of one has changed. All is one transaction: a crash leaves the schema
- * as it was. Replicas that migrate at the same time wait for the first one and find nothing left to do. The lock ends with the transaction,
- * so that it can't stay behind on a pooler's connection.
+ * Applies the missing migrations, then replaces the views if a text has changed or a view is gone, in one transaction: a crash leaves the
+ * schema as it was. Replicas that migrate at the same time wait for the first one and find nothing left to do. The lock ends with the
+ * transaction, so that it can't stay behind on a pooler's connection.
  */
 export async function migrateToLatest(db: Database, options: MigrateOptions = {}) {
   const migrated = await withStatementTimeout(STATEMENT_MS_MAX, () => retryWhileLocked(db, options), {
-    // A process that stalls or dies must not keep the lock: other replicas wait for it as long as a migration may take.
+    // Ends a process that stalls. Otherwise it would keep the lock that other replicas wait for, up to STATEMENT_MS_MAX.
     idle_in_transaction_session_timeout: "60s",
     // New objects must not use an object that somebody else has put into a schema of the search path.
     search_path: "pg_catalog, pg_temp",
-    // The wait for another replica's migration has no limit. `applyMigrations` sets one for later locks.
+    // STATEMENT_MS_MAX alone limits the wait for another replica's migration. `applyMigrations` limits the waits for later locks.
     lock_timeout: "0",
   });
   // pg-boss has migrations of its own, which do nothing if its tables are up to date.
@@ -56,7 +56,7 @@ export async function migrateToLatest(db: Database, options: MigrateOptions = {}
 const IN_USE =
   "another session with an open transaction uses what the migration has to change: end that session (select pid, usename, application_name, xact_start from pg_stat_activity where xact_start is not null)";
 
-/** Repeats the whole migration while another session's open transaction holds what has to be changed. */
+/** Repeats the whole migration while another session's open transaction holds what has to be changed: CONFLICT includes the lock timeout. */
 async function retryWhileLocked(
   db: Database,
   { onWait, signal, lockMs = 3000, pauseMs = 5000, giveUpMs = 5 * 60_000 }: MigrateOptions,
@@ -110,20 +110,18 @@ async function applyMigrations(tx: Tx, lockMs: number) {
   return { migrations, views: replacesViews ? views.length : 0, hasReader: await repairReader(tx) };
 }
 
-/** Runs nothing if the table exists: even `create schema if not exists` needs the right to create schemas, which the owner may lack. */
+/** Runs nothing if the table exists: even `create schema if not exists` needs the right to create schemas, which the user may lack by then. */
 async function createVersionTable(tx: Tx): Promise<void> {
   const found = await sql`select from pg_class where oid = to_regclass('usage_export.schema_version')`.execute(tx);
   if (found.rows.length > 0) return;
   await sql`
     create schema usage_export;
     create table usage_export.schema_version (
-      -- The names of the migrations that were applied.
       migrations      text[] not null,
       -- The views and functions of migrations/views, with their schemas, each after those that it uses.
       views           text[] not null,
       -- SHA-256 of their texts.
       views_hash      text   not null,
-      -- The version of usage-export that migrated last.
       program_version text   not null
     );
     comment on table usage_export.schema_version is 'One row: the version of the tables, views and functions';
