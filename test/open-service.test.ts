@@ -11,7 +11,7 @@ import { testDatabase } from "./support/database.ts";
 import { WAIT_MS_MAX } from "./support/limits.ts";
 
 const database = await testDatabase();
-const limit = () => AbortSignal.timeout(WAIT_MS_MAX);
+const hangSignal = () => AbortSignal.timeout(WAIT_MS_MAX);
 const CALLER = { key: "env KEY", project: "p1", waitMsMax: 60_000 };
 
 function openRate(maxConcurrent = 2, requestsPerSecond = 1_000) {
@@ -58,9 +58,9 @@ test("the slots of all processes add up to the cap, and each process has a slot 
 test("a slot that one process uses is not given to another until the call has ended", async () => {
   await using first = openRate();
   await using second = openRate();
-  const held = [await first.rate.acquire(CALLER, limit()), await first.rate.acquire(CALLER, limit())];
+  const held = [await first.rate.acquire(CALLER, hangSignal()), await first.rate.acquire(CALLER, hangSignal())];
   const order: string[] = [];
-  const waits = second.rate.acquire(CALLER, limit()).then((permit) => {
+  const waits = second.rate.acquire(CALLER, hangSignal()).then((permit) => {
     order.push("second");
     permit.release();
   });
@@ -74,7 +74,7 @@ test("a slot that one process uses is not given to another until the call has en
 
 test("a process that can't renew its share stops calling before the others count it as gone", async () => {
   const { db, rate } = openRate();
-  const permit = await rate.acquire(CALLER, limit());
+  const permit = await rate.acquire(CALLER, hangSignal());
   expect(permit.isValid()).toBe(true);
   await db.destroy();
   const later = performance.now() + LIVE_MS - 1_000;
@@ -82,7 +82,7 @@ test("a process that can't renew its share stops calling before the others count
   onTestFinished(() => void vi.restoreAllMocks());
   expect(permit.isValid()).toBe(false);
   permit.release();
-  await expect(rate.acquire(CALLER, limit())).rejects.toThrow(/destroy|closed|end/i);
+  await expect(rate.acquire(CALLER, hangSignal())).rejects.toThrow(/destroy|closed|end/i);
   // Without this, the next tests would wait until the process counts as gone.
   await sql`delete from usage_export.calling_process`.execute(database.db);
 });
@@ -91,13 +91,13 @@ test("if the service asks one process to pause a key, the others pause calls wit
   await using first = openRate();
   await using second = openRate();
   // A process reads the pauses of the others only while it has a call in flight.
-  const calling = await second.rate.acquire({ ...CALLER, key: "env OTHER" }, limit());
+  const calling = await second.rate.acquire({ ...CALLER, key: "env OTHER" }, hangSignal());
   first.rate.pause(CALLER.key, 60_000);
   await first.rate.releaseSlots();
   expect((await storedPauses(database.db)).map(({ key }) => key)).toContain(CALLER.key);
   await expect.poll(() => second.rate.pausedMs(CALLER.key)).toBeGreaterThan(50_000);
   expect(second.rate.pausedMs("env OTHER")).toBe(0);
-  await expect(second.rate.acquire({ ...CALLER, waitMsMax: 1_000 }, limit())).rejects.toThrow("again in");
+  await expect(second.rate.acquire({ ...CALLER, waitMsMax: 1_000 }, hangSignal())).rejects.toThrow("again in");
   expect(calling.isValid()).toBe(true);
   calling.release();
 });

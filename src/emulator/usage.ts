@@ -45,8 +45,6 @@ function eachMetric(amountOf: (metric: Metric, perUnit: number) => number): Amou
   return Object.fromEntries(amounts) as Amounts;
 }
 
-// Made-up usage, as a real project may have it.
-
 const WEEKEND_SHARE = 0.35;
 /** The chance that a workload has no requests on a day, so that its groups may be absent. */
 const IDLE_CHANCE = 0.1;
@@ -151,8 +149,6 @@ function documentedDimensions(random: () => number): Partial<UsageRecord> {
     }),
   );
 }
-
-// Names and ids that the emulator makes up.
 
 /** The features that can be filtered by. Get Fields lists two that the service does not document. */
 export const FEATURES: readonly string[] = [...DOCUMENTED_FEATURES, "aura-2", "Numerals.v2"];

@@ -30,7 +30,6 @@ export const SORTS = ["amount", "change"] as const;
 
 export type Question = {
   readonly period: Window;
-  /** The period to compare with, if any. */
   readonly before?: Window | undefined;
   /** Names or identifiers; left out for all. */
   readonly projects?: readonly string[] | undefined;

@@ -181,8 +181,6 @@ function driverOf({ groups, question }: Answer, change: number) {
   return { grouping: question.grouping, share: top.share, name: groupLabel(question.grouping, top.group, groups) };
 }
 
-// Why an amount changed, and what it lacks.
-
 /** Everything worth knowing of one metric, the most important first. */
 export function changeSentences(change: Change): readonly string[] {
   const { days, lacking, question, projects, projectCount } = change.answer;

@@ -43,8 +43,8 @@ export async function openReader(url: string, range: TimeRange) {
   }
 
   /** Runs the statement with the values that the dashboard has when it is opened. */
-  const open = async ({ of, rawSql }: Pick<Query, "of" | "rawSql">) =>
-    ask(rawSql, firstChoices(of, await optionsOf(of)));
+  const open = async ({ dashboard, rawSql }: Pick<Query, "dashboard" | "rawSql">) =>
+    ask(rawSql, firstChoices(dashboard, await optionsOf(dashboard)));
   return { ask, optionsOf, open };
 }
 

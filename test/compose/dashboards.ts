@@ -53,7 +53,7 @@ const variable = z
     ({ name, multi, includeAll }) => (multi || includeAll) === (name === "project"),
     "only project has several values",
   );
-const dashboard = z.object({
+const dashboardSchema = z.object({
   uid: z.string(),
   title: z.string(),
   editable: z.literal(false),
@@ -65,19 +65,19 @@ const dashboard = z.object({
 });
 
 export type Panel = z.infer<typeof panel>;
-export type Dashboard = z.infer<typeof dashboard>;
+export type Dashboard = z.infer<typeof dashboardSchema>;
 
 export const DASHBOARDS: readonly Dashboard[] = fs
   .readdirSync(FOLDER)
   .sort()
-  .map((file) => dashboard.parse(JSON.parse(fs.readFileSync(path.join(FOLDER, file), "utf8"))));
+  .map((file) => dashboardSchema.parse(JSON.parse(fs.readFileSync(path.join(FOLDER, file), "utf8"))));
 
 /** One statement of a panel. */
-export type Query = { readonly name: string; readonly of: Dashboard; readonly panel: Panel; readonly rawSql: string };
+export type Query = Readonly<{ name: string; dashboard: Dashboard; panel: Panel; rawSql: string }>;
 
-export const QUERIES: readonly Query[] = DASHBOARDS.flatMap((of) =>
-  of.panels.flatMap((panel) =>
-    panel.targets.map(({ rawSql }) => ({ name: `${of.title}: ${panel.title}`, of, panel, rawSql })),
+export const QUERIES: readonly Query[] = DASHBOARDS.flatMap((dashboard) =>
+  dashboard.panels.flatMap((panel) =>
+    panel.targets.map(({ rawSql }) => ({ name: `${dashboard.title}: ${panel.title}`, dashboard, panel, rawSql })),
   ),
 );
 

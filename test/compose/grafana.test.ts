@@ -12,10 +12,10 @@ const range = { from: context.from, to: new Date() };
 const onStored = await openReader(stored.url, range);
 const onEmpty = await openReader(empty.url, range);
 
-const annotationQueries = DASHBOARDS.flatMap((of) =>
-  of.annotations.list.map(({ name, target: { rawSql } }) => ({ name, of, rawSql })),
+const annotationQueries = DASHBOARDS.flatMap((dashboard) =>
+  dashboard.annotations.list.map(({ name, target: { rawSql } }) => ({ name, dashboard, rawSql })),
 );
-const ofUsage = [...QUERIES.filter(({ of }) => of.uid !== "usage-export-trust"), ...annotationQueries];
+const ofUsage = [...QUERIES.filter(({ dashboard }) => dashboard.uid !== "usage-export-trust"), ...annotationQueries];
 const beforeBilling: unknown[] = [];
 for (const query of ofUsage) beforeBilling.push(await onStored.open(query));
 await storeBilling(stored.db, context);
@@ -73,10 +73,11 @@ test("billing has lines of its own in the chart of coverage, and Freshness and G
 });
 
 test("the changed numbers of a series are those of its source", async () => {
-  const { of, rawSql } = panel("Numbers that changed");
+  const { dashboard, rawSql } = panel("Numbers that changed");
   const changed = async (source: string) => {
     const series = JSON.stringify([context.projects[0]?.id, "none", "all", source]);
-    const { rows } = await onStored.ask(rawSql, { ...firstChoices(of, await onStored.optionsOf(of)), series });
+    const values = firstChoices(dashboard, await onStored.optionsOf(dashboard));
+    const { rows } = await onStored.ask(rawSql, { ...values, series });
     return rows.map((row) => [row.metric, row.unit, Number(row.new_value)]);
   };
   expect(await changed("billing")).toEqual([["dollars", "dollars", 1.5]]);
@@ -123,14 +124,14 @@ test.each(QUERIES.filter(({ panel }) => panel.type === "barchart"))(
   },
 );
 
-test.each(usageQueries)("$name counts no usage twice", async ({ of, rawSql }) => {
-  const options = await onStored.optionsOf(of);
+test.each(usageQueries)("$name counts no usage twice", async ({ dashboard, rawSql }) => {
+  const options = await onStored.optionsOf(dashboard);
   const isFiltered = viewsOf(rawSql).includes("usage_filtered");
   const amounts = isFiltered ? FILTERED_DAY : DAY;
   const withHours = isFiltered ? 1 : context.projects.length - 1;
   const series = isFiltered ? (options.filtered ?? []).filter((one) => !one.includes(context.silent.id)) : [""];
   for (const filtered of series) {
-    const { fields, rows } = await onStored.ask(rawSql, { ...firstChoices(of, options), filtered });
+    const { fields, rows } = await onStored.ask(rawSql, { ...firstChoices(dashboard, options), filtered });
     const total = (column: string) => rows.reduce((sum, row) => sum + Number(row[column]), 0);
     for (const { name } of fields) {
       if (name === "requests")
@@ -142,11 +143,11 @@ test.each(usageQueries)("$name counts no usage twice", async ({ of, rawSql }) =>
 
 test.each(usageQueries.filter(({ rawSql }) => rawSql.includes("hours")))(
   "$name leaves the hours empty if the service did not send any",
-  async ({ of, rawSql }) => {
-    const options = await onStored.optionsOf(of);
+  async ({ dashboard, rawSql }) => {
+    const options = await onStored.optionsOf(dashboard);
     const filtered = options.filtered?.find((one) => one.includes(context.silent.id)) ?? "";
     const { rows } = await onStored.ask(rawSql, {
-      ...firstChoices(of, options),
+      ...firstChoices(dashboard, options),
       project: [context.silent.id],
       filtered,
     });

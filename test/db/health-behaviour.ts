@@ -18,7 +18,7 @@ import { newIntent, newRotation } from "./keys/written-ledger.ts";
 import { configured, fail, newProject, register, setDue } from "./stored-usage.ts";
 
 export function testHealth(db: Database): void {
-  test("metrics and causes leave out projects and series that are no longer configured", async () => {
+  test("metrics and the causes of failures leave out projects and series that are no longer configured", async () => {
     const [gone, kept] = [newProject(), newProject()];
     const ofKept = configured(kept, "none");
     const [keptId, ...retired] = await register(db, ofKept, configured(kept), configured(gone));
@@ -34,7 +34,7 @@ export function testHealth(db: Database): void {
     expect(causes.map(({ error }) => error)).not.toContain("of a retired series");
   });
 
-  test("the last success of a job is the end of its newest run, other than a backfill, that stored everything", async () => {
+  test("a job's last success is the end of its newest run that stored everything, not counting backfills", async () => {
     const name = `job-${randomUUID()}`;
     expect(await lastSuccess(name)).toBeNull();
     for (const trigger of ["schedule", "catchup", "backfill"] as const) {
@@ -46,7 +46,7 @@ export function testHealth(db: Database): void {
     expect(await lastSuccess(name)).toBe(7200);
   });
 
-  test("the age of a rotation's key counts from its request, or from the restoration of the key", async () => {
+  test("a key's age counts from when it was requested, or from when a rollback put it back in use", async () => {
     const rotation = await newRotation(db);
     const { name } = rotation.job;
     await rotation.recordKey(newIntent(), "active");
@@ -66,7 +66,7 @@ export function testHealth(db: Database): void {
     ["before the key came into use is no condition", "2 days", "1 day", 0],
     ["of the key in use is a condition", "1 day", "2 days", 1],
     ["of more than a week ago is no condition", "8 days", "9 days", 0],
-  ])("a fallback %s", async (_name, eventAgo, activeAgo, count) => {
+  ])("a fallback to another key %s", async (_name, eventAgo, activeAgo, count) => {
     const rotation = await newRotation(db);
     const { name } = rotation.job;
     await rotation.recordKey(newIntent(), "active");
@@ -143,10 +143,11 @@ export function testHealth(db: Database): void {
       from usage_export.due_series cross join generate_series(due_from, due_until, interval '1 day') as day
       where series_id = any(${ids}::integer[]) and series_id % 5 = 0
       union all
-      -- Half of these have read today, too, which is never due.
+      -- For half of these, today was read as well, which is never due.
       select series_id, current_date, 'complete', 1, now(), null, '', 1, null
       from unnest(${ids}::integer[]) as s (series_id) where series_id % 10 = 0
     `.execute(db);
+    // Makes sure that the comparison below covers the shortcut for series without gaps (is_whole).
     const { rows: whole } = await sql<{ whole: boolean }>`
       select distinct is_whole as whole from usage_export.series_days
       where series_id = any(${ids}::integer[]) and series_id % 5 = 0 and due_from <= due_until

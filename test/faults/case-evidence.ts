@@ -1,5 +1,4 @@
-// The evidence of a case, collected when it is over: what the service answered, what every reader could have seen at every moment, and
-// how the programs ended.
+// The evidence of one fault case, collected when it is over: what the service answered, what readers could have seen, how programs ended.
 
 import type { Exchange, RowText } from "./history.ts";
 
@@ -13,7 +12,7 @@ export type ProgramEnd = {
   readonly status: number | null;
   readonly output: string;
   readonly startedAt: number;
-  /** The due slices that were not complete when the program had ended; left out if that was not read. */
+  /** The due slices that were not complete when the program had ended; left out if coverage was not read at that time. */
   readonly notCompleteAfter?: readonly string[];
 };
 
@@ -30,7 +29,7 @@ export type Evidence = {
   /** The slices that were due before the case began: they must always have a status. */
   readonly dueBefore: readonly string[];
   readonly programs: readonly ProgramEnd[];
-  /** The program whose one ordinary run, after the faults had stopped, must repair everything; undefined before that run. */
+  /** The name of the program that must repair everything in one ordinary run once the faults are over; undefined before that run. */
   readonly recovery: string | undefined;
   readonly runs: readonly StoredRun[];
   readonly caps: Caps;
@@ -40,13 +39,15 @@ export type StoredRun = {
   readonly status: string;
   readonly planned: number;
   readonly complete: number;
+  /** Slices whose answer was dropped, because a newer one was already stored. */
   readonly stale: number;
 };
 
+/** The most calls at once, and the most tries of one call, that the programs may make. */
 export type Caps = {
   readonly concurrent: number;
   readonly attempts: number;
-  /** Programs that were stopped or killed: the service may still have worked on their calls when others had their slots. */
+  /** Not held to the caps: killed or frozen programs, whose calls the service may still work on after others took over their slots. */
   readonly exempt: ReadonlySet<string>;
 };
 

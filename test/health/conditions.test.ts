@@ -12,9 +12,8 @@ type Part = Partial<HealthFacts>;
 
 const conditionsOf = (part: Part) => healthState(part).conditions;
 
-// Spread literals such as { ...{ a, b }, ...rest } only keep several fields on one line.
-
 const SLICES = { complete: 60, suspect: 0, failed: 0, missing: 0 };
+// The spread of a literal only keeps several fields on one line.
 const projectLacking = (project: string, lacking: Partial<typeof SLICES>) => ({
   ...{ project, projectId: project, source: "usage" as const, series: 5, freshThrough: null },
   ...SLICES,

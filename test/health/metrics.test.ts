@@ -95,12 +95,12 @@ test("without the database a scrape has all other metrics", async () => {
   expect(samples).toEqual(expect.arrayContaining(["usage_export_health_read 0", "usage_export_ready 1"]));
   expect(samples.join()).not.toMatch(/incomplete_slices|ECONNREFUSED/);
   // The reason is logged once an outage.
-  expect(metrics.lines).toEqual([expect.stringContaining("ECONNREFUSED")]);
+  expect(metrics.logLines).toEqual([expect.stringContaining("ECONNREFUSED")]);
   isDown = false;
   expect(await metrics.samples()).toEqual(expect.arrayContaining([MISSING_LINE, "usage_export_health_read 1"]));
   isDown = true;
   await metrics.samples();
-  expect(metrics.lines).toHaveLength(2);
+  expect(metrics.logLines).toHaveLength(2);
 });
 
 test("an answer of 5,000 projects, jobs and rotations has the worst of them in less than 2 MB", async () => {

@@ -7,7 +7,7 @@ import { openScrape } from "../../src/worker/monitoring.ts";
 import { healthState } from "./sample-health-state.ts";
 
 export type TestMetrics = ProcessMetrics & {
-  readonly lines: readonly string[];
+  readonly logLines: readonly string[];
   readonly scrape: ReturnType<typeof openScrape>;
   /** The lines of a scrape that have samples of our own metrics. */
   readonly samples: () => Promise<readonly string[]>;
@@ -17,10 +17,10 @@ export function testMetrics({
   ready = (): boolean => true,
   readHealth = async (): Promise<HealthState> => healthState({ jobs: [] }),
 } = {}): TestMetrics {
-  const lines: string[] = [];
-  const log = pino({}, { write: (line) => lines.push(line) });
+  const logLines: string[] = [];
+  const log = pino({}, { write: (line) => logLines.push(line) });
   const metrics = openMetrics({ version: "1.2.3", schema: "0006_create_notice" }, ready);
   const scrape = openScrape(log, metrics, readHealth);
   const samples = async () => (await scrape()).body.split("\n").filter((line) => line.startsWith("usage_export_"));
-  return { ...metrics, lines, scrape, samples };
+  return { ...metrics, logLines, scrape, samples };
 }

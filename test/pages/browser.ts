@@ -47,7 +47,7 @@ export async function servePages(pages: NonNullable<Parameters<typeof testMonito
 }
 
 /** By how much the page is wider than the window. */
-export async function sideways(page: Page): Promise<unknown> {
+export async function sidewaysOverflow(page: Page): Promise<unknown> {
   return page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth");
 }
 

@@ -5,7 +5,7 @@ import { makeAnswer, NOTHING_LACKING } from "../facts/sample-facts.ts";
 import { HOSTILE_NAMES } from "../show/hostile-names.ts";
 import { pageOf } from "../web/dashboard/sample-pages.ts";
 import { axeFindings } from "./axe.ts";
-import { openBrowser, openPage, SCREENS, savePicture, servePages, sideways } from "./browser.ts";
+import { openBrowser, openPage, SCREENS, savePicture, servePages, sidewaysOverflow } from "./browser.ts";
 
 const browser = await openBrowser();
 
@@ -123,7 +123,7 @@ test.each(SCREENS)(
     expect(await page.locator("img, iframe, object, embed, script:not([src], [type='application/json'])").count()).toBe(
       0,
     );
-    expect(await sideways(page)).toBe(0);
+    expect(await sidewaysOverflow(page)).toBe(0);
     expect(await axeFindings(page)).toEqual([]);
     expect(complaints).toEqual([]);
     await savePicture(page, `client-${screen}`);

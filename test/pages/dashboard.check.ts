@@ -8,7 +8,7 @@ import { databaseTest, type ProgramContext } from "../cli/program-context.ts";
 import { PROJECT_ID } from "../cli/small-config.ts";
 import { STORABLE_NAMES } from "../show/hostile-names.ts";
 import { axeFindings } from "./axe.ts";
-import { openBrowser, openPage, SCREENS, savePicture, sideways } from "./browser.ts";
+import { openBrowser, openPage, SCREENS, savePicture, sidewaysOverflow } from "./browser.ts";
 
 const browser = await openBrowser();
 const { test, db } = await databaseTest();
@@ -42,8 +42,8 @@ async function startWorker(context: ProgramContext): Promise<string> {
   return /http:\/\/[^"\s]+/.exec(line)?.[0] ?? "";
 }
 
-/** The page of a run has the projects of the run, and narrows them. */
-async function expectProjectsOfSql(page: Page, runId: string): Promise<void> {
+/** The page of a run has all of its projects, and as many of them failed as in the database. */
+async function expectProjectsAsStored(page: Page, runId: string): Promise<void> {
   const { rows: all } = await sql<{ outcome: string }>`
     select case when error is not null or slices_failed + slices_suspect > 0 then 'failed' else 'ok' end as outcome
     from usage_export.run_project where run_id = ${runId}::uuid
@@ -60,13 +60,13 @@ const PATHS = ["", "usage", "usage?grouping=tags", "data-health"];
 /** The numbers of a chart stand in a script of JSON, which does not run. */
 const INLINE_SCRIPTS = 'script:not([src]):not([type="application/json"])';
 
-test("nothing from outside becomes markup, the console stays empty, and a page requests nothing else", async ({
+test("nothing from outside becomes markup, the console stays empty, and pages request nothing from other hosts", async ({
   context,
 }) => {
   const root = `${await startWorker(context)}/`;
-  const { page: jobs } = await openPage(browser, `${root}data-health`);
-  await jobs.locator("#runs tbody a").first().click();
-  const paths = [...PATHS, jobs.url().slice(root.length)];
+  const { page: dataHealth } = await openPage(browser, `${root}data-health`);
+  await dataHealth.locator("#runs tbody a").first().click();
+  const paths = [...PATHS, dataHealth.url().slice(root.length)];
   const texts: string[] = [];
   for (const [screen, options] of SCREENS) {
     for (const path of paths) {
@@ -77,10 +77,10 @@ test("nothing from outside becomes markup, the console stays empty, and a page r
       expect(await page.locator(`${INLINE_SCRIPTS}, img, iframe, object, embed`).count()).toBe(0);
       if (screen.startsWith("1440"))
         expect({ path, findings: await axeFindings(page) }).toEqual({ path, findings: [] });
-      expect({ path, screen, sideways: await sideways(page) }).toEqual({ path, screen, sideways: 0 });
+      expect({ path, screen, sideways: await sidewaysOverflow(page) }).toEqual({ path, screen, sideways: 0 });
       await savePicture(page, `${path.replace(/=.*/, "") || "overview"}-${screen}`);
       texts.push(...(await page.locator("bdi").allTextContents()));
-      // Many are open otherwise.
+      // Otherwise all of these pages would stay open until the end of the test.
       await page.context().close();
     }
   }
@@ -130,7 +130,7 @@ test("the pages show the numbers of the database, and an error unfolds to its wh
     ...[expect.any(String), expect.stringContaining("failed"), runs[0]?.took, runs[0]?.requests],
     ...[`${runs[0]?.complete} of ${runs[0]?.planned}, ${runs[0]?.failed} failed`, runs[0]?.rows],
   ]);
-  await expectProjectsOfSql(page, runs[0]?.runId ?? "");
+  await expectProjectsAsStored(page, runs[0]?.runId ?? "");
 });
 
 test("with a configured password, a browser that sends it shows the page", async ({ context }) => {

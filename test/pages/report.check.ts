@@ -12,7 +12,7 @@ import { makeBudgetUse } from "../health/sample-health-state.ts";
 import { HOSTILE_NAMES } from "../show/hostile-names.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { axeFindings } from "./axe.ts";
-import { openBrowser, openPage, SCREENS, savePicture, sideways } from "./browser.ts";
+import { openBrowser, openPage, SCREENS, savePicture, sidewaysOverflow } from "./browser.ts";
 import { expectPrintable, walkWithKeyboard } from "./walk.ts";
 
 const browser = await openBrowser();
@@ -35,7 +35,7 @@ test.each(SCREENS)(
     expect(await axeFindings(page)).toEqual([]);
     expect(complaints).toEqual([]);
     expect(requests).toEqual([url]);
-    expect(await sideways(page)).toBe(0);
+    expect(await sidewaysOverflow(page)).toBe(0);
     await savePicture(page, `report-${screen}`);
     await walkWithKeyboard(page);
     await expectPrintable(page);

@@ -7,7 +7,7 @@ import { Secret } from "../../src/secret.ts";
 import type { AttemptReport } from "../../src/service/client-types.ts";
 import { Limiter } from "../../src/service/limiter.ts";
 import { answer, answering, answeringJson, answerJson } from "../support/scripted-server.ts";
-import { KEY, limit, READ, serve } from "./open-test-service.ts";
+import { hangSignal, KEY, READ, serve } from "./open-test-service.ts";
 
 const RATE = { pause() {}, pausedMs: () => 0, releaseSlots: async () => {} };
 const CALL = { key: "k", project: "p", waitMsMax: 0 };
@@ -83,7 +83,7 @@ test("no wait for the rate is negative, although time passes while it is compute
     };
     const limiter = new Limiter({ maxConcurrent: 1, requestsPerSecond }, now, async (ms) => void waits.push(ms));
     limiter.setShare(1, Number.POSITIVE_INFINITY, false);
-    for (let i = 0; i < 10; i++) (await limiter.acquire(CALL, limit())).release();
+    for (let i = 0; i < 10; i++) (await limiter.acquire(CALL, hangSignal())).release();
   }
   expect(waits.length).toBeGreaterThan(100);
   expect(Math.min(...waits)).toBeGreaterThanOrEqual(1);
@@ -114,7 +114,7 @@ test.each([
     if (number === 1) answer(response, status, "", { "retry-after": "60" });
     else answerJson(response, 200, {});
   });
-  const call = (key: Secret) => service.call({ ...READ, method: "POST" }, key, limit());
+  const call = (key: Secret) => service.call({ ...READ, method: "POST" }, key, hangSignal());
   await expect(call(KEY.named("env KEY"))).rejects.toMatchObject({ details: { status } });
   await call(new Secret("sk_other_0123456789abcdef", "env OTHER"));
   expect(service.sleeps.filter((ms) => ms > 1)).toEqual(waits);
@@ -230,8 +230,8 @@ test("a call that is aborted while it waits for its start leaves its slot to oth
   const sleep = () => Promise.reject(new Error("stopped"));
   const limiter = new Limiter({ maxConcurrent: 1, requestsPerSecond: 1 }, () => 0, sleep);
   limiter.setShare(1, 1, false);
-  (await limiter.acquire(CALL, limit())).release();
-  await expect(limiter.acquire(CALL, limit())).rejects.toThrow("stopped");
+  (await limiter.acquire(CALL, hangSignal())).release();
+  await expect(limiter.acquire(CALL, hangSignal())).rejects.toThrow("stopped");
   expect(limiter.isIdle).toBe(true);
 });
 

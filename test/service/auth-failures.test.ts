@@ -6,12 +6,12 @@ import { requestedWaitMs } from "../../src/service/errors.ts";
 import type { ResponseHeaders } from "../../src/service/reply.ts";
 import { ATTEMPTS_MAX, retryDelayMs } from "../../src/service/retry.ts";
 import { answering, answeringJson, answerJson } from "../support/scripted-server.ts";
-import { KEY, limit, serve } from "./open-test-service.ts";
+import { hangSignal, KEY, serve } from "./open-test-service.ts";
 
 const OTHER_KEY = new Secret("sk_CANARY_other_0123456789");
 
 function call(service: Service, key = KEY, project = "p1", part = "usage"): Promise<unknown> {
-  return service.call({ operation: "read", method: "GET", path: ["v1", "projects", project, part] }, key, limit());
+  return service.call({ operation: "read", method: "GET", path: ["v1", "projects", project, part] }, key, hangSignal());
 }
 
 test("a refused key is not sent again, by whatever call", async () => {

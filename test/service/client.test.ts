@@ -11,7 +11,7 @@ import {
   type Script,
   scriptedServer,
 } from "../support/scripted-server.ts";
-import { KEY, KEY_TEXT, limit, openTestService, READ, serve } from "./open-test-service.ts";
+import { hangSignal, KEY, KEY_TEXT, openTestService, READ, serve } from "./open-test-service.ts";
 
 test.each([
   ["Token", `Token ${KEY_TEXT}`],
@@ -30,7 +30,8 @@ test.each([
 test("a path in baseUrl is put before the path of the call", async () => {
   await using server = await scriptedServer(answeringJson(200));
   await using service = openTestService(`${server.origin}/speech/`);
-  await service.call({ ...READ, query: new URLSearchParams({ start: "2026-03-01", note: "a b&c" }) }, KEY, limit());
+  const query = new URLSearchParams({ start: "2026-03-01", note: "a b&c" });
+  await service.call({ ...READ, query }, KEY, hangSignal());
   expect(server.requests[0]?.target).toBe("/speech/v1/projects/p1/usage/breakdown?start=2026-03-01&note=a+b%26c");
 });
 
@@ -48,7 +49,7 @@ test.each(["", "two words", "line\nbreak", "sk_käse"])(
   "the key %j is refused before anything is sent",
   async (text) => {
     const { server, service } = await serve(answeringJson(200));
-    await expect(service.call(READ, new Secret(text), limit())).rejects.toMatchObject({ code: "config" });
+    await expect(service.call(READ, new Secret(text), hangSignal())).rejects.toMatchObject({ code: "config" });
     expect(server.connections()).toBe(0);
   },
 );
@@ -101,8 +102,8 @@ test("a connection that the service closed while it was idle costs one more atte
     else socket.write(answered);
   });
   await using service = openTestService(server.origin);
-  await service.call(READ, KEY, limit());
-  await service.call(READ, KEY, limit());
+  await service.call(READ, KEY, hangSignal());
+  await service.call(READ, KEY, hangSignal());
   expect(server.connections()).toBe(2);
 });
 

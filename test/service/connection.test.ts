@@ -16,7 +16,7 @@ import {
   type Script,
   scriptedServer,
 } from "../support/scripted-server.ts";
-import { KEY, KEY_TEXT, limit, openTestService, READ } from "./open-test-service.ts";
+import { hangSignal, KEY, KEY_TEXT, openTestService, READ } from "./open-test-service.ts";
 
 const BODY = JSON.stringify({ start: "2026-03-01", end: "2026-03-01", results: [{ requests: 12 }] });
 const HEAD = `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${BODY.length}\r\n\r\n`;
@@ -30,7 +30,7 @@ async function open(script: Parameters<typeof rawServer>[0], timeoutSeconds = 30
     await service[Symbol.asyncDispose]();
     await server[Symbol.asyncDispose]();
   });
-  const read = (method: ServiceCall["method"] = "GET", signal = limit()) =>
+  const read = (method: ServiceCall["method"] = "GET", signal = hangSignal()) =>
     service.call({ ...READ, method }, KEY, signal);
   return { read };
 }
@@ -105,7 +105,7 @@ test.each([undefined, "0"])(
     });
     await using server = await listen(tls);
     await using service = openTestService(`https://127.0.0.1:${server.port}`);
-    await expect(service.call(READ, KEY, limit())).rejects.toMatchObject({
+    await expect(service.call(READ, KEY, hangSignal())).rejects.toMatchObject({
       code: "rejected",
       message: expect.stringContaining("DEPTH_ZERO_SELF_SIGNED_CERT"),
       details: { sent: "no" },
@@ -136,7 +136,7 @@ async function behindProxy(script: Script, options: ProxyOptions = {}, { env = {
 
 test("a call goes through the proxy without a trace of it at the service", async () => {
   const { server, front, proxy, service } = await behindProxy(FINE, { credentials: "me:p@ss word" });
-  expect((await service.call(READ, KEY, limit())).value).toEqual({ fine: true });
+  expect((await service.call(READ, KEY, hangSignal())).value).toEqual({ fine: true });
   expect(proxy.tunnels).toEqual([`127.0.0.1:${front.port}`]);
   expect(proxy.requests).toEqual([]);
   expect(proxy.seen()).not.toMatch(/CANARY|(?<!proxy-)authorization|projects/i);
@@ -150,7 +150,7 @@ test.each([
   ["127.0.0.11,example.com", 1],
 ])("with NO_PROXY %j the service is called through %i tunnels", async (NO_PROXY, tunnels) => {
   const { proxy, service } = await behindProxy(FINE, {}, { env: { NO_PROXY } });
-  await service.call(READ, KEY, limit());
+  await service.call(READ, KEY, hangSignal());
   expect(proxy.tunnels).toHaveLength(tunnels);
 });
 
@@ -159,7 +159,7 @@ test("a service on this machine that speaks http is called directly", async () =
   await using proxy = await connectProxy();
   const env = { HTTP_PROXY: proxy.origin, http_proxy: proxy.origin, HTTPS_PROXY: proxy.origin };
   await using service = openTestService(server.origin, {}, { proxy: proxyOf(env) });
-  await service.call(READ, KEY, limit());
+  await service.call(READ, KEY, hangSignal());
   expect({ tunnels: proxy.tunnels, requests: proxy.requests }).toEqual({ tunnels: [], requests: [] });
 });
 
@@ -171,7 +171,7 @@ test.each([undefined, "0"])(
     await using eavesdropper = await scriptedServer(FINE);
     await using interceptor = await tlsFront(eavesdropper.origin, certificate({ by: authority("of the company") }));
     const { service } = await behindProxy(FINE, { tunnelPort: interceptor.port });
-    await expect(service.call(READ, KEY, limit())).rejects.toMatchObject({
+    await expect(service.call(READ, KEY, hangSignal())).rejects.toMatchObject({
       code: "rejected",
       message: expect.stringContaining("NODE_EXTRA_CA_CERTS"),
       details: { sent: "no" },
@@ -189,7 +189,7 @@ test.each([
   "the error names a proxy that answers %i, and says that nothing was sent",
   async (status, code, message, tunnels) => {
     const { server, proxy, service } = await behindProxy(FINE, { refuse: () => status });
-    await expect(service.call(READ, KEY, limit())).rejects.toMatchObject({
+    await expect(service.call(READ, KEY, hangSignal())).rejects.toMatchObject({
       code,
       message: expect.stringMatching(message),
       details: { sent: "no" },
@@ -202,7 +202,7 @@ test.each([
 test("the error names a proxy that can't be reached, and says that nothing was sent", async () => {
   const proxy = proxyOf({ HTTPS_PROXY: "http://127.0.0.1:1" });
   await using service = openTestService("https://127.0.0.1:2", {}, { proxy });
-  await expect(service.call(CREATE, KEY, limit())).rejects.toMatchObject({
+  await expect(service.call(CREATE, KEY, hangSignal())).rejects.toMatchObject({
     code: "unavailable",
     message: expect.stringContaining("the connection failed (ECONNREFUSED)"),
     cause: expect.objectContaining({ message: "connect ECONNREFUSED 127.0.0.1:1" }),
@@ -223,7 +223,7 @@ test("an abort ends a call that still waits for its tunnel", async () => {
 
 test("there are at most as many tunnels as concurrent calls, and they are reused", async () => {
   const { proxy, server, service } = await behindProxy(FINE, {}, { maxConcurrent: 2 });
-  await Promise.all(Array.from({ length: 12 }, () => service.call(READ, KEY, limit())));
+  await Promise.all(Array.from({ length: 12 }, () => service.call(READ, KEY, hangSignal())));
   expect(server.requests).toHaveLength(12);
   expect(proxy.tunnels.length).toBeLessThanOrEqual(2);
 });
@@ -233,9 +233,9 @@ test("each create has a tunnel of its own, and is sent only once even if the tun
     if (number === 3) response.destroy();
     else answerJson(response, 200, {});
   });
-  await service.call(READ, KEY, limit());
-  await service.call(CREATE, KEY, limit());
-  const lost = service.call(CREATE, KEY, limit());
+  await service.call(READ, KEY, hangSignal());
+  await service.call(CREATE, KEY, hangSignal());
+  const lost = service.call(CREATE, KEY, hangSignal());
   await expect(lost).rejects.toMatchObject({ code: "unavailable", details: {} });
   expect(server.requests.map(({ method }) => method)).toEqual(["GET", "POST", "POST"]);
   expect(proxy.tunnels).toHaveLength(3);

@@ -6,7 +6,7 @@ import { createKey, type KeyRequest, madeNoKey } from "../../src/service/keys.ts
 import { ENCODINGS } from "../support/encodings.ts";
 import { findSecrets } from "../support/leak-search.ts";
 import { answering, answeringJson, answerJson, type Script } from "../support/scripted-server.ts";
-import { KEY, limit, openTestService, serve } from "./open-test-service.ts";
+import { hangSignal, KEY, openTestService, serve } from "./open-test-service.ts";
 
 const NEW_KEY_TEXT = "createdCANARYq7w5e3r1t9";
 const REQUEST: KeyRequest = { comment: "usage exporter", scopes: ["member"], tags: ["usage-exporter"] };
@@ -22,12 +22,12 @@ const CREATED = {
 /** Serves the script, and returns the function that creates a key there. */
 async function open(script: Script, timeoutSeconds = 20) {
   const { server, service } = await serve(script, { timeoutSeconds });
-  const create = (request = REQUEST, signal = limit()) => createKey(service, "p1", request, KEY, signal);
+  const create = (request = REQUEST, signal = hangSignal()) => createKey(service, "p1", request, KEY, signal);
   return { server, service, create };
 }
 
 /** The error's code, and whether certainly no key was made. */
-const verdict = (error: unknown, signal = limit()) => [errorCode(error), madeNoKey(error, signal)];
+const verdict = (error: unknown, signal = hangSignal()) => [errorCode(error), madeNoKey(error, signal)];
 
 test.each([200, 201])("the key in a %i answer is returned, its text in a Secret", async (status) => {
   const { server, create } = await open(answeringJson(status, CREATED));
@@ -71,7 +71,7 @@ test.each([400, 401, 403, 404, 409, 422, 429])(
   "after a %i the error says that no key was created, and nothing is sent again",
   async (status) => {
     const { error, sent } = await failureOf(answeringJson(status));
-    expect([error, madeNoKey(error, limit())]).toMatchObject([{ details: { status } }, true]);
+    expect([error, madeNoKey(error, hangSignal())]).toMatchObject([{ details: { status } }, true]);
     expect(sent).toBe(1);
   },
 );
@@ -105,7 +105,7 @@ test.each<[string, Script, number?]>([
   ["an answer with a path as the id", created({ api_key_id: "../k1" })],
 ])("after %s a key may have been made, and nothing is sent again", async (_name, script, timeoutSeconds) => {
   const { error, sent, shown } = await failureOf(script, timeoutSeconds);
-  expect(madeNoKey(error, limit())).toBe(false);
+  expect(madeNoKey(error, hangSignal())).toBe(false);
   expect(sent).toBe(1);
   expect(shown).not.toContain("CANARY");
 });
@@ -147,13 +147,13 @@ test("after a 429, and during the pause that it asks for, the error says that no
 
 test("with an invalid project id the error says that no key was created", async () => {
   await using service = openTestService("http://127.0.0.1:1");
-  const create = createKey(service, "..", REQUEST, KEY, limit());
+  const create = createKey(service, "..", REQUEST, KEY, hangSignal());
   expect(await create.catch(verdict)).toEqual(["config", true]);
 });
 
 test("a create has a connection of its own, because the service may close an idle one", async () => {
   const { server, service, create } = await open(answeringJson(200, CREATED));
-  await service.call({ operation: "project", method: "GET", path: ["v1", "projects", "p1"] }, KEY, limit());
+  await service.call({ operation: "project", method: "GET", path: ["v1", "projects", "p1"] }, KEY, hangSignal());
   await create();
   expect(server.connections()).toBe(2);
   expect(server.requests.map(({ headers }) => headers.connection)).toEqual(["keep-alive", "close"]);

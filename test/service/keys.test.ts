@@ -6,7 +6,7 @@ import type { UsageRequest } from "../../src/usage/export-plan.ts";
 import type { Filter, Grouping } from "../../src/usage/series.ts";
 import { answering, answeringJson, answerJson, type Script } from "../support/scripted-server.ts";
 import { sampleRequest, WINDOW } from "../usage/sample-request.ts";
-import { KEY, limit, serve } from "./open-test-service.ts";
+import { hangSignal, KEY, serve } from "./open-test-service.ts";
 
 const CREATED = "2026-03-01T00:00:00.000000Z";
 const SENT = { api_key_id: "k1", comment: "usage exporter", scopes: ["member"], created: CREATED };
@@ -15,9 +15,9 @@ const READ = { apiKeyId: "k1", comment: "usage exporter", scopes: ["member"], cr
 async function open(script: Script) {
   const { server, service } = await serve(script);
   return {
-    token: () => fetchToken(service, KEY, limit()),
-    list: () => listKeys(service, "p1", KEY, limit()),
-    remove: (id = "k1") => deleteKey(service, "p1", id, KEY, limit()),
+    token: () => fetchToken(service, KEY, hangSignal()),
+    list: () => listKeys(service, "p1", KEY, hangSignal()),
+    remove: (id = "k1") => deleteKey(service, "p1", id, KEY, hangSignal()),
     asked: () => server.requests.map(({ method, target }) => `${method} ${target}`),
   };
 }
@@ -109,7 +109,7 @@ test("fetchBreakdown returns the parsed answer with exact numbers", async () => 
   const body = '{"results":[{"requests":9007199254740993}]}';
   const script = answering(200, body, { "content-type": "application/json" });
   const { server, service } = await serve(script, { dialect: "2026" });
-  expect(await fetchBreakdown(service, requestOf("model", {}, WINDOW), KEY, limit())).toStrictEqual({
+  expect(await fetchBreakdown(service, requestOf("model", {}, WINDOW), KEY, hangSignal())).toStrictEqual({
     results: [{ requests: new ExactNumber("9007199254740993") }],
   });
   expect(server.requests[0]).toMatchObject({
@@ -120,7 +120,9 @@ test("fetchBreakdown returns the parsed answer with exact numbers", async () => 
 
 test("the error of a refused breakdown names both scopes that the service may require", async () => {
   const { service } = await serve(answering(403, "Forbidden."));
-  await expect(fetchBreakdown(service, requestOf("none"), KEY, limit())).rejects.toThrow("project:read or usage:read");
+  await expect(fetchBreakdown(service, requestOf("none"), KEY, hangSignal())).rejects.toThrow(
+    "project:read or usage:read",
+  );
 });
 
 test("dimensions of billing are repeated, in one order, and filters have the names of the dialect", () => {

@@ -57,6 +57,7 @@ export function openTestService(
     ...settings,
   };
   const limiter = new Limiter(all, now, sleep);
+  // All slots, for ever, and the first call need not wait.
   limiter.setShare(all.maxConcurrent, Number.POSITIVE_INFINITY, false);
   const service = openService(all, {
     log: pino({}, { write: (line) => lines.push(line) }),
@@ -70,7 +71,7 @@ export function openTestService(
   return { ...service, sleeps, now, lines };
 }
 
-/** A server and a service at it, which are closed at the end of the test; `read` is a call. */
+/** Opens a scripted server and a client for it, both closed at the end of the test. `read` makes one call. */
 export async function serve(script: Script, settings?: Partial<ServiceSettings>, deps?: Partial<ServiceDeps>) {
   const server = await scriptedServer(script);
   const service = openTestService(server.origin, settings, deps);
@@ -81,11 +82,11 @@ export async function serve(script: Script, settings?: Partial<ServiceSettings>,
   return {
     server,
     service,
-    read: (part: Partial<ServiceCall> = {}) => service.call({ ...READ, ...part }, KEY, limit()),
+    read: (part: Partial<ServiceCall> = {}) => service.call({ ...READ, ...part }, KEY, hangSignal()),
   };
 }
 
 /** A signal that is aborted only if the test hangs. */
-export function limit(): AbortSignal {
+export function hangSignal(): AbortSignal {
   return AbortSignal.timeout(WAIT_MS_MAX);
 }

@@ -2,12 +2,12 @@ import { expect, test } from "vitest";
 import { sleep } from "../../src/async.ts";
 import { fetchBalances, fetchProjects, fieldsReader } from "../../src/service/projects.ts";
 import { answering, answeringJson, type Script } from "../support/scripted-server.ts";
-import { KEY, limit, serve } from "./open-test-service.ts";
+import { hangSignal, KEY, serve } from "./open-test-service.ts";
 
 /** Lists the projects of a service that has these. */
 async function listAt(...projects: readonly unknown[]) {
   const { server, service } = await serve(answeringJson(200, { projects }));
-  const list = await fetchProjects(service, KEY, limit());
+  const list = await fetchProjects(service, KEY, hangSignal());
   expect(server.requests.map(({ target }) => target)).toEqual(["/v1/projects"]);
   return list;
 }
@@ -40,7 +40,7 @@ test.each<[string, Script]>([
   ["asks for a long pause", answering(429, "", { "retry-after": "30" })],
 ])("a list of a service that %s is given up in time", async (_name, script) => {
   const { service } = await serve(script, {}, { now: () => performance.now(), sleep });
-  await expect(fetchProjects(service, KEY, limit(), 0.5)).rejects.toMatchObject({
+  await expect(fetchProjects(service, KEY, hangSignal(), 0.5)).rejects.toMatchObject({
     ...{ code: "unavailable", message: "the list of projects did not come within 0.5 s" },
   });
 });
@@ -63,13 +63,13 @@ test.each<[string, unknown, unknown]>([
   ["values that are not lists", { models: "nova", tags: {} }, {}],
 ])("fields with %s are read, and the request has no dates", async (_name, body, names) => {
   const { server, service } = await serve(answeringJson(200, body));
-  expect((await readFields(service, "p1", KEY, limit()))?.names).toEqual(names);
+  expect((await readFields(service, "p1", KEY, hangSignal()))?.names).toEqual(names);
   expect(server.requests[0]?.target).toBe("/v1/projects/p1/usage/fields");
 });
 
 test("the reading of fields returns undefined if the service has no list of fields", async () => {
   const { service } = await serve(answeringJson(404));
-  expect(await readFields(service, "p1", KEY, limit())).toBeUndefined();
+  expect(await readFields(service, "p1", KEY, hangSignal())).toBeUndefined();
 });
 
 test.each([[[]], ["text"], [null], [{ features: "diarize" }], [{ features: [1] }]])(
@@ -77,7 +77,7 @@ test.each([[[]], ["text"], [null], [{ features: "diarize" }], [{ features: [1] }
   async (body) => {
     const { service } = await serve(answeringJson(200, body));
     const message = expect.stringContaining("usage fields: the answer has another shape");
-    await expect(readFields(service, "p1", KEY, limit())).rejects.toMatchObject({ code: "bad_answer", message });
+    await expect(readFields(service, "p1", KEY, hangSignal())).rejects.toMatchObject({ code: "bad_answer", message });
   },
 );
 
@@ -85,7 +85,7 @@ test.each([[[]], ["text"], [null], [{ features: "diarize" }], [{ features: [1] }
 
 async function balancesAt(status: number, body: string) {
   const { service } = await serve(answering(status, body, { "content-type": "application/json" }));
-  return await fetchBalances(service, "p1", KEY, limit());
+  return await fetchBalances(service, "p1", KEY, hangSignal());
 }
 
 const balanceOf = (amount: string, rest = "") => `{"balances":[{"balance_id":"b","amount":${amount}${rest}}]}`;

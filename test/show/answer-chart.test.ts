@@ -1,4 +1,4 @@
-// What a chart and the table of groups show of an answer: which amounts, under which names, and which bars lack something.
+// What a chart and the table of groups show of an answer: which amounts, under which names, and which bars lack days that were not read.
 
 import { expect, test } from "vitest";
 import type { Answer } from "../../src/facts/answer.ts";
@@ -12,6 +12,7 @@ const STATES = ["final", "final", "unread", "final", "settling"] as const;
 const GROUPS: Answer["groups"] = [
   { rank: 2, group: "b", label: null, amount: "5", before: "0", change: "5", byDay: ["1", "1", null, "1", "2"] },
   { rank: 1, group: "a", label: "Anna", amount: "11", before: "12", change: "-1", byDay: ["3", "3", null, "2", "3"] },
+  // Not drawn: without numbers by day it counts among the others.
   { rank: 3, group: "c", label: null, amount: "1", before: "1", change: "0" },
 ];
 const ANSWER: Answer = {
@@ -20,6 +21,7 @@ const ANSWER: Answer = {
   groups: GROUPS,
   other: { groups: 4, amount: "2", before: "2", change: "0" },
   otherByDay: ["0.5", "0.25", null, "1", "1"],
+  // One day longer than the period, so the last is not drawn.
   beforeByDay: [7, 8, 9, 10, 11, 12].map((n) => ({ day: `2026-01-0${n - 6}`, state: "final", amount: `${n}` })),
 };
 
@@ -58,7 +60,7 @@ test("the table below a chart has its exact numbers, without those of the period
   ]);
 });
 
-test("each drawn group is a series, the largest first; then the others together, and the period before", () => {
+test("each drawn group is a data series of the chart, largest first; then come the others together and the period before", () => {
   expect(chartOf(ANSWER, { othersHref: "?more" }).series).toEqual([
     { name: "Anna", hint: "Anna", look: 0, values: ["3", "3", null, "2", "3"], href: "?group=a" },
     { name: "b", look: 1, values: ["1", "1", null, "1", "2"], href: "?group=b" },
@@ -84,14 +86,15 @@ test.each([
   expect(series[0]?.values).toEqual(values);
 });
 
-test("whole weeks and months of days that were read lack nothing", () => {
+test("only weeks and months that are cut at an end of the period lack days", () => {
+  // February 2026 is Sunday to Saturday, so its first and last weeks are cut.
   const days = daysOf({ start: "2026-02-01", end: "2026-02-28" }).map((day) => ({ day, state: "final" as const }));
   const answer = { ...ANSWER, days, groups: [], otherByDay: null, compared: false };
   expect(chartOf(answer, { grain: "week" }).lacking).toEqual([0, 4]);
   expect(chartOf(answer, { grain: "month" })).toMatchObject({ labels: ["2026-02"], lacking: [], changing: [] });
 });
 
-test("groups that do not add up are lines, and a total is named by its metric", () => {
+test("groups that cannot be summed, such as tags, are drawn as lines, and a total is named after its metric", () => {
   expect(chartOf({ ...ANSWER, question: { ...ANSWER.question, grouping: "tags" } }).kind).toBe("lines");
   const total = chartOf({ ...ANSWER, question: { ...ANSWER.question, grouping: "none" } });
   expect([total.kind, total.series[1]?.name]).toEqual(["bars", "Hours"]);
@@ -102,12 +105,12 @@ test("nothing in a name ends the element that holds the chart", () => {
   expect(chartOf({ ...ANSWER, groups: one ? [one] : [] }).series[0]?.name).toBe("</script><b>");
 });
 
-test("two groups with one label have their values beside it", () => {
+test("if groups share a label, each shows its raw value in brackets after it", () => {
   const among = ["1", "2", "3"].map((group, i) => ({ group, label: i < 2 ? "same" : "other" }));
   expect(among.map((one) => groupLabel("accessor", one, among))).toEqual(["same (1)", "same (2)", "other"]);
 });
 
-test("the table of groups has a link and a bar for each, as long as its share of the largest", () => {
+test("in the table of groups a bar's length is the share of the largest group, and a group is a link if it has an address", () => {
   const groups = [...GROUPS, { rank: 4, group: "d", label: null, amount: "-3", before: null, change: null }];
   const cells = ({ amount }: { amount: string | null }) => [amount ?? ""];
   const options = { caption: "By model", titles: ["Hours"], cells };
@@ -123,30 +126,33 @@ test("the table of groups has a link and a bar for each, as long as its share of
   );
 });
 
-test("a set of tags in the chart is its members", () => {
+test("the chart names a set of tags by listing its tags", () => {
   const groups = GROUPS.map((one, i) => ({ ...one, label: null, group: `["customer support in europe","${i}"]` }));
   const { series } = chartOf({ ...ANSWER, question: { ...ANSWER.question, grouping: "tags" }, groups });
   expect(series[0]?.name).toBe("customer support in europe, 1");
 });
 
-test("the title of a group in the table is its full name, or what a short name stands for", () => {
-  const label = (n: number) => `contact centre transcription in production ${n}`;
-  const [one] = GROUPS;
-  const groups = one ? [1, 2].map((n) => ({ ...one, group: `key-${n}`, label: label(n) })) : [];
-  const named = (grouping: Answer["question"]["grouping"], shown: Answer["groups"], href?: string) =>
-    String(
-      groupTable(
-        { ...ANSWER, question: { ...ANSWER.question, grouping }, groups: shown },
-        { caption: "", groups: shown, hrefOf: () => href, titles: ["Hours"], cells: ({ amount }) => [amount ?? ""] },
-      ),
-    );
-  expect(named("accessor", groups)).toContain(`<bdi title="${label(1)}">contact centre … production 1</bdi>`);
-  expect(named("accessor", groups, "?k")).toContain(`<a href="?k" title="${label(1)}">`);
-  const short = groups.slice(0, 1).map((group) => ({ ...group, label: "worker" }));
-  expect(named("accessor", short)).toContain('<bdi title="key-1">worker</bdi>');
-  expect(named("accessor", groups)).toContain('<th scope="col">API key</th><th scope="col" class="n">Hours</th>');
-  expect(named("none", groups.slice(0, 1))).toContain('<th scope="col"></th>');
-  expect(named("none", groups.slice(0, 1))).toContain('<th scope="row">Total</th>');
-  const unused = groups.map((group, i) => ({ ...group, amount: i === 0 ? "0" : "5" }));
-  expect(named("accessor", unused)).toContain('<rect width="0.5%"');
+const longLabel = (n: number) => `contact centre transcription in production ${n}`;
+const LONG = GROUPS.slice(0, 2).map((one, i) => ({ ...one, group: `key-${i + 1}`, label: longLabel(i + 1) }));
+const tableText = (grouping: Answer["question"]["grouping"], groups: Answer["groups"], href?: string) =>
+  String(
+    groupTable(
+      { ...ANSWER, question: { ...ANSWER.question, grouping }, groups },
+      { caption: "", groups, hrefOf: () => href, titles: ["Hours"], cells: ({ amount }) => [amount ?? ""] },
+    ),
+  );
+
+test("the tooltip of a group in the table is its full label if that was shortened, else its raw value", () => {
+  expect(tableText("accessor", LONG)).toContain(`<bdi title="${longLabel(1)}">contact centre … production 1</bdi>`);
+  expect(tableText("accessor", LONG, "?k")).toContain(`<a href="?k" title="${longLabel(1)}">`);
+  const short = LONG.slice(0, 1).map((group) => ({ ...group, label: "worker" }));
+  expect(tableText("accessor", short)).toContain('<bdi title="key-1">worker</bdi>');
+});
+
+test("the table of groups names its columns and the total, and an amount of 0 has a narrow bar", () => {
+  expect(tableText("accessor", LONG)).toContain('<th scope="col">API key</th><th scope="col" class="n">Hours</th>');
+  expect(tableText("none", LONG.slice(0, 1))).toContain('<th scope="col"></th>');
+  expect(tableText("none", LONG.slice(0, 1))).toContain('<th scope="row">Total</th>');
+  const unused = LONG.map((group, i) => ({ ...group, amount: i === 0 ? "0" : "5" }));
+  expect(tableText("accessor", unused)).toContain('<rect width="0.5%"');
 });

@@ -1,6 +1,6 @@
 // Finds secrets (of ASCII characters) in text, whole or in part, in the encodings that programs commonly write. Pure.
 
-/** This many consecutive characters of a secret are no coincidence. A shorter secret is found only as a whole. */
+/** This many consecutive characters of a secret are no coincidence. A shorter secret is found only as a whole, or nearly so in a list of bytes. */
 const RUN_LENGTH = 16;
 /** Sixteen bytes fill at least this many characters of base64, at any offset. */
 const RUN_LENGTH_BASE64 = 20;
@@ -11,7 +11,7 @@ type Found = { readonly secret: string; readonly encoding: string };
 
 /** Returns the secrets that the text contains, and how each is encoded there. Ignores case. */
 export function findSecrets(text: string, secrets: readonly string[]): readonly Found[] {
-  // Bytes that a database shows as hex may hold text with escapes of its own.
+  // Decoded twice, because hex bytes shown by a database may themselves contain escaped text.
   const once = decodeEscapes(text);
   const readings = [...new Set([text, once, decodeEscapes(once)].map((reading) => reading.toLowerCase()))];
   return secrets.flatMap((secret) =>
@@ -23,7 +23,7 @@ export function findSecrets(text: string, secrets: readonly string[]): readonly 
 
 const known = new Map<string, readonly Form[]>();
 
-/** The same secrets are looked for in hundreds of texts, such as the command lines of all processes. */
+/** Cached, because the same secrets are looked for in hundreds of texts, such as the command lines of all processes. */
 function formsOf(secret: string): readonly Form[] {
   const forms = known.get(secret) ?? encoded(secret);
   known.set(secret, forms);
@@ -57,7 +57,7 @@ function hexOf(byte: number): string {
   return byte.toString(16).padStart(2, "0");
 }
 
-/** The base64 of the bytes after `offset` other bytes, without the characters that also encode other bytes. */
+/** The base64 of the bytes when `offset` bytes come before them, without the edge characters that share bits with their neighbours. */
 function base64At(bytes: Buffer, offset: number): string {
   const encoded = Buffer.concat([Buffer.alloc(offset), bytes]).toString("base64");
   const first = Math.ceil((offset * 8) / 6);
@@ -73,6 +73,7 @@ const NAMED_ENTITIES: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt
 
 function decodeEscapes(text: string): string {
   const decoded = text
+    // A list of bytes may be printed with spaces or line breaks after its commas.
     .replaceAll(/(?<=\d),\s+(?=\d)/g, ",")
     .replaceAll(/\\+x((?:[0-9a-f]{2})+)/gi, (_, digits) => Buffer.from(digits, "hex").toString("latin1"))
     .replaceAll(/\\+([0-3][0-7]{2})/g, (_, digits) => String.fromCharCode(Number.parseInt(digits, 8)))
@@ -89,8 +90,9 @@ function fromHex(_: string, digits: string): string {
   return String.fromCharCode(Number.parseInt(digits, 16));
 }
 
-/** Whether the text has `runLength` consecutive characters of the form. Each such run contains a whole block of half that length. */
+/** Whether the text has `runLength` consecutive characters of the form. */
 function holdsRun(text: string, { text: form, runLength }: Form): boolean {
+  // Every such run contains one of these blocks, which begin at fixed places, as a whole. Each block that is found is extended.
   const blockLength = Math.floor((runLength + 1) / 2);
   for (let start = 0; start + blockLength <= form.length; start += blockLength) {
     const block = form.slice(start, start + blockLength);

@@ -3,7 +3,7 @@
 import { spawnSync } from "node:child_process";
 import { closeSync, openSync } from "node:fs";
 
-/** Mounts such a file system over the folder until it is disposed of. Returns undefined unless this user is root and has /dev/fuse. */
+/** Mounts a FUSE device that nobody serves over the folder, until the result is disposed of. Undefined without root or /dev/fuse. */
 export function silenceFolder(folder: string): Disposable | undefined {
   const device = openDevice();
   if (device === undefined) return undefined;

@@ -27,7 +27,7 @@ async function byModelAndKey(): Promise<Readonly<Record<string, string>>> {
   return Object.fromEntries(rows.map(({ name, requests }) => [name, requests]));
 }
 
-/** The keys that the requests filtered by, without the first `since` requests. */
+/** The keys that calls to the emulator filtered by, not counting the first `since` calls. */
 function accessorsAsked({ requests }: Emulator, since = 0): readonly string[] {
   const asked = requests
     .slice(since)
@@ -52,7 +52,7 @@ test("the second export reads the models of each key that the first one found", 
     select "grouping", filter, count(*)::integer as days from bi.coverage
     where status = 'complete' and filter <> 'all' group by 1, 2 order by 2
   `.execute(db);
-  // Of the three groupings only model is read for each key.
+  // Of the three groupings only model is read for each key: the other two would only repeat the key's total.
   expect(rows).toEqual(["a", "b", "c"].map((key) => ({ grouping: "model", filter: `accessor=key-${key}`, days: 2 })));
   expect(await context.run(["status"])).toMatchObject({ status: 0 });
 });
@@ -70,6 +70,7 @@ test("a fan-out reads at most `atMost` values and says how many it leaves out", 
 });
 
 test("a value that can't be in a filter is neither read nor counted as left out by `atMost`", async ({ context }) => {
+  // Two spaces in a row, and more than 256 characters, are not allowed in a filter.
   const unusable = ["key  d", "e".repeat(257)].map((accessor) => ({ accessor, model: ["nova-3"], requests: 9 }));
   const exports = [{ ...EACH, filters: [{ name: "all" }, { each: "accessor", atMost: 3 }] }];
   await context.setUp({ exports }, { usage: () => [...USAGE, ...unusable] });
@@ -101,7 +102,7 @@ test("a fan-out by tags reads each tag on its own, also one that is used only in
 });
 
 test("a fan-out stores nothing if the service does not know the parameter that it filters by", async ({ context }) => {
-  // In dialect 2026, which the emulator speaks, the parameter is "tag". It takes "tags" for the name of a feature.
+  // In dialect 2026, which the emulator speaks, the parameter is "tag"; the emulator takes "tags" for a feature.
   const exports = [{ groupings: ["tags", "method"], filters: [{ name: "all" }, { each: "tags" }] }];
   await context.setUp({ service: { dialect: "interface" }, exports }, { usage: () => USAGE, dialect: "2026" });
 
@@ -170,13 +171,13 @@ test("in an export of several days, `atMost` counts the keys of all these days t
 
 test("a second backfill reads every key that was used in its days", async ({ context }) => {
   const today = dayOf(new Date());
-  // So many days take two requests per series. The old key has no usage in the days of the second one.
+  // So many days take two requests per series. The second request's days have no usage of the old key.
   const [from, to] = [addDays(today, -45), addDays(today, -6)];
   const old = [{ accessor: "key-old", model: ["nova-3"], requests: 9 }];
   // The key was used on the first two of these days.
   const usage = (_: string, day: string) => [...USAGE, ...(day < addDays(from, 2) ? old : [])];
   await context.setUp({ exports: [EACH] }, { usage });
-  const backfill = (...more: readonly string[]) => context.run(["backfill", "--from", from, "--to", to, ...more]);
+  const backfill = () => context.run(["backfill", "--from", from, "--to", to]);
 
   expect(await backfill()).toMatchObject({ status: 0 });
   expect(await backfill()).toMatchObject({ status: 0 });

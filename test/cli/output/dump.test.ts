@@ -50,14 +50,14 @@ test("every text and digit is written as stored, with an apostrophe before a for
   expect(cells("tokens_in")[0]).toEqual({ text: "", quoted: false });
 });
 
-test("if --out is a link, its target is replaced, and the answer has the number of rows", async ({ context }) => {
+test("if --out is a link, its target is replaced, and the number of rows is printed", async ({ context }) => {
   await storeDays(2_500);
   const file = path.join(context.folder, "coverage.csv");
   await writeFile(file, "the one of yesterday");
   await symlink(file, path.join(context.folder, "link.csv"));
   const { status, stdout } = await context.run([...COVERAGE, "csv", "--out", "link.csv"]);
   expect({ status, stdout }).toEqual({ status: 0, stdout: "2500 rows of bi.coverage written to link.csv\n" });
-  const [names, ...rows] = readCsv((await readFile(file, "utf8")).slice(1));
+  const [names, ...rows] = readCsv((await readFile(file, "utf8")).replace(/^\uFEFF/, ""));
   expect(rows).toHaveLength(2_500);
   expect(rows[0]?.[names?.findIndex((name) => name.text === "usage_date") ?? -1]?.text).toBe("2020-01-02");
   expect((await readdir(context.folder)).sort()).toEqual(["coverage.csv", "link.csv"]);
@@ -77,7 +77,7 @@ test("on a signal the dump stops while the database hangs, and the old file stay
   expect(await readFile(path.join(context.folder, "coverage.csv"), "utf8")).toBe("the one of yesterday");
 });
 
-/** Starts a dump that is longer than the pipe to its reader. */
+/** Starts a dump of more bytes than the pipe to its reader can hold. */
 async function startLongDump({ folder }: ProgramContext) {
   await storeDays(20_000);
   const env = { DATABASE_URL: url, LOG_LEVEL: "warn" };
@@ -95,6 +95,7 @@ test("a dump whose reader closes the pipe ends without a failure", async ({ cont
 
 test("a signal ends a dump whose reader reads nothing", async ({ context }) => {
   const dump = await startLongDump(context);
+  // A listener makes Node fill its buffer, from which nothing is read.
   dump.stdout.once("readable", () => {});
   await expect.poll(() => dump.stdout.readableLength).toBeGreaterThanOrEqual(dump.stdout.readableHighWaterMark);
   dump.kill("SIGTERM");
@@ -140,7 +141,7 @@ test("--changed-since writes the days that changed, and the moment for the next 
   const first = await dump("beginning");
   expect(first).toMatchObject({ days: ["2026-03-17", "2026-03-18"], rows: ["2026-03-17", "2026-03-18"] });
   await store(db, seriesId, [rowsOn("2026-03-17", [])], { emptyGuard: "off" });
-  // A dump repeats the day of the newest change in the one before it.
+  // A dump begins at the newest change of the previous dump, so the day of that change is dumped again.
   const second = await dump(first.next);
   expect(second).toMatchObject({ days: ["2026-03-17", "2026-03-18"], rows: ["2026-03-18"] });
 });

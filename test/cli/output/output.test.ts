@@ -63,7 +63,7 @@ test("EPIPE from the source is thrown, unlike EPIPE from standard output", async
   await expect(writeStandardOutput(broken(), NEVER)).rejects.toThrow("write EPIPE");
 });
 
-/** Adds one of the counts each second, and returns what is written to the stream. */
+/** Runs the progress bar on a fake clock, adding one entry of `counts` a second. Returns everything that it wrote. */
 async function draw(counts: readonly Partial<RunCounts>[], terminal = { isTTY: true, columns: 100 }): Promise<string> {
   let ms = 0;
   let written = "";
@@ -96,7 +96,7 @@ test.each<[string, readonly Partial<RunCounts>[], string]>([
   expect(await draw(states)).toContain(shown);
 });
 
-test("a bar is one line of a narrow terminal, and is removed at the end", async () => {
+test("on a narrow terminal the bar is cut to one line, and it is removed at the end", async () => {
   const lines = (await draw([{ complete: 12 }], { isTTY: true, columns: 20 })).split("\r\x1b[K");
   expect(lines).toEqual(["", "nightly [---------…", "nightly [=========…", ""]);
   // A container's terminal may have no size.

@@ -1,4 +1,4 @@
-// The rows of bi.cost_estimated equal the tests' own calculation with whole numbers, including usage that has no price. The last tests are
+// bi.cost_estimated agrees with a separate calculation in the tests, done in bigint. Usage without a price is included. The last tests are
 // about the keys and the finality of charges. test/cli/export/billing.test.ts compares the amounts of charges.
 
 import fc from "fast-check";
@@ -30,7 +30,7 @@ function seriesOf({ project, grouping, endpoint, method }: Used) {
   return configured({ id: project, name: project }, grouping, { filter: { name, features: {}, dimensions } });
 }
 
-/** Stores these rows by model and totals. All rows of a series and day are in one answer. */
+/** Stores the rows as usage, with one answer for each series and day. */
 async function use(used: readonly Used[]): Promise<void> {
   const ofSeries = [...Map.groupBy(used, (row) => seriesKey(seriesOf(row).series)).values()];
   const ids = await register(db, ...ofSeries.flatMap(([first]) => (first ? [seriesOf(first)] : [])));
@@ -44,7 +44,7 @@ async function use(used: readonly Used[]): Promise<void> {
   }
 }
 
-const NOVA = { metric: "hours", model: "nova-3", currency: "USD", price: "1", from: "2026-01-01" };
+const NOVA_PRICE = { metric: "hours", model: "nova-3", currency: "USD", price: "1", from: "2026-01-01" };
 const TIERS = [
   { above: "10", price: "0.5" },
   { above: "100", price: "0.25" },
@@ -121,18 +121,19 @@ function accepted(all: readonly ConfiguredPrice[]): readonly ConfiguredPrice[] {
 }
 
 const LISTEN = { endpoint: "listen" };
+const TIERED = [hours("03-01", "15"), hours("03-02", "90", { project: "p2" }), hours("04-01", "3")];
 const EXAMPLES: [Used[], ConfiguredPrice[]][] = [
   // Without prices the view is empty.
   [[hours("03-10", "1"), hours("03-10", "1", { grouping: "none", models: null })], []],
-  // Usage of the group that does not meet a price's conditions has no amount. This price is for a single day.
-  [[hours("01-01", "5"), hours("01-01", "2", LISTEN)], [{ ...NOVA, ...LISTEN, until: NOVA.from }]],
+  // The price covers only the 2 listen hours of that day; the group's other 3 hours have no amount. `until` includes its day.
+  [[hours("01-01", "5"), hours("01-01", "2", LISTEN)], [{ ...NOVA_PRICE, ...LISTEN, until: NOVA_PRICE.from }]],
   // The tiers of a month count all projects together, and begin again with the month.
-  [[hours("03-01", "15"), hours("03-02", "90", { project: "p2" }), hours("04-01", "3")], [{ ...NOVA, tiers: TIERS }]],
+  [TIERED, [{ ...NOVA_PRICE, tiers: TIERS }]],
 ];
 
 const inOrder = (costs: readonly Cost[]) => costs.map((cost) => JSON.stringify(Object.entries(cost).sort())).sort();
 
-test("for any usage and any prices, every row of the view is the calculated one, and no quantity is in two rows", async () => {
+test("for any usage and prices, the view has exactly the calculated rows, so nothing is charged twice", async () => {
   await fc.assert(
     fc.asyncProperty(usage, prices, async (used, all) => {
       await forgetAll(db);
@@ -146,15 +147,15 @@ test("for any usage and any prices, every row of the view is the calculated one,
   );
 });
 
-test("a price of null ends the price before it, and earlier stored prices have no effect", async () => {
-  await storePriceBook(db, { ...NOVA, price: "5", from: "2026-02-01" });
-  await storePriceBook(db, NOVA, { ...NOVA, price: null, from: "2026-03-02" });
+test("a price of null ends the price before it, and storing a new price book replaces the old one", async () => {
+  await storePriceBook(db, { ...NOVA_PRICE, price: "5", from: "2026-02-01" });
+  await storePriceBook(db, NOVA_PRICE, { ...NOVA_PRICE, price: null, from: "2026-03-02" });
   await use([hours("03-01", "2"), hours("03-02", "3")]);
   const amounts = (await storedCosts(db)).map(({ day, amount }) => `${day} ${amount}`).sort();
   expect(amounts).toEqual(["2026-03-01 2", "2026-03-02 null"]);
 });
 
-test("the keys of a rotation have one lineage", async () => {
+test("all keys of a rotation share its lineage; any other key is its own", async () => {
   const project = newProject();
   const { rotation, keys } = await usedKeys(db, project);
   const accessors = [...keys, "made in the console", null];
@@ -171,7 +172,7 @@ test("the keys of a rotation have one lineage", async () => {
   expect(named).toMatchObject({ rotation, key_comment: expect.any(String) });
 });
 
-test("a day is final once it is not read again, unless its newest reading failed", async () => {
+test("is_final is true once a day has left the window, but not if its newest reading failed", async () => {
   const project = newProject();
   const day = await daysBack(db);
   const window = { start: day(9), end: day(1) };

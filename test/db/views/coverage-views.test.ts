@@ -51,7 +51,7 @@ test("bi.coverage shows the status of a slice, when it was read and how many row
   expect(await view(db, "coverage", project)).toMatchObject([{ ...series, ...slice, usage_date: back(1) }]);
 });
 
-test("yesterday is missing from the next scheduled time on", async () => {
+test("yesterday counts as missing once the next scheduled time has come", async () => {
   const { project, seriesId } = await dueSeries(2, 2, FUTURE);
   await store(db, seriesId, { [back(2)]: {} });
   expect(await statuses(project)).toEqual({ [back(2)]: "complete" });
@@ -110,15 +110,12 @@ test("a day whose reading began before it ended is due again, however late the a
   expect(await statuses(project)).toEqual({ [back(3)]: "complete", [back(2)]: "complete", [back(1)]: "complete" });
 });
 
-test("without a window, days that were read too early are due again, the last one at the next scheduled time", async () => {
+test("without a window, days read before they ended are due again; yesterday only from the next scheduled time", async () => {
   const { project, seriesId } = await newSeries(db, "endpoint");
   const askedMs = performance.now() - 2 * DAY_MS;
-  await store(
-    db,
-    seriesId,
-    { [back(2)]: { listen: "1" }, [back(1)]: { listen: "1" } },
-    { serviceChoosesDays: true, askedMs },
-  );
+  // Without a window the service chooses the days.
+  const early = { serviceChoosesDays: true, askedMs };
+  await store(db, seriesId, { [back(2)]: { listen: "1" }, [back(1)]: { listen: "1" } }, early);
   await setNextDue(seriesId, FUTURE);
   expect(await statuses(project)).toEqual({ [back(2)]: "missing", [back(1)]: "complete" });
   await setNextDue(seriesId, PAST);
@@ -136,7 +133,7 @@ test("a series that is no longer configured shows only the days that were read",
   expect(await statuses(project)).toEqual({ [back(4)]: "complete", [back(1)]: "complete" });
 });
 
-test("the gaps of a bill leave those of usage by the same grouping whole", async () => {
+test("a gap of billing does not split a gap of usage that has the same grouping", async () => {
   const project = newProject();
   const series = (["usage", "billing"] as const).map((source) => configured(project, "none", { source }));
   const [usage = 0, billing = 0] = await register(db, ...series);
@@ -166,7 +163,7 @@ const SLICES = {
 type RandomSeries = {
   /** By days back, the letter of the slice or a space. */
   readonly slices: string;
-  /** In days back; `dueThrough` may lie before `dueFrom`, as after a clock was set back. */
+  /** In days back; `dueThrough` may be the larger one (the earlier day), as after a clock was set back. */
   readonly dueFrom: number;
   readonly dueThrough: number;
 };
@@ -204,6 +201,7 @@ function freshThrough(series: RandomSeries): Day | undefined {
   let day = series.dueFrom;
   while (day >= series.dueThrough && sliceOn(series, day)?.fetched && !shownOn(series, day)?.startsWith("missing"))
     day--;
+  // The earlier one: back(day + 1) would be too late if dueThrough lies before dueFrom.
   return [back(day + 1), back(series.dueThrough)].sort()[0];
 }
 
@@ -224,7 +222,8 @@ test(`coverage, gaps and freshness of 150 random series are those of a calculati
       update usage_export.series set due_from = ${back(one.dueFrom)}::date, due_through = ${back(one.dueThrough)}::date
       where series_id = ${ids[i]}
     `.execute(db);
-    const stored = [...one.slices].flatMap((_, day) => ({ ...sliceOn(one, day), day: back(day) }));
+    // A space has no status and is left out.
+    const stored = [...one.slices].map((_, day) => ({ ...sliceOn(one, day), day: back(day) }));
     await sql`
       insert into usage_export.slice (series_id, usage_date, status, fetched_at, closed_at, error)
       select ${ids[i]}, day, status, case when fetched then now() end, case when closed then now() end, case when status = 'failed' then 'down' end
