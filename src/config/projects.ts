@@ -9,7 +9,6 @@ import { isKeyLike } from "./messages.ts";
 /** The placeholder for a project's id, in the path of a file or in an argument of a command. */
 const ID = "{id}";
 
-/** Where a key is found or delivered. */
 type Place =
   | { readonly file: string }
   | { readonly command: readonly string[] }

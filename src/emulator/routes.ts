@@ -20,7 +20,6 @@ type AccountProject = { readonly id: string; readonly name: string };
 
 export type IncomingRequest = {
   readonly method: string;
-  /** The path and query, as they were sent. */
   readonly path: string;
   readonly url: URL;
   /** The key that the request's secret belongs to. */
@@ -34,7 +33,6 @@ export type IncomingRequest = {
 /** A request that the caller's key allows. `caller.projectId` is the project in the path or, without one, the key's own project. */
 type Call = IncomingRequest & {
   readonly caller: ApiKey;
-  /** The id of the key that the path names. */
   readonly keyId: string | undefined;
 };
 

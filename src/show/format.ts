@@ -216,8 +216,6 @@ export function capitalized(text: string): string {
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 }
 
-// How much of a budget is used.
-
 /** "november (2026-11, billed)"; "calls (2026-11-20)" for a budget per day. */
 export function budgetTitle({ name, costSource, ...use }: BudgetUse): string {
   return `${name} (${budgetPeriod(use)}${costSource === null ? "" : `, ${costSource}`})`;
