@@ -123,14 +123,14 @@ export const SABOTAGES: readonly Sabotage[] = [
     file: "migrations/views/cost_estimated.sql",
     replace: "least(u.through, t.below) - greatest(u.through - u.quantity, t.above)",
     by: "u.quantity",
-    noticedBy: ["test/db/views/cost-views.test.ts", "every row of the view is the calculated one"],
+    noticedBy: ["test/db/views/cost-views.test.ts", "the view has exactly the calculated rows"],
   },
   {
     name: "usage without a price costs nothing",
     file: "migrations/views/cost_estimated.sql",
     replace: "null, m.quantity, null, null, null, 'model', u.finality",
     by: "null, m.quantity, 0, null, null, 'model', u.finality",
-    noticedBy: ["test/db/views/cost-views.test.ts", "every row of the view is the calculated one"],
+    noticedBy: ["test/db/views/cost-views.test.ts", "the view has exactly the calculated rows"],
   },
   {
     name: "a created key is committed without waiting for the disk",
