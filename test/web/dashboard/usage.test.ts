@@ -99,6 +99,8 @@ test("links sort the table, open the others and change one choice, and keep the 
   const weekly = await open(linkOf(page, "week"));
   expect(rowsOf(weekly)).toEqual(rowsOf(page));
   expect(weekly).toContain("Exact hours by week and model");
+  // The files have days and not weeks; the API would refuse "by".
+  expect(weekly).toContain(`href="api/v1/usage.csv?from=${back(2)}&amp;to=${back(1)}&amp;rows=groups"`);
   expect(linkOf(sorted, "7 days")).toBe("?period=7d&sort=change");
   expect(sorted).toContain('<input type="hidden" name="sort" value="change">');
 });
