@@ -121,10 +121,9 @@ test("a project that is no longer exported is named, unless it was read on all o
   const [kept, removed, early] = [newProject(), newProject(), newProject()];
   const [doubtful, narrowed] = [newProject(), newProject()];
   const usage = usageOn("1");
-  const all = [1, 2, 3, 4, 5, 6, 7, 8];
-  const due = { start: back(8), end: back(1) };
+  const due = { start: back(6), end: back(1) };
   const [keptId, , , doubtfulId = 0] = await storeSeries(db, [
-    { project: kept, grouping: "model", usage: usage(all), due, windowDays: 1 },
+    { project: kept, grouping: "model", usage: usage([1, 2, 3, 4, 5, 6]), due, windowDays: 1 },
     { project: removed, grouping: "model", usage: usage([3, 4, 5, 6, 7, 8], "removed"), windowDays: 1 },
     { project: early, grouping: "model", usage: usage([5, 6, 7, 8]), windowDays: 1 },
     { project: doubtful, grouping: "model", usage: usage([3]), windowDays: 1 },
@@ -158,6 +157,9 @@ test("a project that is no longer exported is named, unless it was read on all o
     complete: false,
     ...{ ended: named(removed, early), leftOut: named(narrowed), counts: [2, 1] },
   });
+  // Readings of projects that are no longer exported do not stand for those of one that is, on days before it was first due.
+  const { lacking } = described((await ask(`from=${back(8)}&to=${back(7)}&compare=none`)).answer);
+  expect(lacking.unreadDays).toEqual([back(8), back(7)]);
   // What it used on the days that were not read is not known, and so not 0.
   const { groups } = described((await ask(`from=${back(2)}&to=${back(1)}`)).answer);
   expect(groups.find(({ group }) => group === "removed")).toMatchObject({ amount: null, before: "1" });
