@@ -194,6 +194,7 @@ test("a cost is billed where billing is read by the grouping that the budget nee
       { ...COST, name: "both" },
       { ...COST, name: "estimated", project: "two" },
       { ...COST, name: "key", project: "one", key: "exporter" },
+      { ...COST, name: "key of the rotation", project: "one", key: "k1" },
       { ...COST, name: "model", project: "one", model: "nova-3" },
       { ...COST, name: "tag", project: "one", tag: "a" },
     ],
@@ -216,6 +217,7 @@ test("a cost is billed where billing is read by the grouping that the budget nee
     ["estimated", "estimated", "3.0", false],
     // One charge of the rotation has no amount.
     ["key", "billed", "1.5", true],
+    ["key of the rotation", "billed", "1.5", false],
     ["model", "estimated", "3.0", false],
     ["tag", "billed", "0.75", false],
   ]);
