@@ -107,6 +107,9 @@ test.for<readonly [what: string, message: RegExp, given: Given]>([
     /unknown option '--projcet'.*Did you mean --project\?/s,
     { args: ["export", "--projcet", "x"] },
   ],
+  ["a job that is not configured", /no job "nighly".*"nightly"/, { args: ["jobs", "next", "nighly"] }],
+  ["an unknown grouping", /expected none, .*line_item/, { args: ["export", "--grouping", "modell"] }],
+  ["a pause without a reason", /expected a reason/, { args: ["jobs", "pause", "nightly", "--why", " "] }],
   [
     "a variable that turns off the checks of certificates",
     /NODE_TLS_REJECT_UNAUTHORIZED=0.*NODE_EXTRA_CA_CERTS/s,

@@ -3,7 +3,7 @@ import type { UsageRecord } from "../../src/emulator/usage.ts";
 import type { Dialect } from "../../src/usage/dimensions.ts";
 import { METRICS } from "../../src/usage/metrics.ts";
 import type { Emulator } from "../support/emulator.ts";
-import { ask, breakdown, CONSOLE_KEY, type Row, requestsBy, start } from "./ask.ts";
+import { ask, breakdown, type Row, requestsBy, start } from "./ask.ts";
 
 const GROUPINGS: Readonly<Record<Dialect, readonly string[]>> = {
   interface: ["accessor", "deployment", "endpoint", "feature_set", "method", "model", "tags"],
@@ -90,12 +90,6 @@ test("in dialect interface a model is a text, or a list if a request used severa
     [["nova-3", "aura"], 4],
     [null, 8],
   ]);
-});
-
-test("a project's id may be a word that other paths contain, such as billing", async () => {
-  await using emulator = await start({ usage, consoleKeys: [{ ...CONSOLE_KEY, projectId: "billing" }] });
-  const response = await ask(emulator, `/v1/projects/billing/usage/breakdown?${DAY}`);
-  expect(await response.json()).toMatchObject({ results: [{ requests: 15 }] });
 });
 
 async function rowsAt(emulator: Emulator, instant: string, grouping = ""): Promise<Row[]> {

@@ -70,7 +70,11 @@ test("an estimated cost names the days and prices that it lacks", async () => {
     "Estimated cost by endpoint is not exported. Choose another split above.",
   );
   expect(await pageAt(`metric=estimated_cost&currency=EURO`)).toContain("currency: no price is in");
-  expect(await ask(`metric=estimated_cost&filter=${DIARIZED.name}`).catch(String)).toContain("InvalidQuestion");
+  const filtered = () => ask(`metric=estimated_cost&filter=${DIARIZED.name}`);
+  expect(await filtered().catch(String)).toContain("InvalidQuestion");
+  const part = { project, grouping: "model", usage } as const;
+  await storeSeries(db, [part, { ...part, filter: DIARIZED }]);
+  expect(await filtered()).toMatchObject({ total: null, groups: [] });
 });
 
 test("only unpriced models that the answer covers are counted", async () => {
@@ -135,7 +139,8 @@ test("the billed cost is what the service charges, credits included, by each gro
     { day: back(2), accessor: "key-2", dollars: "-3" },
     { day: back(9), accessor: "key-2", dollars: "7" },
   ];
-  await storeBills(db, newProject(), ["none", "accessor"], { start: back(10), end: back(1) }, charges);
+  const [project, days] = [newProject(), { start: back(10), end: back(1) }];
+  await storeBills(db, project, ["none", "accessor"], days, charges);
   const answer = await ask("metric=billed_cost&grouping=accessor");
   await expectAmounts(answer, { "key-1": ["10.2501", "0"], "key-2": ["-3", "7"] });
   expect(answer.total).toMatchObject({ amount: "7.2501", before: "7" });
@@ -143,6 +148,8 @@ test("the billed cost is what the service charges, credits included, by each gro
   expect((await ask("metric=billed_cost")).total?.amount).toBe("7.2501");
   const page = await pageAt("metric=billed_cost&grouping=model");
   expect(page).toContain("Billed cost by model is not exported. Choose another split above.");
+  await storeBills(db, project, ["none"], days, charges.slice(0, 1), { filter: DIARIZED });
+  expect((await ask(`metric=billed_cost&grouping=none&filter=${DIARIZED.name}`)).total?.amount).toBe("10.25");
 });
 
 test("each total on the overview equals the answer to its question, even with credits and empty days", async () => {

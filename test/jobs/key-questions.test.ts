@@ -3,12 +3,14 @@
 import { expect, test } from "vitest";
 import type { Config } from "../../src/config/config.ts";
 import { AppError } from "../../src/errors.ts";
+import type { RotationContext } from "../../src/jobs/context.ts";
 import { Dialects } from "../../src/jobs/dialects.ts";
-import { lastUseVerdict, mayRead, retryWhileUnknown } from "../../src/jobs/key-checks.ts";
+import { lastUseVerdict, mayRead, retryWhileUnknown, verifyKey } from "../../src/jobs/key-checks.ts";
 import { checkProject } from "../../src/jobs/project-check.ts";
 import { Secret } from "../../src/secret.ts";
 import type { Day } from "../../src/usage/days.ts";
 import type { ExportJob } from "../../src/usage/export-plan.ts";
+import { JOB } from "../keys/sample-ledger.ts";
 import { KEY_RING, serve } from "../service/open-test-service.ts";
 import { answeringJson, answerJson, type Script } from "../support/scripted-server.ts";
 import { silentApp } from "../support/silent-app.ts";
@@ -94,6 +96,14 @@ test.each([refusal(403), new AppError("unavailable", "no answer"), new TypeError
     expect(await run([failure])).toEqual({ calls: 1, forgotten: 0, error: failure });
   },
 );
+
+test("a key of which nothing is known, and that may not read usage, is verified by listing projects", async () => {
+  const script: Script = ({ target }, response) => answerJson(response, target.includes("token") ? 404 : 403, {});
+  const context = { app: silentApp(), service: (await serve(script)).service } as unknown as RotationContext;
+  const opened = { apiKeyId: "new", key: KEY, scopesGranted: [] };
+  const verified = verifyKey(context, { ...JOB, scopes: ["keys:write"] }, opened);
+  await expect(verified).rejects.toThrow("GET /v1/projects: the service answered 403");
+});
 
 const TODAY = "2026-05-08";
 const START = "2026-05-01";

@@ -210,17 +210,6 @@ test("the error names a proxy that can't be reached, and says that nothing was s
   });
 });
 
-test("an abort ends a call that still waits for its tunnel", async () => {
-  const controller = new AbortController();
-  const { service } = await behindProxy(FINE, {
-    refuse() {
-      controller.abort("enough");
-      return undefined;
-    },
-  });
-  await expect(service.call(READ, KEY, controller.signal)).rejects.toBe("enough");
-});
-
 test("there are at most as many tunnels as concurrent calls, and they are reused", async () => {
   const { proxy, server, service } = await behindProxy(FINE, {}, { maxConcurrent: 2 });
   await Promise.all(Array.from({ length: 12 }, () => service.call(READ, KEY, hangSignal())));

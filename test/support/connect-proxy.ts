@@ -12,8 +12,8 @@ export const AUTHORITY = authority("the authority of the test");
 export type ProxyOptions = {
   /** `user:password`, which the proxy requires for a tunnel. */
   readonly credentials?: string;
-  /** The status with which every tunnel is refused; undefined leaves the client without an answer. */
-  readonly refuse?: () => number | undefined;
+  /** The status with which every tunnel is refused. */
+  readonly refuse?: () => number;
   /** Every tunnel leads to this port, whatever the client requested, as in a proxy that intercepts TLS. */
   readonly tunnelPort?: number;
 };
@@ -36,11 +36,7 @@ export async function connectProxy(options: ProxyOptions = {}) {
     seen += `${request.method} ${target} ${JSON.stringify(request.rawHeaders)}\n`;
     const given = request.headers["proxy-authorization"];
     const expected = options.credentials && `Basic ${Buffer.from(options.credentials).toString("base64")}`;
-    if (options.refuse) {
-      const status = options.refuse();
-      if (status !== undefined) client.end(`HTTP/1.1 ${status} No\r\ncontent-length: 0\r\n\r\n`);
-      return;
-    }
+    if (options.refuse) return client.end(`HTTP/1.1 ${options.refuse()} No\r\ncontent-length: 0\r\n\r\n`);
     if (given !== expected) {
       client.end("HTTP/1.1 407 Who\r\nproxy-authenticate: Basic\r\ncontent-length: 0\r\n\r\n");
       return;

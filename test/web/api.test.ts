@@ -187,6 +187,7 @@ test.each([
   ["metric=hours&metric=requests", /^metric: Invalid option/],
   ["project=nobody", 'project: no usage of a project "nobody" was ever exported'],
   ["project=prodution", /; did you mean "production"\?$/],
+  ["project=twin", /"twin" is the name of several projects; use the identifier of one, such as p-2 or p-3$/],
   ["filter=nothing", 'filter: no usage of a filter "nothing" was ever exported'],
   ["filter=all", /^filter: "all" has no conditions/],
   ["group=a&no-value=yes", "group: expected group or no-value, not both"],
@@ -195,7 +196,8 @@ test.each([
   ["colour=red", 'Unrecognized key: "colour"'],
 ])("%s is refused with a message that names the parameter", async (query, message) => {
   await forgetAll(db);
-  await storeSeries(db, [{ project: { id: "p-1", name: "production" }, grouping: "model" }]);
+  const twins = ["p-2", "p-3"].map((id) => ({ project: { id, name: "twin" }, grouping: "model" }) as const);
+  await storeSeries(db, [{ project: { id: "p-1", name: "production" }, grouping: "model" }, ...twins]);
   const { status, answer } = await ask(query);
   expect(status).toBe(400);
   expect(answer).toEqual({ error: typeof message === "string" ? message : expect.stringMatching(message) });

@@ -104,6 +104,13 @@ test("a scheduled run waits for the end of a run that was late", async () => {
   expect(await runs()).toHaveLength(2);
 });
 
+test("a job that can't be planned keeps no other job from its run", async () => {
+  const [well, broken] = [await workerWith("well", ["a"]), await workerWith("broken", ["unregistered"])];
+  const config = { ...well.config, exports: [...broken.config.exports, ...well.config.exports] };
+  expect(await tick({ ...well, config })).toBe(true);
+  expect([await projectsOfRuns("broken"), await projectsOfRuns("well")]).toEqual([[], ["a"]]);
+});
+
 const KEY = "0123456789abcdef0123456789abcdef";
 const app = silentApp({ env: { ACCOUNT_KEY: KEY, DATABASE_URL: "postgres://127.0.0.1/usage" } });
 
@@ -132,8 +139,10 @@ test("ticks do not wait long for a list of projects that hangs, and use it when 
   // After the database's clock was set back, the list is from the future: it is read again.
   const asked = emulator.requests.length;
   await sql`update usage_export.project_list set read_at = read_at + interval '2 hours'`.execute(db);
-  await watchProjects({ app, config, db, onChange: () => {}, onRead: () => reads++ })();
-  await expect.poll(() => reads).toBe(2);
+  // An unexpected error ends neither the worker nor the wait for the list.
+  for (const one of [{ ...app, env: undefined as never }, app])
+    await watchProjects({ app: one, config, db, onChange: () => {}, onRead: () => reads++ })();
+  await expect.poll(() => reads).toBe(3);
   expect(emulator.requests).toHaveLength(asked + 1);
 });
 
@@ -283,6 +292,13 @@ rotationCase("a rotation that was delivered twice and fails sends one create", a
   expect(lab.emulator.requests.filter(({ method }) => method === "POST")).toHaveLength(1);
   const ended = lines.map((line) => JSON.parse(line)).filter(({ msg }) => msg === "run finished");
   expect(ended).toMatchObject([{ status: "failed", error: expect.stringContaining("answered 400") }]);
+
+  // A rotation that fails before its first step is not repeated either.
+  const next = { ...planned, runId: randomUUID() };
+  await inTransaction(lab.db, (tx) => insertRun(tx, next, [{ projectId, planned: 0 }]));
+  const withoutMasterKey = { ...context, app: { ...app, env: {} } };
+  await handleProject(withoutMasterKey, deps, { ...claimed, data: { runId: next.runId, projectId } });
+  expect(lines.at(-1)).toMatch(/"error":".*USAGE_EXPORT_MASTER_KEY is not set/);
 });
 
 /** Returns after how many attempts opening succeeded, if the database answers the first one with this error code. */

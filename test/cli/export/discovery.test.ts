@@ -177,10 +177,12 @@ test("`backfill` adds earlier days only when a project is new", async ({ context
 
 test("check shows a line for each list and checks only some of its projects", async ({ context }) => {
   const prod = Object.fromEntries(Array.from({ length: 40 }, (_, i) => [`p${i}`, `prod-${i}`]));
-  const { names, run } = await openAccount(context, { ...prod, lab: "lab" }, { include: ["prod-*"] });
+  const { emulator, names, run } = await openAccount(context, { ...prod, lab: "lab" }, { include: ["prod-*"] });
+  emulator.fault = listFault({ kind: "body", change: (list) => ({ projects: [{}, ...Object(list).projects] }) });
   const first = await run("check");
   expect(first).toMatchObject(OK);
-  expect(first.stdout).toContain("ok   list: 41 listed; 41 new, 0 gone");
+  expect(first.stdout).toMatch(/ok {3}list: 41 listed; 41 new, 0 gone\n.*warn left out: entry 1: project_id/);
+  expect(first.stderr).toContain("can't be used, and are left out");
   expect(first.stdout).toContain("3 of 40 are checked");
   expect(first.stdout.match(/^project /gm)).toHaveLength(3);
 

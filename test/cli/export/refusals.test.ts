@@ -3,6 +3,7 @@
 
 import { sql } from "kysely";
 import { expect } from "vitest";
+import { makeDoubtsAnHourOlder } from "../../db/stored-usage.ts";
 import type { EmulatorOptions, Fault } from "../../support/emulator.ts";
 import { changeRows } from "../../support/emulator.ts";
 import { rowsAsWritten, statusBy } from "../evidence.ts";
@@ -89,6 +90,11 @@ test.for([
     });
     const doubted = { status: "suspect", error: expect.stringContaining("ignore") };
     expect(await statusBy(db)).toEqual({ new: isStored ? { status: "complete", error: null } : doubted });
+    await makeDoubtsAnHourOlder(db);
+    expect(await context.run(["export"])).toMatchObject(OK);
+    const newest = sql`(select max(usage_date) from usage_export.slice)`;
+    await sql`delete from usage_export.slice where usage_date = ${newest}`.execute(db);
+    expect(await context.run(["export"])).toMatchObject(OK);
   },
 );
 

@@ -163,14 +163,18 @@ test("a key that somebody has already deleted at the service is retired", async 
   expect(await noteOf(context)).toMatch(/^it is due for removal; .* shows no usage .*; the service no longer had it$/);
 });
 
-test("with retire keep, a key that the service no longer lists is retired", async ({ context }) => {
-  const { old } = await replaceKey(context, 8);
-  await context.run(["rotate"]);
-  expect(await context.states()).toEqual(["draining", "active"]);
-  await context.deleteKey(old);
-  await context.run(["rotate"]);
-  expect(await context.states()).toEqual(["retired", "active"]);
-});
+test.for(["keep", "delete"])(
+  "with retire %s, a key that is no longer listed is retired",
+  async (retire, { context }) => {
+    const { old } = await replaceKey(context, 8);
+    await context.configure({ retire });
+    await context.run(["rotate"]);
+    expect(await context.states()).toEqual(["draining", "active"]);
+    await context.deleteKey(old);
+    await context.run(["rotate"]);
+    expect(await context.states()).toEqual(["retired", "active"]);
+  },
+);
 
 test("a delete that the service refuses fails the run, and the next run repeats it", async ({ context }) => {
   usedAgo = { 1: (await replaceKey(context, 8)).current };
