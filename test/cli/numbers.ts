@@ -1,5 +1,4 @@
-// Reads the same numbers from two sources, for a test to compare: from the service's answers, with every digit as it was sent, and
-// from the views that BI tools read.
+// Reads the same numbers from the service's answers, with every digit as sent, and from the views, so that tests compare them.
 
 import { type RawBuilder, sql } from "kysely";
 import type { Database } from "../../src/db/connection/database.ts";

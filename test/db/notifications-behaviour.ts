@@ -1,5 +1,4 @@
-// Tests of claiming notifications: only one of many replicas sends a notification, and if it dies, another one does. Run on each kind of
-// database.
+// Claiming notifications: only one of many replicas sends each, and if it dies, another one does. Run on each kind of database.
 
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";

@@ -1,5 +1,4 @@
-// Builds the program from the files that the Dockerfile copies, without a Docker engine, and checks each service of docker-compose.yml.
-// test/containers runs them in Docker.
+// Builds the program from the Dockerfile's files and checks docker-compose.yml, without Docker. test/containers runs both.
 
 import { execFile } from "node:child_process";
 import fs from "node:fs/promises";

@@ -1,5 +1,4 @@
-// Writes the middle of docs/bi-views.md from the comments in a migrated database: what each view is, and what its columns mean.
-// `npm run generated` writes it anew.
+// Compares the middle of docs/bi-views.md with the comments in a migrated database. `npm run generated` writes it anew.
 
 import fs from "node:fs";
 import path from "node:path";

@@ -1,5 +1,4 @@
-// How an answer is made of its statement's rows: which amounts are zero, which are not known, and what the answer lacks. Amounts read
-// from stored usage are in same-answers.test.ts.
+// How an answer is made of rows: which amounts are zero, which unknown, what it lacks. same-answers.test.ts tests amounts of stored usage.
 
 import { expect, test } from "vitest";
 import {

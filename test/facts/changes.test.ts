@@ -1,5 +1,4 @@
-// The reasons why usage and cost changed, and the overview, read from stored usage. same-answers.test.ts compares the numbers with
-// pages, API, CSV and SQL.
+// Why usage and cost changed, and the overview, read from stored usage. same-answers.test.ts compares them with pages, API, CSV and SQL.
 
 import { sql } from "kysely";
 import { beforeEach, expect, test } from "vitest";

@@ -1,5 +1,4 @@
-// A hundred random questions about random usage. The page, the API, the CSV, explain, and the SQL to copy, which usage_reader runs,
-// must give the same amounts as a sum made here.
+// A hundred random questions. The page, the API, the CSV, explain and the SQL to copy must give the same amounts as a sum made here.
 
 import fc from "fast-check";
 import { expect, test } from "vitest";

@@ -1,5 +1,4 @@
-// A second implementation of the contract, independent of the program's: which rows of which days an answer contains, or that it must
-// be refused. Pure.
+// A second, independent implementation of the contract: which rows of which days an answer contains, or that it must be refused. Pure.
 
 import { isUtf8 } from "node:buffer";
 import { addDays, daysOf, isDay } from "../../src/emulator/days.ts";

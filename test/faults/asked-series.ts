@@ -1,5 +1,4 @@
-// Runs the program with many series, serves each series its own answer, and compares what the views show afterwards with what the
-// contract demands.
+// Runs the program with many series, each with its own answer, and compares what the views show with what the contract demands.
 
 import { mkdtempDisposable, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

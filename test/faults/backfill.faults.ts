@@ -1,5 +1,4 @@
-// Interrupts a backfill at every request, answer and database message, and runs it again. The second run must not request what was
-// stored before it.
+// Interrupts a backfill at every request, answer and database message. The next one must not request what was stored before.
 
 import { sliceName } from "./case-evidence.ts";
 import { statuses } from "./evidence.ts";

@@ -1,5 +1,4 @@
-// A front is a proxy between a program and the service or the database. For each event that it sees, it asks which fault to inject,
-// if any.
+// A front is a proxy between a program and the service or the database. For each event it asks here whether to inject a fault.
 
 /** Where an event is seen: before something reaches the peer, or before the peer's answer reaches the program. */
 export type Side = "out" | "back";

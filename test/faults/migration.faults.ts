@@ -1,5 +1,4 @@
-// Interrupts `migrate` at every statement and every answer, on an empty database, alone and beside two others. One ordinary `migrate`
-// follows.
+// Interrupts `migrate` at every statement and answer, alone and beside two others. Then one ordinary `migrate` must succeed.
 
 import { sql } from "kysely";
 import { openPostgres } from "../../src/db/connection/database.ts";

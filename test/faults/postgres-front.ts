@@ -1,5 +1,4 @@
-// A proxy between a program and Postgres. It sees each whole statement before the server gets it, and each whole answer before the
-// program gets it.
+// A proxy between a program and Postgres. It sees each whole statement, and each whole answer, before passing it on.
 
 import net from "node:net";
 import { listen } from "../support/scripted-server.ts";

@@ -1,5 +1,4 @@
-// The sabotages run in `npm run faults` only. A change that moves their text, or renames the test that must notice them, is noticed here, at
-// once.
+// Sabotages run only in `npm run faults`. This test notices at once if a text they change, or the test that must notice them, is gone.
 
 import { readdir, readFile } from "node:fs/promises";
 import path from "node:path";

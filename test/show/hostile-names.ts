@@ -1,5 +1,4 @@
-// Names that could break a page. Somebody could give them to a model, a tag, a project or a key, or a service could put them into
-// an error.
+// Names that could break a page: somebody may give them to a model, tag, project or key, or a service may put them into an error.
 
 export const HOSTILE_NAMES: readonly string[] = [
   "<script>alert(1)</script>",

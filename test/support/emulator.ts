@@ -1,5 +1,4 @@
-// The emulator for tests: it logs its requests, a test can inject a fault into the answer to one, and it can behave as a service that ignores
-// what it is asked for.
+// The emulator for tests: logs its requests, takes a fault for an answer, and can behave as a service that ignores what it is asked.
 
 import { once } from "node:events";
 import type { OutgoingHttpHeaders } from "node:http";

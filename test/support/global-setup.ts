@@ -1,5 +1,4 @@
-// Before the tests: builds the program, starts a Postgres server and makes a migrated database, which test files copy. After the tests:
-// removes all three.
+// Before the tests: builds the program, starts Postgres and migrates a database that test files copy. After them: removes all three.
 
 import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";

@@ -1,5 +1,4 @@
-// A program: starts PgBouncer in front of the server at POOLED_SERVER_URL and prints its address. When standard input ends, it ends
-// PgBouncer and removes its folder.
+// A program: runs PgBouncer in front of the server at POOLED_SERVER_URL and prints its address, until standard input ends.
 
 import { spawn } from "node:child_process";
 import { chown, mkdtemp, open, rm, writeFile } from "node:fs/promises";

@@ -1,5 +1,4 @@
-// What usage costs by a list of configured prices: a calculation of the tests' own, with whole numbers only. It shares no code with
-// the product and reads the prices as a person would.
+// What usage costs by a list of configured prices: the tests' own calculation in whole numbers, which shares no code with the product.
 
 export type ConfiguredPrice = {
   readonly metric: string;

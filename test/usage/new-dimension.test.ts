@@ -1,5 +1,4 @@
-// Follows the recipes of CONTRIBUTING.md: adds an entry for a dimension and one for a metric to a copy of the sources. Nothing else
-// may be needed.
+// Follows the recipes of CONTRIBUTING.md: adds a dimension and a metric to a copy of the sources. Nothing else may be needed.
 
 import { execFile } from "node:child_process";
 import { cp, readFile, symlink, writeFile } from "node:fs/promises";

@@ -1,5 +1,4 @@
-// An answer that does not fit the request or can't be right changes no number, and neither does a refusal. The last good numbers stay, and
-// coverage says why there are no newer ones.
+// A bad or refused answer changes no number. The last good ones stay, and coverage says why there are no newer ones.
 
 import { sql } from "kysely";
 import { expect } from "vitest";

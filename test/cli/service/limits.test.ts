@@ -1,5 +1,4 @@
-// Programs share the caps of the service, even if some are suspended, killed or join later. Paused keys and hanging calls do not hold back
-// other projects.
+// Programs share the service's caps, even if some hang, die or join later. Paused keys and hanging calls do not hold back other projects.
 
 import { writeFile } from "node:fs/promises";
 import type { ServerResponse } from "node:http";

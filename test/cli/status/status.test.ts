@@ -1,5 +1,4 @@
-// What the command `status` prints, and whether its exit status agrees with the coverage. If a job needs a worker and none runs, status
-// says that something is wrong.
+// What `status` prints, and when its exit status is 1: for incomplete coverage, and for a job that needs a worker while none runs.
 
 import { randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";

@@ -1,5 +1,4 @@
-// Compares the database with a model in a few lines of plain code, after random sequences of answers, late answers, empty answers and
-// failures.
+// Compares the database with a short model in plain code, after random sequences of answers, late answers, empty answers and failures.
 
 import { randomUUID } from "node:crypto";
 import fc from "fast-check";
