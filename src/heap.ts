@@ -4,10 +4,10 @@ import { getHeapSpaceStatistics, setFlagsFromString } from "node:v8";
 
 /** The wanted size of the space for new objects. V8 starts with 1 or 2 MB. */
 const NEW_SPACE_BYTES = 8 * 1024 * 1024;
-/** V8 enlarges the space once the objects that survived collections add up to more than its size. So many are made at most. */
+/** V8 enlarges the space once more objects have survived collections than fit in it. At most this many are made to cause that. */
 const SURVIVORS_MAX = 64 * 1024;
 
-/** Saves an export of a million rows a sixth of its processor time, and memory stays nearly flat. A start takes a tenth longer. */
+/** Saves an export of a million rows a sixth of its processor time, and memory stays nearly flat. The program starts a tenth slower. */
 export function keepMemoryFlat(): void {
   setFlagsFromString("--semi-space-growth-factor=8");
   const survivors: object[] = [];

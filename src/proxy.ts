@@ -1,4 +1,4 @@
-// Finds the proxy that HTTPS_PROXY names, except for the hosts in NO_PROXY. Requests go through a tunnel that ends at the service: the proxy
+// Reads the proxy from HTTPS_PROXY, and from NO_PROXY the hosts to call without it. Requests go through a tunnel to the service: the proxy
 // learns neither key nor answer. Requests over http use no proxy; they may go only to this machine.
 
 import { AppError } from "./errors.ts";

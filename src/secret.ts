@@ -7,7 +7,7 @@ const REDACTED = "[secret]";
 
 export class Secret {
   readonly #value: string;
-  /** Where the secret comes from, such as "env PROD_KEY". Logs and stored pauses name a key by it. Empty if not given. */
+  /** Where the secret comes from, such as "env PROD_KEY". Logs, and the table of call pauses, name a key by it. May be empty. */
   readonly name: string;
 
   constructor(value: string, name = "") {
@@ -44,13 +44,13 @@ export class Secret {
 export function urlSecrets(text: string): readonly Secret[] {
   const { username = "", password = "" } = URL.parse(text) ?? {};
   if (username + password === "") return [];
-  // Each half is decoded on its own: the other one may hold an escape that is no UTF-8.
+  // Each half is decoded on its own: the other one may hold an escape that is not valid UTF-8.
   const [plainUser, plainPassword] = [decoded(username) ?? username, decoded(password) ?? password];
   const forms = [password, plainPassword, `${username}:${password}`, `${plainUser}:${plainPassword}`];
   return forms.map((form) => new Secret(form));
 }
 
-/** Undefined if an escape in the text is no UTF-8, such as %ff. */
+/** Undefined if an escape in the text is not valid UTF-8, such as %ff. */
 export function decoded(text: string): string | undefined {
   try {
     return decodeURIComponent(text);
@@ -66,12 +66,11 @@ const REDACTED_LENGTH_MIN = 8;
 export class Scrubber {
   /** All forms in which a secret may appear, in lower case, under their first REDACTED_LENGTH_MIN letters. */
   readonly #forms = new Map<string, Set<string>>();
-  /** 1 at `twoLettersAt` of each form's beginning. This rules out nearly every position of a text, however many secrets there are. */
+  /** For each result of `twoLettersAt`, 1 if a form begins with these letters. It rules out nearly every position of a text at once. */
   readonly #beginnings = new Uint8Array(16_384);
   /** Saves work: a key is added again whenever a request reads it. */
   readonly #added = new Set<string>();
 
-  /** Returns its argument. */
   add(secret: Secret): Secret {
     const value = secret.reveal();
     if (value.length < REDACTED_LENGTH_MIN || this.#added.has(value)) return secret;
@@ -128,7 +127,7 @@ function toLowerCaseSameLength(text: string): string {
   return text.replaceAll("İ", "i").toLowerCase();
 }
 
-/** Whether the text contains no part of the secret, and not the secret in another form that the scrubber knows. */
+/** Whether the text contains neither a part of the secret (eight characters in a row) nor the secret in a form that is scrubbed. */
 export function isFreeOfSecret(text: string, secret: string): boolean {
   const lowerCase = text.toLowerCase();
   // Eight consecutive characters of a secret are no coincidence; fewer reveal little. A shorter secret is searched as a whole.
@@ -141,7 +140,7 @@ export function isFreeOfSecret(text: string, secret: string): boolean {
   return scrubber.scrub(text) === text;
 }
 
-/** What base64 makes of the secret behind `offset` other bytes, without the characters at both ends that depend on bytes beside it. */
+/** The base64 of the secret after `offset` other bytes, without the characters at both ends that also depend on the bytes beside it. */
 function base64At(secret: string, offset: number): string {
   const bytes = Buffer.from(secret);
   const encoded = Buffer.concat([Buffer.alloc(offset), bytes]).toString("base64");

@@ -67,7 +67,7 @@ async function checkWindows(db: Database): Promise<Finding[]> {
   });
 }
 
-/** How many starts are looked at for the shortest time between two. For a daily job these span two weekends, on which it may rest. */
+/** How many starts are compared to find the shortest time between two. Between the first two there may be a weekend without runs. */
 const STARTS_COMPARED = 15;
 
 function checkRunLengths({ exports, service: { requestsPerSecond } }: Config): Finding[] {
@@ -75,7 +75,7 @@ function checkRunLengths({ exports, service: { requestsPerSecond } }: Config): F
   return exports.flatMap((job) => {
     const starts = nextOccurrences(job, now, STARTS_COMPARED).map((start) => start.getTime() / 1000);
     const secondsBetween = Math.min(...starts.slice(1).map((start, i) => start - (starts[i] ?? 0)));
-    // Besides the requests, a run reads each project's list of keys.
+    // Besides the requests, a run reads each project's list of keys. The two further calls of a billing export are too few to count.
     const calls = planRun(job, dayOf(now)).requests.length + job.projects.length;
     const seconds = Math.ceil(calls / requestsPerSecond);
     if (seconds <= secondsBetween) return [];

@@ -26,12 +26,12 @@ export type ExplainOptions = PeriodOptions & {
   readonly json?: boolean;
 };
 
-/** Missing days do not make the exit status 1, as they do for `status`: the answer mentions them. */
+/** Exits with 0 even if days are missing, unlike `status`: the answer mentions them. */
 export async function runExplain(app: App, options: ExplainOptions): Promise<number> {
   const period = explainedPeriod(options, dayOf(new Date()));
   const found = await withDatabase(app, (db) => {
-    const limit = { secondsMax: STATEMENT_SECONDS_MAX };
-    return withOptionInError(readByStatements(db, (query) => readChanges(query, options, period), limit));
+    const timeLimit = { secondsMax: STATEMENT_SECONDS_MAX };
+    return withOptionInError(readByStatements(db, (query) => readChanges(query, options, period), timeLimit));
   });
   const answer = { period, changes: found.map((change) => ({ ...change, sentences: changeSentences(change) })) };
   writeAnswer(app, options, answer, ({ changes }) =>

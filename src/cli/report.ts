@@ -18,7 +18,7 @@ type ReportOptions = PeriodOptions & { readonly out: string; readonly project?: 
 /** A year with many groups takes long, and a person waits for it. */
 export const STATEMENT_SECONDS_MAX = 120;
 
-/** Missing days do not make the exit status 1, as they do for `status`: the report mentions them. */
+/** Exits with 0 even if days are missing, unlike `status`: the report mentions them. */
 export async function runReport(app: App, options: ReportOptions): Promise<number> {
   const { out, project } = options;
   const period = choosePeriod(options, dayOf(new Date()));

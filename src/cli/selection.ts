@@ -22,7 +22,7 @@ export function chooseJobs({ exports, projects: configured }: Config, options: S
   requireKnown("--job", names, distinctNames(exports));
   requireKnown("--project", projects, distinctNames(configured));
   const fanOuts = exports.flatMap((job) => job.fanOuts ?? []);
-  // Only the database knows the values of fan-outs, so names of single values are not checked here.
+  // A fan-out by tags has filters such as `tags=x`, and `tags=*` for all of them. Only the database knows which values exist.
   const checkable = filters?.filter((name) => !fanOuts.some(({ dimension }) => name.startsWith(`${dimension}=`)));
   const everyValues = fanOuts.map(({ dimension }) => ({ name: everyValueName(dimension) }));
   requireKnown("--filter", checkable, distinctNames([...exports.flatMap((job) => job.filters), ...everyValues]));
@@ -43,7 +43,7 @@ function distinctNames(named: readonly { readonly name: string }[]): readonly st
   return [...new Set(named.map(({ name }) => name))];
 }
 
-/** Whether the job has selected series, or may get some from a fan-out: if its values were not read yet, or no filter is asked for. */
+/** Whether the job has selected series, or a fan-out may add some: its values were not read yet (no `seen`), or no --filter is given. */
 function isSelected(job: ExportJob, selection: Selection): boolean {
   const { projects, filters } = selection;
   const mayFanOut = (job.fanOuts ?? []).length > 0 && !(job.seen && filters);

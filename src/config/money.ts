@@ -11,10 +11,10 @@ import { Currency, Day, Decimal, Name, object, text } from "./fields.ts";
 import type { Report } from "./json.ts";
 import { quoteAll } from "./messages.ts";
 
-/** A price may be for one value of these. A request has one value of each, so two prices with different values never share a request. */
+/** A price is for one value of each of these, or for all. A request has one value of each, so prices for different values share none. */
 const PRICE_DIMENSIONS = ["endpoint", "method", "deployment"] as const satisfies readonly Dimension[];
 
-/** The number of each unit of time in an hour, as text. */
+/** How many of each unit of time make an hour, as text. */
 const HOUR_PARTS: Readonly<Record<string, string>> = { hour: "1", minute: "60", second: "3600" };
 const PRICED_TIMES = Object.keys(HOUR_PARTS);
 
@@ -32,7 +32,7 @@ const Tier = object({
 export const PriceInFile = object({
   metric: z.enum(METRICS).describe(`The metric that is paid for: ${METRICS.join(", ")}.`),
   model: text(256)
-    // No set such as '["nova-2","nova-3"]': "nova-*" matches its usage, too, and `overlaps` would not notice the second price.
+    // A set such as '["nova-2","nova-3"]' is refused: "nova-*" matches its usage, too, and `overlaps` would not notice that both apply.
     .regex(/^(?!\[)[^*]*\*?$/, 'a model, the beginning of models such as "nova-*", or "*" for any usage')
     .describe('A model, a beginning such as "nova-*", or "*" for any usage.'),
   endpoint: text(256).exactOptional().describe("Only usage of this endpoint."),
@@ -68,7 +68,7 @@ function reportNotRising(amounts: readonly string[], what: string, report: (inde
   }
 }
 
-/** The price of one unit is the price for `per` times this factor. The factor is exact text: a price divided by `per` would be rounded. */
+/** The price for `per` times this factor is the price for 1 of the metric (1 hour). It is exact text: dividing by `per` would round. */
 export function unitFactor(per: string): string {
   return HOUR_PARTS[per] ?? (1 / Number(per)).toFixed(per.length - 1);
 }

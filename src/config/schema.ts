@@ -46,7 +46,7 @@ const Service = object({
   timeoutSeconds: wholeNumber(1, 600).default(30).describe("How long one attempt of a call may take."),
 });
 
-/** Takes any text: `checkFeatures` says whether values that the interface does not list are allowed, and cross-field-rules.ts compares. */
+/** Takes any text. cross-field-rules.ts compares it with the values that the interface lists, unless `checkFeatures` allows others. */
 function dimensionSchema(name: Dimension) {
   const { values, description } = dimension(name);
   const value = values?.usage ? text(256).meta({ examples: [...values.usage] }) : text(256);

@@ -68,7 +68,7 @@ function secretAddressProblem(text: string): string | undefined {
 
 const nameOf = (kind: SecretKind) => (kind === "key" ? "the API key" : `the ${kind}`);
 
-/** The path or the rights are wrong. After any other error, such as one of a network drive, the next attempt may succeed. */
+/** The path or the rights are wrong. After any other error, such as one of a network drive, the next reading of a key may succeed. */
 const WRONG_PATH_CODE = /^(ENOENT|ENOTDIR|EISDIR|ENAMETOOLONG|ELOOP|EACCES|EPERM)$/;
 
 async function readSecretFile(kind: SecretKind, path: string): Promise<string> {
@@ -83,7 +83,7 @@ async function readSecretFile(kind: SecretKind, path: string): Promise<string> {
   }
 }
 
-/** Throws `config` and names every API key that can't be read. Ignores each `first` key: its rotation may have made a key already. */
+/** Throws `config` and names every API key that can't be read. Ignores each `first` key, as its rotation may have made a newer one. */
 export async function requireStaticKeys({ env }: { readonly env: Environment }, config: Config): Promise<void> {
   await requireReadable(neededKeys(config, new Set(config.rotations.map(({ name }) => name))), env);
 }
@@ -118,7 +118,7 @@ async function problemsIn({ path, kind, reference }: NeededSecret, env: Environm
   }
 }
 
-/** The API keys that are not in the database. `rotated` names the rotations that have made a key and no longer need their `first` one. */
+/** The API keys that the configuration must supply. `rotated` names the rotations that have made a key and need no `first` one any more. */
 export function neededKeys({ file, rotations }: Config, rotated: ReadonlySet<string>): NeededSecret[] {
   const needed: NeededSecret[] = [];
   const add = (key: KeyReference, ...path: Path) => {

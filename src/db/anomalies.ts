@@ -17,8 +17,8 @@ const NAMES_OF_EACH = `^(${EACH_DIMENSIONS.join("|")})=`;
 const SETTLING_TOLERANCE = 1.25;
 
 /**
- * The days to judge: those that have become final, and the newest day if it is not final yet. Left out are:
- * - days before the oldest recent verdict of the project and filter or, without a verdict, before their newest final day
+ * The days to judge: those that have become final (even if judged before that), and the newest day if it is not final yet. Left out are:
+ * - days before the oldest verdict on the project and filter since CATCH_UP_DAYS before the window; if none, before the newest final day
  * - filters made by `each`: with hundreds of keys there would be false alarms every day
  * - final days that were last read before half of their window had passed, for example because of an outage: their late usage
  *   was never read, so they would look like a drop. If an export runs at least once in half a window, it has no such days.
@@ -59,12 +59,12 @@ export type JudgedDay = {
   readonly isFinal: boolean;
 };
 
-/** Returns the days that this call judged. A day that two processes judge at the same time is returned by one of them. */
+/** Returns the days that got a verdict in this call. A day that two processes judge at the same time is returned by one of them. */
 export async function judgePendingDays(db: Database, { sensitivity }: AnomalySettings): Promise<readonly JudgedDay[]> {
   if (sensitivity === "off") return [];
   const pending = await pendingDays(db);
   if (pending.length === 0) return [];
-  const minimumCases = sql.join(
+  const leastUnusualAmounts = sql.join(
     METRIC_TABLE.map(({ name, unit }) => sql`when metric = ${name} then ${GUARDED_FROM[unit]}::bigint`),
     sql` `,
   );
@@ -74,7 +74,7 @@ export async function judgePendingDays(db: Database, { sensitivity }: AnomalySet
       with pending as (
         select * from jsonb_to_recordset(${JSON.stringify(pending)}) as p (series_id integer, usage_date date, is_final boolean)
       ), daily as materialized (
-        select d.*, case ${minimumCases} end as minimum
+        select d.*, case ${leastUnusualAmounts} end as minimum
         from usage_export.total_day d where series_id in (select series_id from pending) and finality <> 'open'
       ), judged as (
         insert into usage_export.judged_day as stored
@@ -113,7 +113,7 @@ export async function judgePendingDays(db: Database, { sensitivity }: AnomalySet
   return rows;
 }
 
-/** Normal verdicts are deleted this many days after the day's window. They must outlive the alerts that they end (14 days at most). */
+/** How many days a "normal" or "not judged" verdict outlives its window. A normal one ends alerts, which it must outlive (14 days). */
 const KEPT_DAYS = 60;
 
 async function removeOldVerdicts(tx: Tx): Promise<void> {

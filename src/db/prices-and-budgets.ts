@@ -64,7 +64,7 @@ async function writeBudget(tx: Tx, budget: Budget): Promise<void> {
   `.execute(tx);
 }
 
-/** How long a period is watched after its end, and after each reading of one of its days. Only watched periods are notified. */
+/** How long a period is watched after its end, and after each reading of one of its days. Notifications are only about watched periods. */
 const WATCHED_DAYS = 3;
 /** A period that ended longer ago is never watched: the records of its notifications may be gone, so they could be sent again. */
 export const WATCHED_DAYS_MAX = 365;
@@ -83,7 +83,7 @@ export async function watchedBudgets(db: Database, tx: Tx): Promise<readonly Bud
 }
 
 /**
- * A text that changes whenever budgets, prices, keys, series or stored answers change: each stored answer raises the `fetch_no` of a slice.
+ * A text that changes with budgets, prices, series, the number of keys, and stored answers: each answer raises the `fetch_no` of a slice.
  * It also changes every ten minutes, because some figures depend on the time of day. Null if there is no budget.
  */
 async function budgetsVersion(tx: Tx): Promise<string | null> {
@@ -101,8 +101,8 @@ async function budgetsVersion(tx: Tx): Promise<string | null> {
 
 const watchedFrom = sql`(now() - make_interval(days => ${WATCHED_DAYS}))`;
 /**
- * The current periods, earlier ones whose days are still read again, and those with a day that was read lately. The conditions after the
- * last `and` make Postgres compute the use of a period, which is slow. The cheap ones before them leave most periods out.
+ * The current periods, earlier ones whose days are still read again, and those with a day that was read lately. The conditions in the last
+ * brackets make Postgres compute the use of a period, which is slow. The cheap ones before them leave most periods out.
  */
 const isWatched = sql`
   p.period_end >= (now() at time zone 'UTC')::date - ${WATCHED_DAYS_MAX}::integer and (
@@ -116,7 +116,7 @@ const isWatched = sql`
   )
 `;
 
-/** The budgets in the periods with a day of the window. */
+/** The use of the budgets in each period that has a day in the window. */
 export async function budgetsIn(tx: Tx, { start, end }: Window): Promise<readonly BudgetUse[]> {
   return readPeriods(tx, sql`p.period_start <= ${end}::date and p.period_end >= ${start}::date`);
 }
@@ -132,7 +132,7 @@ const groupsOfScope = sql`
   select from usage_export.group_value g
   where g."grouping" = case p.scope when 'key' then 'accessor' when 'tag' then 'tags' when 'model' then 'model' end
 `;
-/** Usage was read by the scope's dimension, but never had the scope's value. A set of tags is a JSON array. A rotation may name a key. */
+/** Usage was read by the scope's dimension, but never had its value. A budget may name a key's rotation. Tags are found in a JSON array. */
 const isNeverSeen = sql`(
   exists (${groupsOfScope}) and not exists (
     ${groupsOfScope} and (

@@ -18,7 +18,7 @@ type ChangeAmounts = { readonly before: string; readonly after: string; readonly
 export type Change = {
   /** About the total. Its change is null unless every day of both periods was read: `lacking` names the other days. */
   readonly answer: Answer;
-  /** Empty if there is no change. */
+  /** Empty if the change of the total is null. */
   readonly splits: readonly ChangeSplit[];
 };
 
@@ -38,19 +38,20 @@ export type ChangePart = ChangeAmounts &
     readonly part: "group" | "others" | "not attributed";
     /** Null if the part is not a group; then `group` and `label` are null, too. */
     readonly status: "new" | "vanished" | "changed" | "same" | null;
+    /** How many groups the part stands for. For "not attributed" it is 0, unless groups overlap. */
     readonly groups: number;
   };
 
 /** Throws InvalidQuestion if there is no such project. */
 export async function changes(query: Query, { groupings, ...asked }: ChangeQuestion): Promise<Change> {
   const question = { ...asked, sort: "change" } as const;
+  // If the total itself is not exported, it is read from a grouping that adds up to it. `basis` is what was read for that already.
   const { totalGrouping, available, basis } = await readTotalBasis(query, { ...question, grouping: "none" });
   const answer = await readAnswer(query, { ...question, grouping: totalGrouping }, basis);
   const { total, projectCount } = answer;
   const splits: ChangeSplit[] = [];
   if (total?.change == null) return { answer, splits };
   for (const grouping of groupings ?? available) {
-    // A single project is no split.
     const isSplit = grouping !== "none" && (grouping !== "project" || projectCount > 1);
     if (!isSplit || !available.includes(grouping)) continue;
     const split = await readAnswer(query, { ...question, grouping }, undefined, { countsUnpriced: false });
@@ -86,7 +87,7 @@ function statusOf({ before, after, change }: ChangeAmounts): ChangePart["status"
   return after === "0" ? "vanished" : "changed";
 }
 
-/** By currency, how the billed cost changed, and the estimate of projects without bills, or of all projects if bills can't be compared. */
+/** How the billed cost changed; then, by currency, the estimate for projects without bills, or for all if bills can't be compared. */
 export async function costChanges(query: Query, question: Omit<ChangeQuestion, "metric" | "currency">) {
   const projectIds = question.projects && (await findProjects(query, question.projects));
   const known = await query<{ id: string; isBilled: boolean }>(`
@@ -96,8 +97,8 @@ where ${projectConditions({ projectIds })[0] ?? "true"} group by project_id orde
   const others = known.flatMap(({ id, isBilled }) => (isBilled ? [] : id));
   const found: Change[] = [];
   if (billed.length > 0) found.push(await changes(query, { ...question, metric: "billed_cost", projects: billed }));
-  const areChargesCompared = found.some(({ answer }) => answer.total?.change != null);
-  const toEstimate = areChargesCompared ? others : question.projects;
+  const isBilledCostCompared = found.some(({ answer }) => answer.total?.change != null);
+  const toEstimate = isBilledCostCompared ? others : question.projects;
   if (toEstimate?.length !== 0)
     for (const currency of await readCurrencies(query, {}))
       found.push(await changes(query, { ...question, metric: "estimated_cost", currency, projects: toEstimate }));

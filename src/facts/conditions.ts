@@ -76,7 +76,7 @@ type ConditionName = keyof typeof TRAITS;
 
 export type Condition = Pick<Traits, "severity" | "section"> & {
   readonly name: ConditionName;
-  /** What it is about, in names of the configuration. All replicas find the same subject, so only one of them sends the notification. */
+  /** What it is about, named as in the configuration. All replicas find the same subject, so only one of them sends the notification. */
   readonly subject: string;
   /** False for a reminder. */
   readonly isWrong: boolean;
@@ -123,7 +123,7 @@ export function conditionsOf(facts: HealthFacts): readonly Condition[] {
   return mergeFound(found, facts);
 }
 
-/** Merges the same condition in many projects of a rotation into one, with the earliest beginning. */
+/** Merges the same condition in many projects of a rotation into one, with the earliest beginning. One without a project stays alone. */
 function mergeFound(found: readonly Found[], { jobs }: HealthFacts): readonly Condition[] {
   const alike = Map.groupBy(found, (one) => (one.project == null ? one : `${one.name} ${one.subject}`));
   return [...alike.values()].map((members) => {
@@ -135,7 +135,7 @@ function mergeFound(found: readonly Found[], { jobs }: HealthFacts): readonly Co
   });
 }
 
-/** If another scheduler runs the exports, no worker has registered the jobs, so none of them needs a worker. */
+/** Only jobs that a worker has registered need a worker. If another scheduler runs the exports, there are none. */
 function workerCondition({ jobs, workers }: HealthFacts): Found | undefined {
   if (!jobs.some(({ needsWorker }) => needsWorker) || workers.some(({ recent }) => recent)) return undefined;
   const [last] = workers;
@@ -188,7 +188,7 @@ function runCondition({ kind, job, failedRun }: JobHealth): Found | undefined {
 const CAUSES_SHOWN_MAX = 5;
 const SHORT_OUTAGE_MS_MAX = 15 * 60_000;
 
-/** While an export runs, missing days are not notified: it may read them. */
+/** While an export runs or is about to begin, no notification is sent about missing and suspect days: it may read them. */
 function sliceConditions({ slices, causes, jobs, projects, readAt }: HealthFacts): readonly Found[] {
   const isQuiet = jobs.some(({ kind, mayReadMissing }) => kind === "export" && mayReadMissing);
   const projectsWith = (status: "missing" | "suspect") =>
@@ -277,6 +277,7 @@ function budgetCondition(use: BudgetUse): Found | undefined {
   const threshold = use.reached.at(-1);
   if (threshold !== undefined) {
     const text = `budget ${budgetTitle(use)} reached ${threshold}%: ${spentText(use)}`;
+    // There is no notification about a period that had ended before the budget was stored.
     const severity = Number(threshold) >= 100 ? "critical" : "warning";
     return condition("budget", `${subject} ${threshold}`, text, { severity, isQuiet: use.isBeforeStored });
   }

@@ -34,7 +34,7 @@ export type Question = {
   /** Names or identifiers; left out for all. */
   readonly projects?: readonly string[] | undefined;
   readonly metric: AskedMetric;
-  /** Left out for the first currency by name. */
+  /** Left out for the first currency in alphabetical order. */
   readonly currency?: string | undefined;
   readonly grouping: Split;
   /** The name of a filter; left out for all usage. */
@@ -46,7 +46,7 @@ export type Question = {
   readonly sort: (typeof SORTS)[number];
 };
 
-/** What is asked for does not exist, such as an unknown project. The message begins with the parameter's name. */
+/** The question can't be answered as asked, for example about an unknown project. The message says which parameter is wrong. */
 export class InvalidQuestion extends Error {
   override readonly name = "InvalidQuestion";
 }
@@ -97,27 +97,27 @@ export function groupConditions({ group }: Question, column: string): readonly s
 }
 
 function usageView({ grouping }: Question, { filter }: Scope) {
-  if (filter === undefined) return { view: `bi.usage_${VIEWS[grouping] ?? `by_${grouping}`}`, conditions: [] };
+  if (filter === undefined) return { view: `bi.usage_${ENDINGS[grouping] ?? `by_${grouping}`}`, conditions: [] };
   const view = grouping === "accessor" ? FILTERED_BY_KEY : "bi.usage_filtered";
-  return { view, conditions: [seriesGrouping(grouping), `filter = ${literal(filter)}`] };
+  return { view, conditions: [seriesCondition(grouping), `filter = ${literal(filter)}`] };
 }
 
 /** The condition for the series that a split is read from. */
-function seriesGrouping(split: Split): string {
+function seriesCondition(split: Split): string {
   return `"grouping" = ${literal(split === "project" ? "none" : split)}`;
 }
 
-/** Amounts of different currencies are never added up. The rows of bi.cost_total are those of bi.cost_by_group with the grouping none. */
+/** Never adds up currencies. bi.cost_by_group has the totals, too (grouping none). No estimate is by filter: filterCondition is false. */
 function costView({ metric, grouping }: Question, { filter, currency = "" }: Scope) {
   const inCurrency = `currency = ${literal(currency)}`;
   if (metric === "estimated_cost") return { view: "bi.cost_estimated", conditions: [inCurrency] };
-  const byGrouping = seriesGrouping(grouping);
+  const byGrouping = seriesCondition(grouping);
   if (filter === undefined) return { view: "bi.cost_by_group", conditions: [byGrouping, inCurrency] };
   return { view: "bi.cost_filtered", conditions: [byGrouping, `filter = ${literal(filter)}`, inCurrency] };
 }
 
-/** The view of each split that has no view `bi.usage_by_SPLIT`. Usage has no line items: they get the total, with a null column. */
-const VIEWS: { [S in Split]?: string } = { none: "total", project: "total", line_item: "total", accessor: "by_key" };
+/** How the name of the view ends, if not with `by_SPLIT`. Usage has no line items: they get the total, with a null column. */
+const ENDINGS: { [S in Split]?: string } = { none: "total", project: "total", line_item: "total", accessor: "by_key" };
 
 /** Filtered usage with the column `lineage` of bi.usage_by_key. */
 const FILTERED_BY_KEY = `(
@@ -140,7 +140,7 @@ export function sourceLiteral({ metric }: Question): string {
 /** An estimate is made from the series by model, because usage is priced by model. */
 export function groupingCondition({ metric, grouping }: Question): string {
   if (!splitsOf(metric).includes(grouping)) return "false";
-  return seriesGrouping(metric === "estimated_cost" ? "model" : grouping);
+  return seriesCondition(metric === "estimated_cost" ? "model" : grouping);
 }
 
 /** A cost is estimated from all usage and from filters with the conditions of a price. There is no estimate by filter. */

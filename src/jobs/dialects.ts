@@ -1,5 +1,5 @@
-// Finds out which dialect the service speaks. It takes an unknown parameter for a feature, without an error, so only its answer shows whether
-// it grouped or filtered as asked. With "auto" a probe finds the dialect for all processes, and is repeated after a doubtful answer.
+// Finds out which dialect the service speaks. The service mistakes an unknown parameter for a feature, so only its answer shows whether it
+// grouped or filtered as asked. With "auto" a probe finds the dialect for all processes, and is repeated after a doubtful answer.
 
 import type { App } from "../app.ts";
 import { memoizeAsync } from "../async.ts";
@@ -76,7 +76,7 @@ export class Dialects {
     return this.#probes(JSON.stringify([project.id, window]), () => this.probe(project, window));
   }
 
-  /** Requests usage by model in each dialect. A row that names a model proves the dialect; without such a row the result is undefined. */
+  /** Requests usage by model in one dialect after the other, until a row names a model: that proves the dialect. Undefined if none does. */
   async probe(project: Project, window: Window | undefined): Promise<Dialect | undefined> {
     const { app, db, service, keyRing } = this.#deps;
     const series: Series = { project, source: "usage", grouping: "model", filter: ALL_USAGE };

@@ -29,7 +29,7 @@ import { openStaticKeys } from "./key-ring.ts";
 /** The configuration with the discovered projects that are stored. Does not call the service. */
 export async function withKnownProjects(config: Config, db: Database): Promise<Config> {
   if (config.discovery.length === 0) return config;
-  // The version is read first. If a list changes in between, the version is too old for the projects, which are then read once more.
+  // The version is read first: if a list changes in between, it is too old, so the worker's next comparison reads the projects again.
   const version = await projectsVersion(db);
   return withDiscovered(config, await storedProjects(db), version);
 }
@@ -53,7 +53,7 @@ export async function makeFirstDaysDue(db: Database, { projects, exports, discov
   });
 }
 
-/** What one list changes, or why it could not be read. `list` is the name of the key that lists the projects. */
+/** What one list changes, or why it could not be read. A list is identified by the name of its key: `list`. */
 export type ReadList = { readonly list: string } & (
   | (Pick<ProjectList, "listed" | "leftOut"> & { readonly change: ListChange | undefined })
   | { readonly error: AppError }

@@ -92,12 +92,12 @@ async function createNewKey({ context, job, ledger }: RotationRun, reason: strin
   const comment = `${job.comment} [${intentId}]`;
   await ledger.write({ kind: "intent", intentId, comment }, reason);
   let created: NewKey;
-  let mayBeSent = false;
-  // Called before each attempt to send the create. Throws if another process has taken the rotation over: then nothing was sent.
+  let mayHaveBeenSent = false;
+  // Called before the create is sent, and again if the call must wait anew. It throws, and nothing is sent, if the rotation was taken over.
   const beforeCreate = async () => {
-    mayBeSent = false;
+    mayHaveBeenSent = false;
     await ledger.confirmLease();
-    mayBeSent = true;
+    mayHaveBeenSent = true;
   };
   try {
     const { scopes, expiresInDays } = job;
@@ -106,7 +106,7 @@ async function createNewKey({ context, job, ledger }: RotationRun, reason: strin
     const request = { comment, scopes, tags, expiresInSeconds };
     created = await createKey(service, job.project.id, request, creatorKey, app.signal, beforeCreate);
   } catch (error) {
-    const isNotCreated = !mayBeSent || madeNoKey(error, app.signal);
+    const isNotCreated = !mayHaveBeenSent || madeNoKey(error, app.signal);
     await ledger.write({ kind: isNotCreated ? "not-created" : "orphan", intentId }, errorText(error));
     throw error;
   }

@@ -10,19 +10,19 @@ import type { StoredJob } from "../db/jobs/jobs.ts";
 export type Schedule = { readonly schedule: string; readonly timezone: string };
 
 /**
- * When clocks go forward, a schedule of one time a day occurs at the end of the gap if its time is skipped. When they go back, it occurs once.
- * Any other schedule occurs whenever the clock shows one of its times: not at all in the gap, and twice in the repeated hour. croner 11.0.1
- * was tried for ten years in all zones, and misses one case: in Greenland the gap ends at midnight, and times from 23:00 on do not occur then.
+ * If clocks skip the time of a once-a-day schedule, it occurs at the end of the skipped hour. If they repeat its time, it occurs once. Any
+ * other schedule occurs whenever the clock shows one of its times: not in the skipped hour, twice in the repeated one. croner 11.0.1 was
+ * tested with ten years of dates in all zones. One error: in Greenland, where the skipped hour ends at midnight, its times do not occur.
  */
 function cronOf({ schedule, timezone }: Schedule): Cron {
-  // For a time zone Node loads its calendars. That takes 13 ms, a twelfth of a short command, and UTC does without.
+  // For a time zone Node loads calendar data, which takes 13 ms, a twelfth of a short command's time. A fixed offset avoids that for UTC.
   const zone = timezone === "UTC" ? { utcOffset: 0 } : { timezone };
   return new Cron(schedule, { ...zone, domAndDow: true, paused: true });
 }
 
 /** The newest occurrence at or before `at`. The configuration refuses a schedule that never occurs. */
 export function latestOccurrence(schedule: Schedule, at: Date): Date {
-  // croner counts whole seconds, and looks for occurrences before the given one.
+  // croner counts whole seconds, and searches strictly before the given time.
   return cronOf(schedule).previousRuns(1, addSeconds(startOfSecond(at), 1))[0] as Date;
 }
 
@@ -43,7 +43,7 @@ export function overdueSince(job: Schedule, stored: StoredJob | undefined, now: 
   return dueAt && now.getTime() - dueAt.getTime() > OVERDUE_MS ? dueAt : undefined;
 }
 
-/** Since when a run is due: the first scheduled time without a run, which may be long ago; for a new job, its registration. */
+/** Since when a run is due: since the first scheduled time that no run covers (perhaps long ago); for a new job, since its registration. */
 export function waitingSince(job: Schedule, stored: StoredJob | undefined, now: Date): Date | undefined {
   if (!stored || stored.pause) return undefined;
   const { scheduledThrough, createdAt, resumedAt } = stored;
@@ -77,7 +77,7 @@ export function setTimers(schedules: readonly Schedule[], intervalMs: number, fi
     try {
       return schedule(expression, fire, { timezone, logger: SILENT, suppressMissedWarning: true });
     } catch {
-      // Daylight saving time skips all its times, such as those of `30 2 * 3 0L` in Vienna.
+      // node-cron throws if daylight saving time skips all times of the schedule, as of `30 2 * 3 0L` (the last Sunday of March) in Vienna.
       return [];
     }
   });

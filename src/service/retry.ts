@@ -1,4 +1,4 @@
-// Repeats failed calls, and remembers refusals, after which further calls are useless. No attempt resumes an answer that broke off.
+// Repeats failed calls, and remembers refusals, after which further calls are useless. An answer that broke off is not resumed.
 
 import { AppError, type ErrorCode, errorCode } from "../errors.ts";
 import type { Secret } from "../secret.ts";
@@ -77,7 +77,7 @@ export class Caller {
         if (!permit.isValid()) continue;
         const outcome = await this.#sendAndReport(call, signal, () => send(permit.isValid));
         if (!outcome) continue;
-        // The pause comes before the release of the slot, so that the next call waits for it.
+        // The pause is set before the permit is released, so that the next call waits for it.
         if ("error" in outcome && outcome.requestedWaitMs !== undefined) {
           // Only a 429 is about the key. Any other pause is for all keys.
           rate.pause(outcome.error.code === "rate_limited" ? key.name : EVERY_KEY, outcome.requestedWaitMs);
@@ -126,7 +126,7 @@ export function retryDelayMs(
   random: number,
 ): number | undefined {
   const newest = failures.at(-1);
-  // A bad answer may come from a gateway before the service. After any other code another attempt would fail in the same way.
+  // A bad answer may come from a gateway in front of the service. After any other code another attempt would fail in the same way.
   const isTransient = newest === "unavailable" || newest === "rate_limited" || newest === "bad_answer";
   if (!isTransient || failures.length >= attemptsMax) return undefined;
   if (failures.filter((code) => code === "bad_answer").length >= BAD_ANSWERS_MAX) return undefined;

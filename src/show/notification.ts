@@ -7,6 +7,7 @@ import { capitalized, counted } from "./format.ts";
 export type Phase = "wrong" | "well";
 
 export type Notification = {
+  /** A condition's name and subject, such as "failed unauthorized". */
   readonly subject: string;
   readonly state: Phase;
   readonly text: string;
@@ -14,10 +15,10 @@ export type Notification = {
   readonly covers?: readonly string[];
 };
 
-/** `name` is the condition's name. If the condition is over, only the first word of its name is known. */
+/** `name` is the condition's name. If the condition is over, it is the first word of its name: only the subject was stored. */
 type NamedNotification = Notification & { readonly name: string };
 
-/** How a notification names a condition that is over, where the condition's name would not be understood. */
+/** How a notification names a condition that is over, if its name would not be understood. The rest of the subject follows. */
 const ENDED: Readonly<Record<string, string>> = {
   config: "refused configuration",
   failed: "failed readings:",

@@ -58,10 +58,10 @@ export type Filter = {
   /** The value that is sent for each feature, as text such as "true". */
   readonly features: Readonly<Record<string, string>>;
   readonly dimensions: Readonly<Partial<Record<Dimension, string>>>;
-  /** Given if a fan-out made the filter. Its value was seen in stored usage, so the service knows it, even if it does not list it. */
+  /** Given if a fan-out made the filter. Stored usage has its value, so the service knows the value, even if it does not list it. */
   readonly seen?: {
     readonly dimension: Dimension;
-    /** Due at once: from the value's first day in the window to the newest day read by the dimension. Undefined if the window lacks the value. */
+    /** Days to make due: from the value's first day in the window to the newest day read by the dimension. Undefined if there is none. */
     readonly days: Window | undefined;
   };
 };

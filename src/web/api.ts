@@ -17,6 +17,7 @@ import { problemOf, QuestionParameters, questionOf, readPeriod } from "./url.ts"
 
 export type ApiDeps = {
   readonly log: Logger;
+  /** Everything that `read` queries is as of one moment. */
   readonly readByStatements: <T>(read: (query: Query) => Promise<T>, signal: AbortSignal) => Promise<T>;
   readonly version: string;
 };

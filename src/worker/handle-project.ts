@@ -67,7 +67,7 @@ async function leaveToOthers(
   await endProject(context, { runId, projectId, counts: NO_COUNTS, error: isGone ? undefined : reason });
 }
 
-/** A failed rotation is not repeated, as each create could make another key. Throws if it was interrupted: the next attempt continues it. */
+/** A rotation that failed is not tried again: each try could make a key. After an interruption it throws, and the next try continues. */
 async function rotateProject(context: WorkerContext, rotation: RotationConfig, run: OpenProject): Promise<void> {
   const { app } = context;
   const { runId, projectId, kind, trigger } = run;
@@ -111,6 +111,7 @@ async function readProject(
     log.warn({ code, reason, ...describeRequest(request), ...attempt }, "requests failed, to be tried again");
     throw new AppError("unavailable", reason);
   }
+  // `readableSource` is undefined if all requests failed.
   const { readableSource, failures } = result;
   const counts = addCounts(settled, result);
   await endProject(context, { runId, projectId, counts, error: failures[0]?.reason, readableSource });
@@ -118,7 +119,7 @@ async function readProject(
   if (project && readableSource) await readKeysAndBalances(context, project, readableSource);
 }
 
-/** The requests that are left. Only a scheduled run reads all of its window. `settled` counts what was read since the run began. */
+/** The requests that are left. A scheduled run reads all of its window, others only due days. `settled` counts the slices that are done. */
 async function remainingRequests({ ids, reader }: WorkerContext, job: ExportJob, run: OpenProject) {
   const { scheduledFor, startedAt } = run;
   const runDay = dayOf(startedAt);

@@ -1,4 +1,4 @@
-// Checks every secret of the configuration, and reads the secrets of the monitor: the addresses of notifications, and what visitors must send.
+// Checks the configuration's secrets except `first` keys, and reads the monitor's: addresses of notifications, and what visitors must send.
 
 import type { App } from "../app.ts";
 import type { Config } from "../config/config.ts";
@@ -12,7 +12,7 @@ import type { Receiver, Receivers } from "./webhook.ts";
 
 export type MonitorSecrets = { readonly receivers: Receivers; readonly access: Access | undefined };
 
-/** Throws `config` if a key, a secret of the monitor or a master key is missing or malformed. Nothing is sent. */
+/** Throws an AppError "config" if a key, a secret of the monitor or a master key is missing or malformed. Sends nothing to check them. */
 export async function requireSecrets(app: App, config: Config): Promise<MonitorSecrets> {
   await requireStaticKeys(app, config);
   const secrets = await readMonitorSecrets(app, config);

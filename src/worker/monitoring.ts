@@ -1,4 +1,4 @@
-// Opens the monitor of a worker: health checks and metrics, which answer before the database does, and the dashboard.
+// Opens the monitor of a worker: the dashboard, and the health checks and metrics, which answer even while the database can't be reached.
 
 import type { App } from "../app.ts";
 import { oneAtATime } from "../async.ts";
@@ -20,7 +20,7 @@ import { openMonitor } from "../web/server.ts";
 import { PAGES } from "../web/url.ts";
 import type { Liveness } from "./liveness.ts";
 
-/** How often the first pages are made, so that their rows are cached when a visitor comes. After a run, reading them takes long. */
+/** How often the overview and usage pages are made ahead, so that a visitor finds their rows cached. After a run, reading takes long. */
 const READ_AHEAD_MS = 5 * 60_000;
 
 /** `current` is called at each request: a reload may have changed it. Throws `config` if the monitor can't listen at its address. */
@@ -53,12 +53,12 @@ export async function openMonitoring(
     api: () => (api ??= loadApi()),
   });
   app.log.info({ url: monitor.url }, "monitor listens");
-  const readFirstPages = async () => {
+  const makePagesAhead = async () => {
     if (readiness().reasons.length > 0) return;
     for (const { path } of [PAGES.overview, PAGES.usage]) await pages[path]?.(new URLSearchParams());
   };
   // An error is ignored: the same page fails for its visitor, who sees the reason.
-  const readAhead = setInterval(() => void readFirstPages().catch(() => {}), READ_AHEAD_MS);
+  const readAhead = setInterval(() => void makePagesAhead().catch(() => {}), READ_AHEAD_MS);
   const close = () => {
     clearInterval(readAhead);
     return monitor[Symbol.asyncDispose]();
@@ -66,7 +66,7 @@ export async function openMonitoring(
   return { metrics, url: monitor.url, [Symbol.asyncDispose]: close };
 }
 
-/** Usage, cost, and the completeness in the health state are cached. Data health, runs and keys are read anew for each page. */
+/** Usage, cost, and the completeness in the health state are cached. The page Data health reads its coverage, runs and keys anew. */
 export function dashboardReads(
   db: Database,
   config: () => Config,

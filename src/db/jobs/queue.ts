@@ -91,7 +91,6 @@ export async function openQueue(db: Database, log: Logger, reportDatabase: Repor
 function queueOn(boss: PgBoss, report: (error: Error) => void) {
   const consumers: ReturnType<typeof startConsumer>[] = [];
   return {
-    /** Adds jobs when the transaction commits. */
     async add(tx: Tx, queue: JobId["kind"], jobs: readonly JobInsert[]): Promise<void> {
       if (jobs.length > 0)
         await boss.insert(queue, [...jobs], { db: { executeSql: (text, values) => executeRaw(tx, text, values) } });
@@ -99,7 +98,6 @@ function queueOn(boss: PgBoss, report: (error: Error) => void) {
     work(queue: JobId["kind"], settings: WorkSettings): void {
       consumers.push(startConsumer(boss, queue, settings, report));
     },
-    /** Looks for new jobs at once. */
     wake(): void {
       for (const { wake } of consumers) wake();
     },

@@ -30,10 +30,10 @@ export async function sliceStatuses(db: Database, jobs: readonly BackfillJob[], 
 }
 
 export type StoredDays = {
-  /** The oldest stored day from `from` on; null if there is none, or no `from`. */
+  /** The oldest stored day from `from` on; null or undefined if there is none, or no `from`. */
   readonly oldest: Day | null | undefined;
   readonly hasRows: boolean;
-  /** Whether the newest complete day has no rows, or only amounts of 0, as a free line item has. */
+  /** Whether the newest complete day has no rows, or only amounts of 0: a bill may have a line item that is free. */
   readonly isNewestEmpty: boolean;
 };
 
@@ -56,7 +56,7 @@ export async function storedDays(db: Database, seriesId: number, from: Day | und
   return rows[0] ?? { oldest: null, hasRows: false, isNewestEmpty: false };
 }
 
-/** A suspect slice whose doubtful answer another reading may confirm, and which no scheduled run reads, as it is older than the window. */
+/** A suspect slice `sl` that another reading may confirm, but that no scheduled run reads, as it is older than the window of `d`. */
 const IS_LEFT_IN_DOUBT = sql`(
   sl.status = 'suspect' and sl.suspect_why is distinct from 'filter-ignored'
   and coalesce(sl.usage_date < (now() at time zone 'UTC')::date - d.window_days, false)
@@ -70,7 +70,7 @@ export async function incompleteSeries(tx: Tx): Promise<readonly number[]> {
   return rows[0]?.ids ?? [];
 }
 
-/** False for a time recorded before the database's clock was set back. Such an attempt neither settles a day nor delays its next reading. */
+/** False if it lies in the future, after the database's clock was set back. Such an attempt neither settles a day nor delays a reading. */
 const ATTEMPTED_BEFORE_NOW = sql`sl.attempted_at < now() + interval '1 minute'`;
 
 /** The due slices of these series that need another reading, the newest days first. */
@@ -116,12 +116,12 @@ export type SettledSlice = {
 export type SeriesOfRun = {
   readonly seriesIds: readonly number[];
   readonly window: Window | undefined;
-  /** Fetches with a higher number began after the run. */
+  /** The number when the run began: fetches with a higher one began later. */
   readonly fetchNo: number;
   readonly startedAt: Date;
 };
 
-/** The settled slices of each entry of `runs`, in the same order. A series without a window has one entry, with its worst status. */
+/** The settled slices of each of `runs`, in the same order. A series without a window has a single one, with its worst status. */
 export async function settledSlices(db: Database, runs: readonly SeriesOfRun[]) {
   const series = runs.flatMap((run, i) => run.seriesIds.map((id) => ({ ...run, id, i })));
   const { rows } = await sql<SettledSlice & { readonly i: number }>`

@@ -10,7 +10,7 @@ import { lockSlices } from "./stored-slices.ts";
 export type SliceFailure = {
   readonly seriesId: number;
   readonly days: readonly Day[];
-  /** A slice that a later fetch has answered is not changed. */
+  /** The number of the failed fetch: a slice that a later fetch has answered is not changed. */
   readonly fetchNo: number;
   readonly reason: string;
   /** Left out if unknown, for example when a process ended: a slice that had failed before keeps its code. */
@@ -33,7 +33,7 @@ export async function recordFailure(db: Database, { seriesId, days, fetchNo, rea
   });
 }
 
-/** Deletes failures on days (later than `after`) without an answer. Without a window, a failure has the day of its run, which no answer may name. */
+/** Deletes failures later than `after` without an answer. Without a window one has the day of its run, which no answer might ever name. */
 export async function deleteUndatedFailures(tx: Tx, seriesIds: readonly number[], after?: Day): Promise<void> {
   await sql`
     delete from usage_export.slice
@@ -62,7 +62,7 @@ export type FailureCause = {
   readonly error: string;
 };
 
-/** The causes of failed slices, the one with the most slices first. All outages are one cause, and so is a refused key. Other causes differ by text. */
+/** The causes of failed slices, the largest first. All outages are one cause; each project's refused key is one. Others differ by text. */
 export async function failureCauses(tx: Tx): Promise<readonly FailureCause[]> {
   const { rows } = await sql<FailureCause>`
     select code, project, "isBillingRefused", min(coalesce(failing_since, attempted_at)) as since, count(*)::integer as slices,

@@ -36,12 +36,12 @@ export function openFetchNumbers(db: Database, now: () => number = () => perform
   return async () => (now() - takenMs <= VALID_MS ? spare.shift() : undefined) ?? (await take(undefined));
 }
 
-/** Other processes take fewer numbers than this between the reading of a sequence and its raise, so that the raise never lowers it. */
+/** More numbers than other processes should take between the reading of a sequence and its raise, so that the raise does not lower it. */
 const SEQUENCE_MARGIN = 100_000;
 
-/** Raises sequences that are behind the stored rows, as in a restored copy: new answers would count as old ones, new rows would get used ids. */
+/** Raises sequences that are behind the stored rows, as after logical replication: new answers would seem old, new rows get used ids. */
 export async function raiseSequences(db: Database, log?: Pick<Logger, "warn">): Promise<readonly string[]> {
-  const identity = (table: string, column: string) => sql`
+  const sequenceAndHighest = (table: string, column: string) => sql`
     select pg_catalog.pg_get_serial_sequence(${table}, ${column}), pg_catalog.max(${sql.ref(column)})::pg_catalog.int8
     from ${sql.table(table)}
   `;
@@ -52,9 +52,9 @@ export async function raiseSequences(db: Database, log?: Pick<Logger, "warn">): 
         (select pg_catalog.max(greatest(fetch_no, suspect_fetch_no)) from usage_export.slice),
         (select pg_catalog.max(fetch_no) from usage_export.undated_snapshot)
       ) as stored
-      union all ${identity("usage_export.series", "series_id")}
-      union all ${identity("usage_export.group_value", "group_id")}
-      union all ${identity("usage_export.key_event", "event_id")}
+      union all ${sequenceAndHighest("usage_export.series", "series_id")}
+      union all ${sequenceAndHighest("usage_export.group_value", "group_id")}
+      union all ${sequenceAndHighest("usage_export.key_event", "event_id")}
     ) numbered
     where stored > coalesce(pg_catalog.pg_sequence_last_value(name::pg_catalog.regclass), 0)
   `;

@@ -17,7 +17,7 @@ export function sliceKey({ seriesId, day }: SliceRef): string {
   return `${seriesId} ${day}`;
 }
 
-/** Inserts the slices that are not stored. Every transaction inserts before it updates, in the same order, so that no two deadlock. */
+/** Inserts missing slices, as failed until they are updated. Each transaction inserts first, in the same order, so that no two deadlock. */
 export async function insertMissing(tx: Tx, slices: readonly SliceRef[]): Promise<void> {
   if (slices.length === 0) return;
   await sql`
@@ -67,7 +67,7 @@ function storedSlice({ fetchNo, contentHash, rows, kind, runId, since, doubtFetc
   return { fetchNo, contentHash: contentHash ?? undefined, rows, doubt };
 }
 
-/** The totals of each slice, by `sliceKey`. Doubles are exact enough to compare. A group that is gone adds nothing: its row has no amounts. */
+/** The sums of each slice's absolute amounts, by `sliceKey`. Doubles are exact enough to compare. A group that is gone has no amounts. */
 export async function sumSlices(tx: Tx, slices: readonly SliceRef[], metrics: readonly string[] = STORED_METRICS) {
   if (slices.length === 0) return new Map<string, Totals>();
   const sumOf = (metric: string) => (metrics.includes(metric) ? sql`sum(abs(r.${sql.ref(metric)}))::text` : sql`null`);
@@ -85,10 +85,10 @@ export async function sumSlices(tx: Tx, slices: readonly SliceRef[], metrics: re
 }
 
 function wantedSlices(slices: readonly SliceRef[]) {
-  return sql`unnest(${refArrays(slices)}) as wanted (series_id, usage_date)`;
+  return sql`unnest(${sliceArrays(slices)}) as wanted (series_id, usage_date)`;
 }
 
-function refArrays(slices: readonly SliceRef[]) {
+function sliceArrays(slices: readonly SliceRef[]) {
   return sql`${slices.map(({ seriesId }) => seriesId)}::integer[], ${slices.map(({ day }) => day)}::text[]::date[]`;
 }
 
@@ -101,7 +101,7 @@ export type DecidedSlice = FetchedSlice & {
   readonly askedAt: Date;
 } & ReturnType<typeof decideSlice>;
 
-/** Throws if a slice has been written since it was read. The transaction is then repeated, as after a deadlock, and locks the slices first. */
+/** Throws if a slice has changed since it was read: the transaction is repeated with locks. `seenAt`: the database's time after reading. */
 export async function writeSlices(tx: Tx, decided: readonly DecidedSlice[], seenAt: Date): Promise<void> {
   const good = decided.filter(({ decision }) => decision === "replace" || decision === "unchanged");
   const suspect = decided.filter((slice) => slice.doubt !== undefined);
@@ -116,7 +116,7 @@ export async function writeSlices(tx: Tx, decided: readonly DecidedSlice[], seen
     throw Object.assign(new Error("a slice was written meanwhile"), { code: "40001" });
 }
 
-/** Does not set `attempted_at`: each run updates every slice, and Postgres logs all columns between the first and the last changed one. */
+/** Leaves `attempted_at`, so that Postgres logs less: it logs all columns from the first to the last change, for every slice of a run. */
 function writeComplete(good: readonly DecidedSlice[], seenAt: Date) {
   return sql`
     update usage_export.slice sl
@@ -125,7 +125,7 @@ function writeComplete(good: readonly DecidedSlice[], seenAt: Date) {
       error = null, suspect_run = null, suspect_why = null, suspect_since = null, suspect_fetch_no = null,
       ${changedNow(sql`good.replaces or (sl.closed_at is null and good.closed_at is not null)`)}
     from unnest(
-      ${refArrays(good)}, ${good.map(({ fetchNo }) => fetchNo)}::bigint[],
+      ${sliceArrays(good)}, ${good.map(({ fetchNo }) => fetchNo)}::bigint[],
       ${good.map(({ stored }) => newestFetchNo(stored))}::bigint[],
       ${good.map((slice) => closingMoment(slice, seenAt)?.toISOString() ?? null)}::text[],
       ${good.map(({ contentHash }) => contentHash)}::text[], ${good.map(({ rowCount }) => rowCount)}::integer[],
@@ -137,8 +137,8 @@ function writeComplete(good: readonly DecidedSlice[], seenAt: Date) {
 }
 
 /**
- * Assignments that record a change of the slice `sl` for bi.changed_days. A transaction begins (`changed_after`), then gets its number, then reads
- * the clock (`changed_at`). So every transaction with a higher number has a `changed_at` later than this `changed_after`.
+ * Assignments that record a change of the slice `sl`. A transaction begins (`changed_after`), then gets its number, then reads the clock
+ * (`changed_at`): no transaction with a higher number has a `changed_at` before this `changed_after`. bi.changed_days relies on it.
  */
 export function changedNow(isChanged: RawBuilder<unknown>): RawBuilder<unknown> {
   return sql`
@@ -155,7 +155,7 @@ function writeSuspect(suspect: readonly Exclude<DecidedSlice, { readonly doubt: 
     set status = 'suspect', error = suspect.reason, attempted_at = ${seenAt}, suspect_run = suspect.run_id,
       suspect_why = suspect.why, suspect_since = suspect.since, suspect_fetch_no = suspect.fetch_no
     from unnest(
-      ${refArrays(suspect)}, ${doubts.map(({ reason }) => reason)}::text[], ${doubts.map(({ runId }) => runId)}::uuid[],
+      ${sliceArrays(suspect)}, ${doubts.map(({ reason }) => reason)}::text[], ${doubts.map(({ runId }) => runId)}::uuid[],
       ${doubts.map(({ kind }) => kind)}::text[], ${doubts.map(({ since }) => since.toISOString())}::timestamptz[],
       ${doubts.map(({ fetchNo }) => fetchNo)}::bigint[], ${suspect.map(({ stored }) => newestFetchNo(stored))}::bigint[]
     ) as suspect (series_id, usage_date, reason, run_id, why, since, fetch_no, stored_fetch_no)
@@ -189,7 +189,7 @@ export async function mergeRows(tx: Tx, slices: readonly DecidedSlice[], groupId
       ${selectIncoming(slices, groupIds)}
     ), target as (
       select slice_no::integer, series_id, usage_date, restates
-      from unnest(${refArrays(slices)}, ${slices.map(({ stored }) => stored.fetchNo > 0)}::boolean[])
+      from unnest(${sliceArrays(slices)}, ${slices.map(({ stored }) => stored.fetchNo > 0)}::boolean[])
         with ordinality as target (series_id, usage_date, restates, slice_no)
     ), stored as (
       select target.slice_no, r.* from target join usage_export.slice_row r using (series_id, usage_date)

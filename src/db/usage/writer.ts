@@ -152,7 +152,6 @@ async function undatedSnapshots(db: Database, all: readonly SliceToStore[]): Pro
   return new Set(undated.filter(({ seriesId, rowCount }) => rowCount > 0 || !dated.has(seriesId)));
 }
 
-/** Throws if a slice has been written since it was read. */
 async function readAndWrite(
   tx: Tx,
   answers: readonly AnswerToStore[],

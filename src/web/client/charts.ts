@@ -1,5 +1,5 @@
-// Draws the charts that the page describes. The amounts of a bar appear beside the pointer, and all amounts are in the table below the chart,
-// which needs no pointer. A click on a bar or on an entry of the legend opens the page of that group alone.
+// Draws the charts that the page describes. The amounts of a bar appear beside the pointer; the table below the chart, which can be read
+// without a pointer, has all amounts. A click on a bar or on an entry of the legend opens the page of that group alone.
 
 import "echarts/lib/chart/bar.js";
 import "echarts/lib/chart/line.js";
@@ -13,7 +13,7 @@ import { axisText, exactText, isZero, moneyText } from "../../show/format.ts";
 
 const NOT_COMPLETE = "not complete";
 
-/** Texts are set as text, so that none becomes markup. */
+/** Strings become text nodes, so that none becomes markup. */
 export function element<Name extends keyof HTMLElementTagNameMap>(
   name: Name,
   attributes: Readonly<Record<string, string>> = {},
@@ -48,7 +48,7 @@ function drawChart(figure: HTMLElement, description: ChartDescription): void {
     if (href !== undefined) location.assign(href);
   });
   new ResizeObserver(() => {
-    // `resize` draws the chart. Without `lazyUpdate` all bars would be drawn twice.
+    // Called at the beginning, too. `resize` draws the chart; without `lazyUpdate` all bars would be drawn twice.
     canvas.setOption(chartOption(description, plot.clientWidth), { notMerge: true, lazyUpdate: true });
     canvas.resize();
   }).observe(plot);
@@ -80,7 +80,7 @@ function swatch(series: ChartSeries): HTMLElement {
   return made;
 }
 
-/** Returns a property of CSS, so that a chart follows a change from light to dark. */
+/** Returns a CSS variable, so that a chart follows a change from light to dark. */
 function seriesColour({ look }: ChartSeries): string {
   if (look === "rest") return "var(--rest)";
   return look === "before" ? "var(--soft)" : `var(--series-${look + 1})`;
@@ -175,7 +175,7 @@ function barSeries(name: string, series: ChartSeries, changing: readonly number[
 /** More points than this would touch each other. */
 const POINTS_MAX = 45;
 
-/** If there are few values, each has a point: otherwise one between two unknown ones, which has no line, would not be seen. */
+/** If there are few values, each has a point: a value between two unknown ones has no line, and would not be seen without a point. */
 function lineSeries(name: string, series: ChartSeries): LineSeriesOption {
   const color = seriesColour(series);
   return {

@@ -130,7 +130,7 @@ export function projectTable(caption: string, columns: readonly Column[], rows: 
   }`;
 }
 
-/** The page of one run. An error that several projects have in common is said once. */
+/** The page of one run. The order of outcomes is that of `projects`. If all failed projects have the same error, it is shown once. */
 export function runSections({ run, found, projects }: RunDetails): readonly Section[] {
   const failed = projects.filter(({ outcome }) => outcome === "failed");
   const [error, ...otherErrors] = new Set(failed.map((one) => one.error));

@@ -89,12 +89,12 @@ export function openDashboard(
 ): Readonly<Record<string, MakePage>> {
   const readHealthInTurn = oneAtATime(readMsMax);
   const readUsageInTurn = oneAtATime(readMsMax);
-  const remembered = memoizeAsync<HealthState>(() => HEALTH_MS);
+  const cachedHealth = memoizeAsync<HealthState>(() => HEALTH_MS);
 
-  async function ownPage<P extends PageName>(page: P, view: View): Promise<Page> {
+  async function dashboardPage<P extends PageName>(page: P, view: View): Promise<Page> {
     // Both reads at once: each has a connection of its own.
     const [health, content] = await Promise.allSettled([
-      remembered("health", () => readHealthInTurn(readHealth)),
+      cachedHealth("health", () => readHealthInTurn(readHealth)),
       readUsageInTurn((signal) => read[page](view, signal)),
     ]);
     if (health.status === "rejected") {
@@ -117,7 +117,7 @@ export function openDashboard(
   async function answer(page: PageName | "report", query: URLSearchParams): Promise<Page> {
     try {
       const view = viewOf(page, query, dayOf(new Date()));
-      return await (page === "report" ? reportFile(view, log, readInTurn) : ownPage(page, view));
+      return await (page === "report" ? reportFile(view, log, readInTurn) : dashboardPage(page, view));
     } catch (error) {
       if (!(error instanceof InvalidQuestion)) throw error;
       return invalidPage(page === "report" ? "overview" : page, error.message);
@@ -184,7 +184,7 @@ function leadHtml([first, ...others]: readonly string[]): Html | undefined {
 
 /** Says after which day there is no data, and why. Undefined if the newest day has data, or if nothing fails now. */
 function troubleOf({ total, period }: Overview, { causes }: HealthState): string | undefined {
-  // A refusal of billing alone never explains lacking usage. On the page of one project, neither does a refused key of another project.
+  // A refusal of billing alone never explains missing usage. On the page of one project, neither does a refused key of another project.
   const isOfOther = (name: string | null) =>
     name !== null && total.question.project !== null && !total.projects.includes(name);
   const cause = causes.find(({ project, isBillingRefused }) => !isBillingRefused && !isOfOther(project));
@@ -211,7 +211,7 @@ export function invalidPage(page: PageName, error: string): Page {
   return framelessPage(400, "Invalid address", lead);
 }
 
-// The report file, for sending to others: the overview with its style and script in it. The same data makes the same bytes.
+// The report file, for sending to others: the overview with its style and script in it. The same data and time make the same bytes.
 
 export function renderReport({ overview, budgets }: ReportData, madeAt: Date, script: string): string {
   const { period, total } = overview;

@@ -28,20 +28,20 @@ import { METRICS } from "../../usage/metrics.ts";
 import { fixedView, pageHref, type View, viewQuery } from "../url.ts";
 import type { FrameContent, PageContent, Section } from "./frame.ts";
 
-/** `change` says why the total rose or fell. It is undefined if the question is of a filter or a group alone, or compares nothing. */
+/** `change` says why the total rose or fell. Undefined if nothing is compared, or if the question is narrowed to a filter or a group. */
 export type UsageAnswer = { readonly answer: Answer; readonly change: Change | undefined };
 
 export function usageContent({ answer, change }: UsageAnswer, asked: View): PageContent {
   const { question, projectCount, groups } = answer;
   // If the URL named no metric and the page chose the cost, its links name the cost, so that they lead to the same metric.
-  const isNamed = asked.pageParameters.metric !== undefined || !isCost(question.metric);
-  const named = isNamed ? {} : { metric: question.metric, grouping: question.grouping };
-  const view = { ...asked, pageParameters: { ...asked.pageParameters, ...named } };
-  const isKnown = projectCount > 0 && (!isCost(question.metric) || question.currency !== null);
-  const known = isKnown && html`${totalHtml(answer)}${lackingHtml(answer, view)}`;
+  const isCostChosen = asked.pageParameters.metric === undefined && isCost(question.metric);
+  const chosen = isCostChosen ? { metric: question.metric, grouping: question.grouping } : {};
+  const view = { ...asked, pageParameters: { ...asked.pageParameters, ...chosen } };
+  const hasNumbers = projectCount > 0 && (!isCost(question.metric) || question.currency !== null);
+  const numbers = hasNumbers && html`${totalHtml(answer)}${lackingHtml(answer, view)}`;
   const hasGroups = groups.length > 0;
   const body = html`<div class="toolbar">${groupingLinks(answer, view)}${hasGroups && grainLinks(view)}</div>
-${narrowedHtml(answer, view)}${known}${emptyHtml(answer)}${hasGroups && chartHtml(answer, view)}`;
+${narrowedHtml(answer, view)}${numbers}${emptyHtml(answer)}${hasGroups && chartHtml(answer, view)}`;
   const reasons = change ? reasonSentences(change) : [];
   const reasonList = html`<ul>${reasons.map((one) => html`<li>${one}</li>`)}</ul>`;
   return {
@@ -134,7 +134,7 @@ function totalHtml(answer: Answer): Html | undefined {
   return html`<dl class="figures few">${figure(metricName(question.metric), amountHtml(sum.amount, question), periodText(askedPeriods(answer).period))}${compared}</dl>\n`;
 }
 
-/** The warnings stand above the numbers, as a number that is too low looks like any other. The one about incomplete days comes first. */
+/** The warnings stand right below the total, as a number that is too low looks like any other. That of incomplete days comes first. */
 function lackingHtml(answer: Answer, view: View): Html {
   const { complete, lacking, days, groups, total, question } = answer;
   const { metric } = question;
@@ -246,7 +246,6 @@ function downloads(view: View, rows: "groups" | "days"): Html {
   return html`<p class="links"><a href="api/v1/usage.csv${csv}" download>Download CSV</a>${more}</p>\n`;
 }
 
-/** Why there are no numbers, and what to do. */
 function emptyHtml(answer: Answer): Html | undefined {
   const { projectCount, groups, question, days, lacking } = answer;
   const empty = (text: HtmlValue) => html`<p class="empty">${text}</p>\n`;
