@@ -53,7 +53,6 @@ export async function newSeries(
   return { project, series: one.series, seriesId };
 }
 
-/** Makes these days due. */
 export async function setDue(db: Database, seriesIds: readonly number[], start: Day, end: Day): Promise<void> {
   const due = { first: start, oldestWindow: { start, end }, through: end };
   await inTransaction(db, (tx) => extendDue(tx, seriesIds, due));
@@ -122,7 +121,6 @@ export async function answerOf(db: Database, ...[seriesId, answered, part = {}]:
   };
 }
 
-/** Stores the answer that `answerOf` makes. */
 export async function store(db: Database, ...answer: Answered): Promise<StoredAnswer> {
   const [result] = await mergeAnswers(db, [await answerOf(db, ...answer)]);
   if (!result) throw new Error("the answer has no result");

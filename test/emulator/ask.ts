@@ -25,9 +25,9 @@ type Asking = {
 
 /** A `path` that does not start with a slash is relative to the project's path. */
 export function ask(emulator: Emulator, path: string, asking: Asking = {}): Promise<Response> {
-  const url = path.startsWith("/") ? path : `/v1/projects/${PROJECT}/${path}`;
+  const target = path.startsWith("/") ? path : `/v1/projects/${PROJECT}/${path}`;
   const { method = "GET", secret = SECRET, headers, body, signal } = asking;
-  return fetch(emulator.url + url, {
+  return fetch(emulator.url + target, {
     method,
     headers: { authorization: `Token ${secret}`, "content-type": "application/json", ...headers },
     ...(body !== undefined && { body: typeof body === "string" ? body : JSON.stringify(body) }),

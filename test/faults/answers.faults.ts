@@ -1,5 +1,5 @@
 // Thousands of answers that are cut, changed or made up. Each must be stored exactly, or be refused so that the last good numbers
-// stay; the program must not crash. A second implementation of the contract (answer-verdict.ts) tells what is expected.
+// stay; the program must not crash. A second implementation of the rules for answers (answer-verdict.ts) tells what is expected.
 
 import { expect, test } from "vitest";
 import { FIXTURES, type Fixture, type Window } from "./answer-fixtures.ts";
@@ -12,6 +12,7 @@ import { ONLY_CASE, SEED, TAKES_ALL } from "./sweep.ts";
 const CHANGES = Number(process.env.FAULTS_COUNT ?? (TAKES_ALL ? 20_000 : 500));
 /** Answers are cut after each multiple of this many bytes. */
 const CUT_STEP = TAKES_ALL ? 1 : 13;
+/** How many series there are for each fixture, and so how many of its cases one run of the program reads at most. */
 const SLOTS = 200;
 
 /** Any days will do: all dates are equally long, so the changes to an answer do not depend on them. */
@@ -36,7 +37,7 @@ test("an answer that is cut anywhere is refused", { timeout: 1_800_000 }, async 
     const ends = Array.from({ length: Math.ceil(length / CUT_STEP) }, (_, n) => n * CUT_STEP);
     return ends.map((end) => caseOf(fixture, `its first ${end} bytes`, (sound) => Buffer.from(sound).subarray(0, end)));
   });
-  expect(await violations("answers cut at their bytes", cases)).toEqual([]);
+  expect(await violations("answers cut short", cases)).toEqual([]);
 });
 
 test("a number is stored with every digit, or refused if it is not an amount", async () => {
@@ -70,7 +71,7 @@ async function violations(part: string, cases: readonly Case[]): Promise<readonl
   return found.flat();
 }
 
-/** Runs the program again and again on one database, each time with one case for each series. */
+/** Runs the program repeatedly on one database. A fixture has `slots` series, each of which gets one of its cases in a run. */
 async function inRounds(cases: readonly Case[], dialect: Fixture["dialect"]): Promise<readonly string[]> {
   const queues = FIXTURES.filter((fixture) => fixture.dialect === dialect).map((fixture) =>
     cases.filter((one) => one.fixture === fixture),

@@ -189,7 +189,7 @@ export const SABOTAGES: readonly Sabotage[] = [
     file: "migrations/views/visible_usage.sql",
     replace: "s.superseded_at is null and s.source = 'usage';",
     by: "s.superseded_at is null;",
-    noticedBy: ["test/db/usage/billing.test.ts", "where billing is stored, all numbers of usage are as they were"],
+    noticedBy: ["test/db/usage/billing.test.ts", "storing billing changes no number of usage"],
   },
   {
     name: "a budget of usage counts the days of billing as read",
@@ -203,7 +203,7 @@ export const SABOTAGES: readonly Sabotage[] = [
     file: "migrations/views/usage_change.sql",
     replace: "where c.source = 'usage' and c.fetched_at is not null",
     by: "where c.fetched_at is not null",
-    noticedBy: ["test/db/usage/billing.test.ts", "where billing is stored, all numbers of usage are as they were"],
+    noticedBy: ["test/db/usage/billing.test.ts", "storing billing changes no number of usage"],
   },
   {
     name: "a day of a budget is billed before its billing was read",

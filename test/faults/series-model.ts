@@ -1,4 +1,4 @@
-// A model of what a series must show after each answer, and how the views differ from it. Pure, except that it updates the series.
+// A model of what a series must show after each answer, and a comparison of the views with it. Pure, except that it updates the series.
 
 import type { ProgramResult } from "../support/program.ts";
 import type { Window } from "./answer-fixtures.ts";
@@ -13,6 +13,7 @@ export type SeenSeries = {
 type Kept = { readonly rows: readonly StoredRow[]; readonly doubt: "empty" | "fall" | undefined };
 
 export type Series = { readonly days: Map<string, Kept>; last: Served | undefined };
+/** An answer as it was served. `verdict` has the rows that it must give, by day; undefined if it must be refused. */
 export type Served = {
   readonly name: string;
   readonly body: Uint8Array;
@@ -20,7 +21,7 @@ export type Served = {
   readonly window: Window | undefined;
 };
 
-/** Called before seriesFaults: whether an answer counts as failed depends on the rows from before it. */
+/** Must be called before seriesFaults, which replaces the rows that an answer is compared with here. */
 export function programFaults({ status, stderr }: ProgramResult, all: readonly Series[]): readonly string[] {
   const expected = all.some((one) => isFailure(one)) ? 1 : 0;
   const wrong = `the program ended with ${status} instead of ${expected}: ${stderr.slice(-500)}`;
@@ -46,13 +47,13 @@ function isFailure({ last, days }: Series): boolean {
   return last.verdict === undefined || [...last.verdict].some(([day, rows]) => keptAfter(days.get(day), rows).doubt);
 }
 
-/** A day that loses all or most of its usage keeps its rows until a second answer says the same. Between two runs an hour passes. */
+/** A day that loses all or most of its usage keeps its rows until a second answer, which seems an hour later, gives the same doubt. */
 function keptAfter(kept: Kept | undefined, rows: readonly StoredRow[]): Kept {
   const doubt = kept && doubtOf(kept.rows, rows);
   return doubt !== undefined && doubt !== kept?.doubt ? { rows: kept?.rows ?? [], doubt } : { rows, doubt: undefined };
 }
 
-/** The numbers of a row that are checked for a fall (requests, hours, tokens, characters), each with the least amount that is checked. */
+/** The indices of a row's numbers in METRICS. The first one that both answers have is checked for a fall, if it was at least `from`. */
 const GUARDED = [
   ...[6, 0, 1, 2].map((i) => ({ i, from: i === 6 ? 100 : 10 })),
   ...[3, 4, 5].map((i) => ({ i, from: 10_000 })),
@@ -72,7 +73,7 @@ function sumOf(rows: readonly StoredRow[], i: number): number | undefined {
   return numbers.length > 0 ? numbers.reduce((sum, number) => sum + Number(number), 0) : undefined;
 }
 
-/** Updates the series by the answer as the contract says, and compares it with what the views show. */
+/** Updates the series with its last answer, and returns where the views differ from it. */
 export function seriesFaults(
   { last, days }: Series,
   seen: SeenSeries = { rows: new Map(), status: new Map() },

@@ -1,4 +1,4 @@
-// The boxes of the texts and fields of each page of the dashboard, with numbers of 15 digits and long names.
+// Checks that no text or field of a page of the dashboard is cut off or overlaps another, with numbers of 15 digits and long names.
 
 import { expect, test } from "vitest";
 import type { PageData } from "../../src/web/dashboard/pages.ts";
@@ -21,22 +21,22 @@ const HEALTH = {
 };
 
 const LEFT_OUT = { projectsLeftOut: [LONG], projectsLeftOutCount: 1 };
-const PART = { lacking: { ...NOTHING_LACKING, incompleteDays: [PERIOD.end], ...LEFT_OUT }, compared: false };
+const INCOMPLETE = { lacking: { ...NOTHING_LACKING, incompleteDays: [PERIOD.end], ...LEFT_OUT }, compared: false };
 
 /** Amounts of 15 digits, and long names. */
 function wideOverview() {
   const figures = makeOverview().figures.map((one) => ({ ...one, amount: `${AMOUNT}.0123456789` }));
   const groups = Array.from({ length: 8 }, () => ({ group: LONG, label: LONG, amount: AMOUNT }));
   const splits = (["model", "accessor", "tags"] as const).map((grouping) =>
-    makeAnswer({ ...PART, question: { grouping }, groups }),
+    makeAnswer({ ...INCOMPLETE, question: { grouping }, groups }),
   );
-  return makeOverview({ figures, splits, total: makeAnswer({ ...PART, question: { grouping: "none" } }) });
+  return makeOverview({ figures, splits, total: makeAnswer({ ...INCOMPLETE, question: { grouping: "none" } }) });
 }
 
 function wideAnswer() {
   const names = [LONG, ...HOSTILE_NAMES.slice(0, 9), ...Array.from({ length: 12 }, (_, i) => `name ${i}`)];
   const other = { groups: 12, amount: AMOUNT, before: null, change: null };
-  const answer = makeAnswer({ ...PART, other, groups: names.map((group) => ({ group, amount: AMOUNT })) });
+  const answer = makeAnswer({ ...INCOMPLETE, other, groups: names.map((group) => ({ group, amount: AMOUNT })) });
   const byDay = answer.days.map(() => `${AMOUNT}.0123456789`);
   const drawn = answer.groups.map((one) => ({ ...one, ...(one.byDay && { byDay }) }));
   return { ...answer, groups: drawn, otherByDay: byDay };
@@ -61,7 +61,7 @@ function widePage(page: keyof PageData): WebPage {
 }
 
 test.each(["overview", "usage", "health", "run"] as const)(
-  "on the page %s no text is cut or lies over another, at four widths, in light and dark; Tab leads everywhere; it can be printed",
+  "on the page %s no text is cut off or overlaps another, at four widths, in light and dark; Tab reaches everything; it can be printed",
   async (name) => {
     const shown = widePage(name);
     const { page } = await openPage(browser, `${await servePages({ "/page": () => shown })}/page`);
@@ -72,7 +72,7 @@ test.each(["overview", "usage", "health", "run"] as const)(
   },
 );
 
-test.each([0, 2])("the overview with %i budgets is as high as a screen when all is well", async (count) => {
+test.each([0, 2])("when all is well, the overview with %i budgets fits on a screen", async (count) => {
   const budgets = Array.from({ length: count }, () =>
     makeBudgetUse({ name: LONG, percent: "40", forecastPercent: "90", reached: [] }),
   );
@@ -80,6 +80,7 @@ test.each([0, 2])("the overview with %i budgets is as high as a screen when all 
   const url = `${await servePages({ "/page": () => shown })}/page`;
   const { page } = await openPage(browser, url, { viewport: { width: 1440, height: 900 } });
   await page.locator(".plot svg").waitFor();
+  // 3 figures, 1 chart, 3 rows of headings, and the rows of 5 models, 5 keys and 3 sets of tags.
   expect(await page.locator(".figure, .plot, #top-model tr, #top-accessor tr, #top-tags tr").count()).toBe(
     3 + 1 + 3 + 5 + 5 + 3,
   );

@@ -5,7 +5,7 @@ import { type Browser, type BrowserContextOptions, chromium, type Page } from "p
 import { afterAll, onTestFinished } from "vitest";
 import { testMonitor } from "../web/test-monitor.ts";
 
-/** Closed after the test file. */
+/** The browser is closed after the last test of the file. */
 export async function openBrowser(): Promise<Browser> {
   const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";
   // A container has no user for the sandbox; the pages are our own.
@@ -21,7 +21,7 @@ export type WatchedPage = {
   readonly requests: readonly string[];
 };
 
-/** Closed at the end of the test. */
+/** The page is closed at the end of the test. */
 export async function openPage(
   browser: Browser,
   url: string,
@@ -39,7 +39,7 @@ export async function openPage(
   return { page, complaints, requests };
 }
 
-/** The address of a monitor with these pages, which is closed at the end of the test. */
+/** Starts a worker's web server with these pages, and returns its address. The server is closed at the end of the test. */
 export async function servePages(pages: NonNullable<Parameters<typeof testMonitor>[0]>["pages"] = {}): Promise<string> {
   const monitor = await testMonitor({ pages });
   onTestFinished(() => monitor[Symbol.asyncDispose]());

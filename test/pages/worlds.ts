@@ -144,7 +144,7 @@ function configOf({ projects, billing, rest }: World) {
   };
 }
 
-/** Hours of a project by model on day `i`: less on two days of seven, growing slowly, and in the first project more than doubled at last. */
+/** A project's hours by model on day `i`: fewer on two days of seven, growing slowly, in the first project doubled for the last 24 days. */
 function hoursOf({ projects, models, modelsUsed }: World, project: string, i: number): readonly [string, number][] {
   const at = projects.indexOf(project);
   const weekday = i % 7 < 5 ? 1 : 0.35;

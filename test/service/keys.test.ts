@@ -95,7 +95,7 @@ test.each<[string, UsageRequest, string, string]>([
   ["a model as a filter", requestOf("none", { dimensions: { model: "m" } }), "model=m", "model=m"],
   ["conditions", requestOf("accessor", CONDITIONS), CONDITIONS_QUERY, CONDITIONS_QUERY],
   [
-    "a value with a parameter in it",
+    "a value that must be escaped",
     requestOf("none", { dimensions: { tags: "a&b=c" } }),
     "tags=a%26b%3Dc",
     "tag=a%26b%3Dc",
@@ -125,7 +125,7 @@ test("the error of a refused breakdown names both scopes that the service may re
   );
 });
 
-test("dimensions of billing are repeated, in one order, and filters have the names of the dialect", () => {
+test("a query for billing has a grouping parameter for each dimension, and filters with the names of the dialect", () => {
   const filter = { name: "f", features: {}, dimensions: { tags: "prod", line_item: "sync::aura-2" } };
   const request = requestOf("line_item,tags", filter, WINDOW);
   const billing = { ...request, series: { ...request.series, source: "billing" as const } };

@@ -28,7 +28,6 @@ export async function testDatabase() {
     await using _ = copy;
     await db.destroy();
   });
-  /** Runs a query and returns its rows. */
   const read = async <T>(query: RawBuilder<T>): Promise<readonly T[]> => (await query.execute(db)).rows;
   /** The sessions that wait for a lock. */
   const waiting = () =>

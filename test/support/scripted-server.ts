@@ -16,7 +16,6 @@ type SeenRequest = {
 export type Listening = AsyncDisposable & {
   readonly origin: string;
   readonly port: number;
-  /** How many connections were made. */
   readonly connections: () => number;
 };
 

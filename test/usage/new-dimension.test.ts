@@ -31,7 +31,6 @@ afterAll(() => opened.disposeAsync());
 let url: string;
 let baseUrl: string;
 
-/** Runs the changed program. */
 async function run(...args: readonly string[]): Promise<ProgramResult> {
   return startChanged(args).ended;
 }

@@ -11,7 +11,6 @@ export const WELL: Readiness = { live: true, reasons: [] };
 export type TestMonitor = Monitor & {
   readonly port: number;
   readonly lines: readonly string[];
-  /** Requests a path, and reads the answer. */
   readonly ask: (path: string, init?: RequestInit) => Promise<Asked>;
 };
 

@@ -30,7 +30,7 @@ test.for(COMMANDS)("%s says which server it uses, without the password", async (
 });
 
 test("at a terminal the database is named in a line of plain text", async ({ context, skip }) => {
-  skip(process.platform !== "linux", "needs util-linux's script");
+  skip(process.platform !== "linux", "needs the command script of util-linux");
   await context.setUp();
   const { stdout } = spawnSync("script", ["-qec", `${process.execPath} ${MAIN} status`, "/dev/null"], {
     cwd: context.folder,
@@ -61,7 +61,7 @@ test.for(REFUSED)(
   },
 );
 
-const UNREACHABLE = (message: string) => `the database at .* can't be used: ${message}`;
+const UNUSABLE = (message: string) => `the database at .* can't be used: ${message}`;
 const WRONG_URL = "DATABASE_URL: expected postgres://user:password@host:port/database";
 const NOBODY = "127.0.0.1:1/usage";
 
@@ -72,12 +72,12 @@ test.for<readonly [name: string, url: (password: string) => string, status: numb
     1,
     `the database at ${NOBODY} can't be used: connect ECONNREFUSED \\S+; start the server at this address, or correct DATABASE_URL`,
   ],
-  ["a wrong password", (password) => urlWith({ password }), 1, UNREACHABLE("(password|SASL) authentication failed.*")],
+  ["a wrong password", (password) => urlWith({ password }), 1, UNUSABLE("(password|SASL) authentication failed.*")],
   [
     "a database that does not exist",
     () => urlWith({ pathname: "/no_such" }),
     1,
-    UNREACHABLE('database "no_such" does not exist; correct DATABASE_URL, or what the server allows'),
+    UNUSABLE('database "no_such" does not exist; correct DATABASE_URL, or what the server allows'),
   ],
   ["another kind of URL", (password) => `mysql://usage:${password}@127.0.0.1/usage`, 2, `${WRONG_URL}.*`],
   [
@@ -100,10 +100,10 @@ test.for<readonly [name: string, url: (password: string) => string, status: numb
   },
 );
 
-test("on an empty database check advises to run migrate, which applies every migration once", async ({ context }) => {
+test("on an empty database, check says to run migrate, which applies every migration once", async ({ context }) => {
   await context.setUp();
   await using empty = await emptyDatabase();
-  // If the tests use a connection pooler, migrations go past it.
+  // Migrations bypass the connection pooler, if the tests use one.
   const env = { DATABASE_URL: empty.directUrl, LOG_LEVEL: "warn" };
 
   expect(await context.run(["check"], env)).toMatchObject({

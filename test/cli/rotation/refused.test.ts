@@ -48,7 +48,7 @@ test("a sink that can't be delivered to is reported before the service is called
   expect(existsSync(context.sink)).toBe(false);
 });
 
-test("a new key that the service refuses stays unused, and the current key stays", async ({ context }) => {
+test("a new key that the service refuses stays unused until the service accepts it", async ({ context }) => {
   await context.prepare();
   const before = context.sinkSecret();
   const known = context.emulator.keys().map(({ apiKeyId }) => apiKeyId);
@@ -69,11 +69,11 @@ test("a new key that the service refuses stays unused, and the current key stays
   expect(await failedAttempts(context)).toBe(0);
 });
 
-test("a new key that the service takes for another key stays unused", async ({ context }) => {
-  const [console] = context.emulator.keys();
+test("a new key that the service takes for another key is reported", async ({ context }) => {
+  const [consoleKey] = context.emulator.keys();
   context.emulator.fault = ({ path, keyId }) =>
-    path === "/v1/auth/token" && keyId !== console?.apiKeyId
-      ? { kind: "body", change: (json) => ({ ...json, api_key_id: console?.apiKeyId }) }
+    path === "/v1/auth/token" && keyId !== consoleKey?.apiKeyId
+      ? { kind: "body", change: (json) => ({ ...json, api_key_id: consoleKey?.apiKeyId }) }
       : undefined;
   expect(await context.run(["rotate"])).toMatchObject({
     status: 1,
@@ -141,7 +141,7 @@ test("after five failed attempts nothing is created until a person asks for it",
 });
 
 test("a process that dies at every create makes no more than five keys", async ({ context }) => {
-  // The state that a process leaves if it dies between recording the intent and getting the answer.
+  // Four attempts have failed, and a fifth process died between recording the intent and getting the answer.
   await context.db.insertInto("usage_export.rotation").values({ name: "exporter", failed_attempts: 4 }).execute();
   const intent = { intent_id: "ue-0", rotation: "exporter", project_id: "project-1", project: "production" } as const;
   const asked = { comment: "usage exporter [ue-0]", scopes_asked: ["member"] };

@@ -1,4 +1,4 @@
-// A program that locks the folder given as its second argument, prints whether it did, and holds the lock until the program is killed.
+// A program that locks a folder (its second argument; the first stands for a command), prints whether it could, and ends after a minute.
 
 import { lockFolder } from "../../../src/db/connection/database.ts";
 

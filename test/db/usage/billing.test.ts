@@ -43,7 +43,7 @@ async function billingSeries(grouping: Grouping) {
     store(db, seriesId, [billed(DAY, grouping, rows)], part);
 }
 
-test("each dimension of a group has the value that it has by itself", async () => {
+test("in a grouping by several dimensions, each column has the same value as in a grouping by that dimension alone", async () => {
   const storeRows = await billingSeries("accessor,line_item,tags");
   await storeRows([
     ["0.1", { accessor: "a1", line_item: "streaming::nova-3", tags: ["prod", "eu"] }],
@@ -51,6 +51,7 @@ test("each dimension of a group has the value that it has by itself", async () =
     ["0.3", { accessor: "a\0b", line_item: "streaming::nova-3", tags: ["n\0ul", "x"] }],
     ["-4", { line_item: "credit", tags: null, accessor: ["a2", "a1"] }],
   ]);
+  // NUL is stored as the text \u0000. In a set, which is JSON, the backslash is escaped once more.
   const of = (accessor: string | null, line_item: string, tags: string | null, dollars: string) => ({
     ...{ usage_date: DAY, grouping: "accessor,line_item,tags", deployment: null },
     ...{ accessor, line_item, tags, dollars },
@@ -63,7 +64,7 @@ test("each dimension of a group has the value that it has by itself", async () =
   ]);
 });
 
-test("an answer with over 90 % less is suspect and leaves the stored amounts; a credit is no such fall", async () => {
+test("an answer with over 90 % less is suspect and does not change the stored amounts; a credit does not count as a fall", async () => {
   const storeRows = await billingSeries("line_item");
   await storeRows([["20", { line_item: "a" }]]);
   expect((await storeRows([["1.99", { line_item: "a" }]])).slices).toMatchObject([{ day: DAY, decision: "suspect" }]);
@@ -80,7 +81,7 @@ test("an answer with over 90 % less is suspect and leaves the stored amounts; a 
 
 const GROUPINGS: readonly Grouping[] = ["none", "accessor", "deployment", "tags"];
 
-/** Reads everything that shows usage. Views of billing are left out: bi.balances, bi.focus_cost, bi.cost_* without estimates. */
+/** Reads everything that shows usage, so not the views of billing: bi.balances, bi.focus_cost, and bi.cost_* except bi.cost_estimated*. */
 async function allUsage(): Promise<Readonly<Record<string, unknown>>> {
   const views = await read(sql<{ view: string; has_source: boolean }>`
     select c.relname as view, bool_or(a.attname = 'source') as has_source
@@ -100,12 +101,12 @@ async function allUsage(): Promise<Readonly<Record<string, unknown>>> {
   shown.usage_change = await read(sql`select * from bi.usage_change(${between}) c order by c::text`);
   shown.cost_change = await read(sql`select * from bi.cost_change(${between}) c order by c::text`);
   shown.usage_as_of = await read(sql`select * from bi.usage_as_of(now()) c order by c::text`);
-  // Its cost and its splits are left out: they are of the billed cost as soon as there is one.
+  // The overview's cost and splits are left out: once billing is stored, they show the billed cost.
   const { figures, total } = await readByStatements(db, (run) =>
     overview(run, { period, before: undefined, projects: undefined }, back(0)),
   );
   shown.overview = { figures, total };
-  shown.keys = (await keyStatuses(db)).map(({ lastSeenInUse }) => lastSeenInUse);
+  shown.keysLastSeen = (await keyStatuses(db)).map(({ lastSeenInUse }) => lastSeenInUse);
   const projects = await read(sql<{ id: string }>`select distinct project_id as id from usage_export.series`);
   shown.tags = await storedValues(
     db,
@@ -116,7 +117,7 @@ async function allUsage(): Promise<Readonly<Record<string, unknown>>> {
   return shown;
 }
 
-test("where billing is stored, all numbers of usage are as they were", async () => {
+test("storing billing changes no number of usage", async () => {
   const project = newProject();
   const { keys } = await usedKeys(db, project, 1);
   const usage = [ALL_USAGE, PROD].flatMap((filter) =>
@@ -131,10 +132,12 @@ test("where billing is stored, all numbers of usage are as they were", async () 
   await setDue(db, ids, back(4), back(1));
   await storePriceBook(db, { metric: "hours", model: "*", currency: "USD", price: "0.3", from: "2020-01-01" });
   for (const [i, { series }] of usage.entries()) {
-    const storeDay = (daysBack: number, requests: string) => {
+    // In every grouping the only group is the key's id; the total ignores it.
+    const storeDay = (daysAgo: number, requests: string) => {
       const numbers = { requests, hours: "2", total_hours: "2" };
-      return store(db, ids[i] ?? 0, { [back(daysBack)]: [[keys, numbers]] });
+      return store(db, ids[i] ?? 0, { [back(daysAgo)]: [[keys, numbers]] });
     };
+    // Day 2 is stored twice, for a restatement. Day 5 is before the due days.
     for (const requests of ["300", "100"]) await storeDay(2, requests);
     await storeDay(5, "100");
     // On this day only the total has usage, and billing has amounts.
@@ -144,20 +147,20 @@ test("where billing is stored, all numbers of usage are as they were", async () 
   expect(before.usage_by_accessor).not.toEqual([]);
   expect(before.cost_estimated).not.toEqual([]);
   expect(before.usage_change).not.toEqual([]);
-  expect([before.keys, before.tags]).toMatchObject([[back(2)], [{ value: keys[0] }]]);
+  expect([before.keysLastSeen, before.tags]).toMatchObject([[back(2)], [{ value: keys[0] }]]);
   expect(before.restatements).not.toEqual([]);
 
   for (const [i, { series }] of billing.entries()) {
     const seriesId = ids[usage.length + i] ?? 0;
     const group = { accessor: "another key", deployment: "dedicated", line_item: "sync::aura-2", tags: ["prod"] };
     await store(db, seriesId, [billed(back(5), series.grouping, [])]);
-    for (const [daysBack, dollars] of [
+    for (const [daysAgo, dollars] of [
       [3, "0.1"],
       [2, "7.7"],
       [2, "7.8"],
       [1, "5"],
     ] as const) {
-      await store(db, seriesId, [billed(back(daysBack), series.grouping, [[dollars, group]])]);
+      await store(db, seriesId, [billed(back(daysAgo), series.grouping, [[dollars, group]])]);
     }
   }
   expect((await visibleCost(db)).length).toBe(3 * billing.length);

@@ -5,8 +5,8 @@ import type { Database } from "../../../src/db/connection/database.ts";
 import type { Project } from "../../../src/usage/series.ts";
 import { coverageOf, fail, newSeries, nextFetchNo, store, total, view } from "../stored-usage.ts";
 
-const FIRST = "2026-03-16";
-const SECOND = "2026-03-17";
+const THE_16TH = "2026-03-16";
+const THE_17TH = "2026-03-17";
 /** An answer to a request without a window. */
 const NO_WINDOW = { serviceChoosesDays: true } as const;
 
@@ -16,26 +16,26 @@ export function testFailures(db: Database): void {
 
   test("a day shows the reason of its newest failure, without NUL and cut to at most 1,000 characters", async () => {
     const { project, seriesId } = await newSeries(db);
-    await fail(db, seriesId, [FIRST], { reason: "first" });
-    await fail(db, seriesId, [FIRST], { reason: `a\u0000b ${"😀".repeat(2_000)}` });
+    await fail(db, seriesId, [THE_16TH], { reason: "first" });
+    await fail(db, seriesId, [THE_16TH], { reason: `a\u0000b ${"😀".repeat(2_000)}` });
     const [row] = await coverageOf(db, project);
     expect(String(row?.error)).toMatch(/^ab 😀+/u);
     expect(String(row?.error).length).toBeLessThanOrEqual(1_000);
     // A gap has the reason of its newest day.
-    await fail(db, seriesId, [SECOND], { reason: "of the second day" });
+    await fail(db, seriesId, [THE_17TH], { reason: "of the second day" });
     expect(await view(db, "coverage_gaps", project)).toMatchObject([
-      { from_date: FIRST, to_date: SECOND, error: "of the second day" },
+      { from_date: THE_16TH, to_date: THE_17TH, error: "of the second day" },
     ]);
   });
 
   test("a failed fetch changes no day that a later fetch has answered, even if that answer is in doubt", async () => {
-    const { project, seriesId } = await newSeries(db, "endpoint", { usage: { [FIRST]: { listen: "1" } } });
+    const { project, seriesId } = await newSeries(db, "endpoint", { usage: { [THE_16TH]: { listen: "1" } } });
     const fetchNo = await nextFetchNo(db);
-    await store(db, seriesId, { [FIRST]: {}, [SECOND]: { listen: "1" } });
-    await fail(db, seriesId, [FIRST, SECOND], { fetchNo });
+    await store(db, seriesId, { [THE_16TH]: {}, [THE_17TH]: { listen: "1" } });
+    await fail(db, seriesId, [THE_16TH, THE_17TH], { fetchNo });
     expect(await statuses(project)).toEqual([
-      [FIRST, "suspect"],
-      [SECOND, "complete"],
+      [THE_16TH, "suspect"],
+      [THE_17TH, "complete"],
     ]);
   });
 
@@ -44,25 +44,25 @@ export function testFailures(db: Database): void {
     const due = async () =>
       (await view(db, "freshness", project)).map((row) => [row.due_from, row.due_through, row.fresh_through]);
     await store(db, seriesId, { "2026-03-15": { requests: "1" } }, NO_WINDOW);
-    await store(db, seriesId, { [SECOND]: { requests: "1" } }, NO_WINDOW);
-    expect(await due()).toEqual([["2026-03-15", SECOND, "2026-03-15"]]);
+    await store(db, seriesId, { [THE_17TH]: { requests: "1" } }, NO_WINDOW);
+    expect(await due()).toEqual([["2026-03-15", THE_17TH, "2026-03-15"]]);
     expect(await view(db, "coverage_gaps", project)).toMatchObject([
-      { from_date: FIRST, to_date: FIRST, status: "missing" },
+      { from_date: THE_16TH, to_date: THE_16TH, status: "missing" },
     ]);
-    await store(db, seriesId, { [FIRST]: { requests: "1" } }, NO_WINDOW);
-    expect(await due()).toEqual([["2026-03-15", SECOND, SECOND]]);
+    await store(db, seriesId, { [THE_16TH]: { requests: "1" } }, NO_WINDOW);
+    expect(await due()).toEqual([["2026-03-15", THE_17TH, THE_17TH]]);
   });
 
-  test("without a window, the next answer ends a failure, even if it names only earlier days", async () => {
+  test("without a window, the next answer removes a failure, even if it names only earlier days", async () => {
     const { project, seriesId } = await newSeries(db, "none");
-    await store(db, seriesId, { [FIRST]: { requests: "1" } }, NO_WINDOW);
-    // The run on the 18th would have read the 17th. Without an answer this is not known, so the 18th counts as failed.
+    await store(db, seriesId, { [THE_16TH]: { requests: "1" } }, NO_WINDOW);
+    // Only an answer on the 18th would have told that its newest day is the 17th. It failed, so the day of the run counts as failed.
     await fail(db, seriesId, ["2026-03-18"]);
     expect(await view(db, "coverage_gaps", project)).toHaveLength(1);
-    await store(db, seriesId, { [SECOND]: { requests: "2" } }, NO_WINDOW);
+    await store(db, seriesId, { [THE_17TH]: { requests: "2" } }, NO_WINDOW);
     expect(await statuses(project)).toEqual([
-      [FIRST, "complete"],
-      [SECOND, "complete"],
+      [THE_16TH, "complete"],
+      [THE_17TH, "complete"],
     ]);
   });
 
@@ -71,13 +71,13 @@ export function testFailures(db: Database): void {
     const storeUndated = (day: string) =>
       store(db, seriesId, [{ ...total(day, { requests: "1" }), undated: true }], { ...NO_WINDOW, undated: "day" });
     await storeUndated("2026-03-15");
-    await fail(db, seriesId, [FIRST]);
-    await fail(db, seriesId, [SECOND]);
-    await storeUndated(SECOND);
+    await fail(db, seriesId, [THE_16TH]);
+    await fail(db, seriesId, [THE_17TH]);
+    await storeUndated(THE_17TH);
     expect(await statuses(project)).toEqual([
       ["2026-03-15", "complete"],
-      [FIRST, "failed"],
-      [SECOND, "complete"],
+      [THE_16TH, "failed"],
+      [THE_17TH, "complete"],
     ]);
   });
 }
