@@ -74,7 +74,7 @@ export async function incompleteSeries(tx: Tx): Promise<readonly number[]> {
 const ATTEMPTED_BEFORE_NOW = sql`sl.attempted_at < now() + interval '1 minute'`;
 
 /** The due slices of these series that need another reading, the newest days first. */
-export async function dueSlices(tx: Database, seriesIds: readonly number[]): Promise<readonly DueSlice[]> {
+export async function dueSlices(db: Database, seriesIds: readonly number[]): Promise<readonly DueSlice[]> {
   const { rows } = await sql<DueSlice>`
     with due as materialized (
       select * from usage_export.due_series where series_id = any(${numbersArray(seriesIds)}::integer[])
@@ -101,7 +101,7 @@ export async function dueSlices(tx: Database, seriesIds: readonly number[]): Pro
     left join usage_export.slice sl on sl.series_id = d.series_id and sl.usage_date = day::date
     where sl.series_id is null or sl.status = 'failed' or sl.closed_at is null or ${IS_LEFT_IN_DOUBT}
     order by day desc, d.series_id
-  `.execute(tx);
+  `.execute(db);
   return rows;
 }
 
@@ -156,7 +156,7 @@ export type Reader = ReturnType<typeof openReader>;
 
 const LIMITS = { weightMax: 100 };
 
-/** Reads what a worker needs to start on a project. Projects that are claimed together share their statements. */
+/** Reads what a worker needs to start on a project. Projects that are claimed together share statements: 100 in one at most. */
 export function openReader(db: Database) {
   return {
     openProject: batched((projects: readonly ProjectJob[]) => readOpenProjects(db, projects), LIMITS),

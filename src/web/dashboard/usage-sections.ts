@@ -38,7 +38,7 @@ export function usageContent({ answer, change }: UsageAnswer, asked: View): Page
   const chosen = isCostChosen ? { metric: question.metric, grouping: question.grouping } : {};
   const view = { ...asked, pageParameters: { ...asked.pageParameters, ...chosen } };
   const hasNumbers = projectCount > 0 && (!isCost(question.metric) || question.currency !== null);
-  const numbers = hasNumbers && html`${totalHtml(answer)}${lackingHtml(answer, view)}`;
+  const numbers = hasNumbers && html`${totalHtml(answer)}${warningsHtml(answer, view)}`;
   const hasGroups = groups.length > 0;
   const body = html`<div class="toolbar">${groupingLinks(answer, view)}${hasGroups && grainLinks(view)}</div>
 ${narrowedHtml(answer, view)}${numbers}${emptyHtml(answer)}${hasGroups && chartHtml(answer, view)}`;
@@ -135,7 +135,7 @@ function totalHtml(answer: Answer): Html | undefined {
 }
 
 /** The warnings stand right below the total, as a number that is too low looks like any other. That of incomplete days comes first. */
-function lackingHtml(answer: Answer, view: View): Html {
+function warningsHtml(answer: Answer, view: View): Html {
   const { complete, lacking, days, groups, total, question } = answer;
   const { metric } = question;
   const settling = days.filter(({ state }) => state === "settling").map(({ day }) => day);
