@@ -163,7 +163,7 @@ testInCi(
     expect(stdout).toMatch(/what it costs, by line item: \d+ calls, 60 slices complete, 0 failed/);
     expect(stdout).toMatch(/cost_total +\d{4}-\d\d-\d\d: \d+\.\d+ USD/);
     expect(stdout).toMatch(/coverage +540 of 540 slices complete, 0 gaps/);
-    expect(stdout).toMatch(/restatements +[1-9]\d* numbers changed/);
+    expect(stdout).toMatch(/restatements +[1-9]\d* stored numbers changed later/);
     expect(stdout).toMatch(/reconciliation +0 days/);
     expect(stderr).toBe("");
     expect({ status, requests: emulator.requests }).toEqual({ status: 0, requests: [] });
