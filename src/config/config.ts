@@ -138,7 +138,7 @@ function discoveredProjects(
       if (isBetter) chosen.set(found.id, { entry, found });
     }
   }
-  // Of projects with the same name, the one that got it first keeps it, even if it has vanished: the views still show that name.
+  // If projects have the same name, the one that got it first keeps it, even if it has vanished: the views still show that name.
   const taken = new Set(inFile.map(({ name }) => name));
   return [...chosen.values()]
     .sort((a, b) => Number(a.found.namedAt) - Number(b.found.namedAt) || (a.found.id < b.found.id ? -1 : 1))

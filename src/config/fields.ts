@@ -25,7 +25,7 @@ export function text(lengthMax: number): z.ZodString {
     z.maxLength(lengthMax, expected),
     z.regex(/^\S(?:.*\S)?$/, expected),
     z.superRefine((value, context) => {
-      // Not part of the pattern above, which the JSON Schema repeats: not every editor knows these character classes.
+      // The pattern above leaves this out, because the JSON Schema repeats it, and not every editor knows these character classes.
       if (!/[\p{Cc}\p{Cs}]/u.test(value)) return;
       context.addIssue({ code: "invalid_format", format: "regex", message: expected, input: value });
     }),

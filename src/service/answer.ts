@@ -113,7 +113,7 @@ const LARGE_EXPONENT = /[eE][+-]?\d{3,}\s*(?:[,}\]]|$)/;
  */
 export function parseExact(text: string): unknown {
   const value = parse(text);
-  // Of two members with one name, JSON.parse keeps only one. The text then has more colons than the value.
+  // JSON.parse keeps only one of two members with the same name. The text then has more colons than the value.
   // Only an escape can write half of a surrogate pair, as the text is valid UTF-8. An escape can also write a colon.
   const hasEscapes = text.includes("\\u");
   const unescaped = hasEscapes ? text.replace(ESCAPE, (found) => (found.length > 2 ? ":" : "")) : text;

@@ -216,7 +216,7 @@ function withoutNul(text: string): string {
 }
 
 export type RowMetrics = {
-  /** As exact decimal text, in the order of METRICS_OF[source]; null if the service sent none. Only dollars may be negative. */
+  /** The amounts as exact decimal text, in the order of METRICS_OF[source]; null if the service sent none. Only dollars may be negative. */
   readonly values: readonly (string | null)[];
   /** The numbers that are no known metric, as a JSON object with sorted names; null if there are none. */
   readonly extra: string | null;

@@ -57,7 +57,7 @@ export async function runWorker(app: App, db: Database, deps: WorkerDeps): Promi
     return { ...context, queue: await openQueue(db, app.log, liveness.reportDatabase) };
   });
   const storeHeartbeat = () => heartbeatWorker(db, worker, reloader.refusal());
-  // Not part of the first retry: if the database is lost now, the context must not be opened a second time.
+  // This has a retry of its own: if the database is lost now, the context must not be opened a second time.
   await retryUntilReached(app, liveness, async () => {
     await retryUnauthorizedDays(db);
     await storeHeartbeat();
