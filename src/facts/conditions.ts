@@ -6,14 +6,14 @@ import type { CallPause } from "../db/calling-processes.ts";
 import type { StoredWorker } from "../db/jobs/jobs.ts";
 import type { StoredList } from "../db/projects.ts";
 import type { FailureCause } from "../db/usage/failures.ts";
-import { attemptsText, fallbackText, needsAttention } from "../keys/rotation-plan.ts";
+import { attemptsText, needsAttention } from "../keys/rotation-plan.ts";
 import { budgetPeriod, budgetTitle, counted, instantText, metricName, roundedText, spentText } from "../show/format.ts";
 import { firstNames, present, shellQuoted, truncate } from "../text.ts";
 import { RETRIED_CODES } from "../usage/export-plan.ts";
 import type { BudgetUse } from "../usage/money.ts";
 import type { ProjectHealth, SliceCounts } from "./coverage.ts";
 import type { JobHealth } from "./jobs.ts";
-import type { RotationHealth } from "./keys.ts";
+import { fallbackText, type RotationHealth } from "./keys.ts";
 
 export type HealthFacts = {
   /** By the database's clock. */

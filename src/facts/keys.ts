@@ -4,6 +4,7 @@ import { sql } from "kysely";
 import type { RotationConfig } from "../config/rotations.ts";
 import type { Database } from "../db/connection/database.ts";
 import { BRIEF_SECONDS, readAtOneMoment } from "../db/connection/transaction.ts";
+import { instantText } from "../show/format.ts";
 import type { Day } from "../usage/days.ts";
 
 export type KeyStatus = {
@@ -69,6 +70,11 @@ export type RotationRow = {
   readonly fallbackAt: Date | null;
   readonly keys: Readonly<Record<"pending" | "active" | "draining" | "orphan" | "dueForRemoval", number>>;
 };
+
+export function fallbackText({ fallback, fallbackAt }: Pick<RotationRow, "fallback" | "fallbackAt">): string {
+  const at = fallbackAt && instantText(fallbackAt);
+  return `the key in use did not work at ${at}, so calls used another key: ${fallback}; see usage-export keys`;
+}
 
 /** A rotation for many projects has a row for each of them. */
 export async function rotationRows(db: Database): Promise<readonly RotationRow[]> {

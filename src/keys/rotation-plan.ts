@@ -109,11 +109,6 @@ export function attemptsText(state: Pick<RotationState, "failedAttempts" | "last
   return `${attention}${failedAttempts} failed ${failedAttempts === 1 ? "attempt" : "attempts"}, the last: ${lastError}`;
 }
 
-export function fallbackText(used: { readonly fallback: string | null; readonly fallbackAt: Date | null }): string {
-  const at = used.fallbackAt?.toISOString().slice(0, 16).replace("T", " ");
-  return `the key in use did not work at ${at} UTC, so calls used another key: ${used.fallback}; see usage-export keys`;
-}
-
 export function nextStep(
   job: RotationConfig,
   ledger: RotationState,
