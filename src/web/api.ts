@@ -34,7 +34,7 @@ const ChargebackParameters = QuestionParameters.pick({ from: true, to: true, pro
   by: z.enum(CHARGED_BY).default("project").describe("What each row is about: a project, or an API key"),
 });
 
-const ErrorAnswer = z.object({ error: z.string().describe("A sentence that names the parameter and what it expects") });
+const ErrorAnswer = z.object({ error: z.string().describe("What is wrong, such as a parameter and what it expects") });
 const JSON_CONTENT = { "application/json": { schema: Answer } };
 const CSV_CONTENT = { "text/csv": { schema: z.string() } };
 

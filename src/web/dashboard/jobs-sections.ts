@@ -76,7 +76,7 @@ function nextRunCell({ nextRun, paused, overdueSince }: JobHealth): Html {
 const COUNTS = [{ numbers: "Requests" }, { numbers: "Readings" }, { numbers: "Rows changed" }];
 const RUN_COLUMNS = ["Job", "Outcome", { numbers: "Took" }, ...COUNTS];
 const RUNS_SHOWN = 10;
-const READING = "A reading is one day of one project, in total or by one dimension.";
+const READING = "A reading is one day of one project, in total or grouped, with or without a filter.";
 
 /** The newest runs, and those before them that failed, were stopped or interrupted. */
 export function runsSection(runs: readonly StoredRun[], view: View): Section {
