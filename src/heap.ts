@@ -3,9 +3,9 @@
 import { getHeapSpaceStatistics, setFlagsFromString } from "node:v8";
 
 /** The wanted size of the space for new objects. V8 starts with 1 or 2 MB. */
-const NEW_SPACE_BYTES = 8 * 1024 * 1024;
+const NEW_SPACE_BYTES = 16 * 1024 * 1024;
 /** V8 enlarges the space once more objects have survived collections than fit in it. At most this many are made to cause that. */
-const SURVIVORS_MAX = 64 * 1024;
+const SURVIVORS_MAX = 128 * 1024;
 
 /** Saves an export of a million rows a sixth of its processor time, and memory stays nearly flat. The program starts a tenth slower. */
 export function keepMemoryFlat(): void {
