@@ -68,9 +68,8 @@ export function planTick(job: Schedule, { scheduledThrough, pause }: StoredJob, 
 const SILENT = { info() {}, warn() {}, error() {}, debug() {} };
 
 /**
- * Calls `fire` at each scheduled time, and at an interval. The interval is for jobs that are due at no scheduled time, such as new ones, and
- * for times that daylight saving time skips. The database decides what is due, so a timer may fire late, twice or never. Returns a function
- * that stops the timers.
+ * Calls `fire` at each scheduled time, and at an interval, for jobs that are due at no scheduled time, such as new ones, and for times that
+ * daylight saving time skips. The database decides what is due, so a timer may fire late, twice or never. The returned function stops the timers.
  */
 export function setTimers(schedules: readonly Schedule[], intervalMs: number, fire: () => void): () => void {
   const tasks = schedules.flatMap(({ schedule: expression, timezone }) => {

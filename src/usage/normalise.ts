@@ -40,10 +40,9 @@ export function normalise(request: UsageRequest, answer: unknown, runDay: Day, d
 
   const rowDays = results.map((row, i) => dayOfRow(row, period, i));
   const named = rowDays.filter((day) => day !== undefined);
-  if (named.length > 0 && named.length < rowDays.length) {
-    throw badAnswer(
-      `${rowDays.length - named.length} of ${rowDays.length} rows name no day, so their days are unknown`,
-    );
+  const unnamed = rowDays.length - named.length;
+  if (named.length > 0 && unnamed > 0) {
+    throw badAnswer(`${unnamed} of ${rowDays.length} rows name no day, so their days are unknown`);
   }
   const rows = results.map((row, i): AnswerRow => {
     return { group: groupOfRow(row, dimensions, i), metrics: readMetrics(row, i, source) };

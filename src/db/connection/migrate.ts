@@ -112,8 +112,15 @@ async function applyMigrations(tx: Tx, lockMs: number) {
 
 /** Runs nothing if the table exists: even `create schema if not exists` needs the right to create schemas, which the user may lack by then. */
 async function createVersionTable(tx: Tx): Promise<void> {
-  const found = await sql`select from pg_class where oid = to_regclass('usage_export.schema_version')`.execute(tx);
-  if (found.rows.length > 0) return;
+  const { rows } = await sql<{ found: string; isFit: boolean }>`
+    select format('%s in Postgres %s', current_setting('server_encoding'), current_setting('server_version')) as found,
+      current_setting('server_encoding') = 'UTF8' and current_setting('server_version_num')::integer >= 150000 as "isFit"
+    where to_regclass('usage_export.schema_version') is null
+  `.execute(tx);
+  const [server] = rows;
+  if (!server) return;
+  const expected = "expected a database in UTF8 in Postgres 15 or later (docs/deployment.md, Database)";
+  if (!server.isFit) throw new AppError("database", `nothing was migrated: ${expected}, got one in ${server.found}`);
   await sql`
     create schema usage_export;
     create table usage_export.schema_version (
@@ -131,9 +138,8 @@ async function createVersionTable(tx: Tx): Promise<void> {
 
 async function applyMigration(tx: Tx, file: string): Promise<void> {
   try {
-    const { up }: { up: (db: Tx, expand: typeof expandLists) => Promise<void> } = await import(
-      pathToFileURL(path.join(MIGRATIONS_FOLDER, file)).href
-    );
+    const { href } = pathToFileURL(path.join(MIGRATIONS_FOLDER, file));
+    const { up }: { up: (db: Tx, expand: typeof expandLists) => Promise<void> } = await import(href);
     await up(tx, expandLists);
   } catch (cause) {
     throw new AppError("database", `migration ${migrationName(file)} failed; nothing was changed`, { cause });

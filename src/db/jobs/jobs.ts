@@ -105,12 +105,11 @@ export type StoredWorker = Omit<NewWorker, "workerId"> & {
 
 /** Renews the worker's heartbeat. Creates its row if it is missing: at first, and for example after a restore. */
 export async function heartbeatWorker(db: Database, worker: NewWorker, refusal?: ConfigRefusal): Promise<void> {
+  const { workerId, host, pid, version } = worker;
   const reason = refusal ? storableText(refusal.reason) : null;
   const heartbeat = sql`
     insert into usage_export.worker (worker_id, host, pid, version, last_seen_at, config_refused, config_refused_at)
-    values (
-      ${worker.workerId}, ${storableText(worker.host)}, ${worker.pid}, ${worker.version}, clock_timestamp(), ${reason}, ${refusal?.at ?? null}
-    )
+    values (${workerId}, ${storableText(host)}, ${pid}, ${version}, clock_timestamp(), ${reason}, ${refusal?.at ?? null})
     on conflict (worker_id) do update
     set last_seen_at = excluded.last_seen_at, config_refused = excluded.config_refused, config_refused_at = excluded.config_refused_at
   `;

@@ -75,9 +75,7 @@ export async function insertRun(
   if (rows.length === 0) return false;
   await sql`
     insert into usage_export.run_project (run_id, project_id, slices_planned)
-    select ${runId}::uuid, * from unnest(
-      ${projects.map(({ projectId }) => projectId)}::text[], ${projects.map(({ planned }) => planned)}::integer[]
-    )
+    select ${runId}::uuid, * from unnest(${projects.map((one) => one.projectId)}::text[], ${projects.map((one) => one.planned)}::integer[])
   `.execute(tx);
   return true;
 }

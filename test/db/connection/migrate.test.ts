@@ -213,6 +213,12 @@ test.for(["no rights", "nosuperuser", "superuser"])(
   },
 );
 
+test("a database that is not in UTF8 is refused", async () => {
+  await using latin = await emptyDatabase("encoding 'LATIN1' locale 'C' template template0");
+  await using db = openPostgres(latin.url);
+  await expect(migrateToLatest(db)).rejects.toThrow(/expected a database in UTF8 .*, got one in LATIN1 in Postgres \d/);
+});
+
 test("an older or newer schema is refused, and the error says what to run", async ({ db }) => {
   const older = { code: "database", message: "the database is not up to date; run: usage-export migrate" };
   await expect(requireCurrentSchema(db)).rejects.toMatchObject(older);
