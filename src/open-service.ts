@@ -10,7 +10,7 @@ import { announce, LIVE_MS, signOff, storePause } from "./db/calling-processes.t
 import type { Database } from "./db/connection/database.ts";
 import { proxyOf } from "./proxy.ts";
 import type { Service, ServiceDeps } from "./service/client-types.ts";
-import { Limiter, type Rate, type RateCaps } from "./service/limiter.ts";
+import { Limiter, type RateCaps, type RateLimiter } from "./service/limiter.ts";
 
 /** The client is loaded only here, because half the commands make no calls. */
 export async function openServiceFor(
@@ -21,8 +21,8 @@ export async function openServiceFor(
 ): Promise<Service> {
   const { openService } = await import("./service/client.ts");
   const { env, log, scrubber } = app;
-  const rate = sharedRate(db, config.service, log);
-  return openService(config.service, { ...deps, rate, proxy: proxyOf(env), log, scrub: scrubber.scrub });
+  const limiter = sharedLimiter(db, config.service, log);
+  return openService(config.service, { ...deps, limiter, proxy: proxyOf(env), log, scrub: scrubber.scrub });
 }
 
 const RENEW_MS = 2_000;
@@ -30,28 +30,28 @@ const RENEW_MS = 2_000;
 const RENEW_MS_CONTENDED = 250;
 /** The process stops starting calls this long before the others count its share as expired, because a call takes a moment to arrive. */
 const MARGIN_MS = 2_000;
-/** Processes take turns with slots that are left over. A turn lasts this long, plus the time in which each slot may start three calls. */
+/** Processes take turns with the slots that an even division leaves over. A turn lasts this long, plus three starts on each slot. */
 const TURN_MS = 10_000;
 /** A pause is logged if it ends more than this much later than the current one. */
 const LONG_PAUSE_MS = 5_000;
 
 const now = () => performance.now();
 const NO_DATABASE = {};
-const ratesByDatabase = new WeakMap<object, ProcessRate>();
+const limitersByDatabase = new WeakMap<object, ProcessLimiter>();
 
-/** One rate for each database, with the caps of the newest configuration. */
-export function sharedRate(db: Database | undefined, caps: RateCaps, log: Logger): Rate {
-  const rate = ratesByDatabase.get(db ?? NO_DATABASE) ?? new ProcessRate(db, caps, log);
-  rate.caps = caps;
-  ratesByDatabase.set(db ?? NO_DATABASE, rate);
-  return rate;
+/** One limiter for each database, with the caps of the newest configuration. */
+export function sharedLimiter(db: Database | undefined, caps: RateCaps, log: Logger): RateLimiter {
+  const limiter = limitersByDatabase.get(db ?? NO_DATABASE) ?? new ProcessLimiter(db, caps, log);
+  limiter.caps = caps;
+  limitersByDatabase.set(db ?? NO_DATABASE, limiter);
+  return limiter;
 }
 
-class ProcessRate extends Limiter implements Rate {
+class ProcessLimiter extends Limiter implements RateLimiter {
   readonly #db: Database | undefined;
   readonly #log: Logger;
   readonly #id = randomUUID();
-  /** Whether a call was asked for since the last renewal. */
+  /** Whether a call asked for a slot since the last renewal. */
   #isUsed = false;
   /** Undefined while the process makes no calls. */
   #renewals: Promise<void> | undefined;
@@ -119,16 +119,16 @@ class ProcessRate extends Limiter implements Rate {
   async #renew(db: Database): Promise<boolean> {
     const startedMs = now();
     const held = Math.max(this.inFlight, this.slots);
-    let read = await this.#announce(db, held);
+    let read = await this.#announceAndRead(db, held);
     const announced = Math.max(held, read.wanted);
-    if (announced > held) read = await this.#announce(db, announced);
+    if (announced > held) read = await this.#announceAndRead(db, announced);
     const usable = Math.min(announced, read.wanted);
     this.setShare(usable, startedMs + LIVE_MS - MARGIN_MS, read.hasOthers);
     return usable === announced && usable >= read.fair;
   }
 
   /** `wanted` is the fair number of slots, or what others leave free if that is lower. */
-  async #announce(db: Database, count: number) {
+  async #announceAndRead(db: Database, count: number) {
     const { slots, pauses, nowMs } = await announce(db, this.#id, count);
     for (const [key, ms] of Object.entries(pauses)) this.#pauseHere(key, ms);
     const others = Object.entries(slots).filter(([id]) => id !== this.#id);
@@ -138,7 +138,7 @@ class ProcessRate extends Limiter implements Rate {
   }
 }
 
-/** The fair number of slots for one process. Processes take turns with slots that are left over, or with all if there are too few. */
+/** The slots of a fair division for one process. If there are fewer slots than processes, they take turns with all. */
 export function fairSlots(ids: readonly string[], id: string, caps: RateCaps, nowMs: number): number {
   const { maxConcurrent, requestsPerSecond } = caps;
   const turn = Math.floor(nowMs / (TURN_MS + (3 * 1000 * maxConcurrent) / requestsPerSecond));

@@ -6,7 +6,7 @@ import { pino } from "pino";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { LIVE_MS, storedPauses, storePause } from "../src/db/calling-processes.ts";
 import { openPostgres } from "../src/db/connection/database.ts";
-import { fairSlots, sharedRate } from "../src/open-service.ts";
+import { fairSlots, sharedLimiter } from "../src/open-service.ts";
 import { testDatabase } from "./support/database.ts";
 import { WAIT_MS_MAX } from "./support/limits.ts";
 
@@ -16,7 +16,7 @@ const CALLER = { key: "env KEY", project: "p1", waitMsMax: 60_000 };
 
 function openRate(maxConcurrent = 2, requestsPerSecond = 1_000) {
   const db = openPostgres(database.url);
-  const rate = sharedRate(db, { requestsPerSecond, maxConcurrent }, pino({ enabled: false }));
+  const rate = sharedLimiter(db, { requestsPerSecond, maxConcurrent }, pino({ enabled: false }));
   const close = async () => {
     await rate.releaseSlots();
     await db.destroy();

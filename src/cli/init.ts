@@ -15,7 +15,7 @@ import { openServiceFor } from "../open-service.ts";
 import { COMMAND, CONFIG_FILE, PACKAGE_FOLDER } from "../package-files.ts";
 import { Secret } from "../secret.ts";
 import type { Service } from "../service/client-types.ts";
-import { fetchToken } from "../service/keys.ts";
+import { fetchKeyInfo } from "../service/keys.ts";
 import { fetchProjects } from "../service/projects.ts";
 import { firstNames } from "../text.ts";
 import { GROUPINGS, type Project } from "../usage/series.ts";
@@ -113,7 +113,7 @@ async function askForService(app: App, options: InitOptions, prompt: Prompt, dra
       throw new AppError("config", message);
     }
     app.scrubber.add(new Secret(key));
-    await withService(app, { ...draft, keyVariable }, (service, secret) => fetchToken(service, secret, app.signal));
+    await withService(app, { ...draft, keyVariable }, (service, secret) => fetchKeyInfo(service, secret, app.signal));
     return { keyVariable };
   });
 }

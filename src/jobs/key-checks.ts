@@ -15,7 +15,7 @@ import { hasStatus } from "../service/answer.ts";
 import { BREAKDOWN_SCOPES, fetchBreakdown } from "../service/breakdown.ts";
 import type { Service } from "../service/client-types.ts";
 import { isKeyRejected } from "../service/errors.ts";
-import { fetchToken, listKeys } from "../service/keys.ts";
+import { fetchKeyInfo, listKeys } from "../service/keys.ts";
 import { fetchProjects } from "../service/projects.ts";
 import { addDays, type Day, dayOf, daysOf } from "../usage/days.ts";
 import type { Source } from "../usage/dimensions.ts";
@@ -41,15 +41,15 @@ export async function verifyKey(
 ): Promise<void> {
   const key = unnamed.named(rotationKeyName(name));
   await retryWhileUnknown(service, key, signal, async () => {
-    const token = await fetchToken(service, key, signal);
-    if (token && token.apiKeyId !== apiKeyId) {
-      throw new AppError("bad_answer", `the service takes the key ${apiKeyId} for ${token.apiKeyId}`);
+    const info = await fetchKeyInfo(service, key, signal);
+    if (info && info.apiKeyId !== apiKeyId) {
+      throw new AppError("bad_answer", `the service takes the key ${apiKeyId} for ${info.apiKeyId}`);
     }
-    if (mayRead("usage", granted.length > 0 ? granted : (token?.scopes ?? scopes))) {
+    if (mayRead("usage", granted.length > 0 ? granted : (info?.scopes ?? scopes))) {
       const yesterday = addDays(dayOf(await databaseNow(db)), -1);
       const series = { project, source: "usage", grouping: "none", filter: ALL_USAGE } as const;
       await fetchBreakdown(service, { series, window: { start: yesterday, end: yesterday } }, key, signal);
-    } else if (!token) {
+    } else if (!info) {
       await fetchProjects(service, key, signal);
     }
   });

@@ -5,7 +5,7 @@ import { AppError, errorText } from "../errors.ts";
 import { holdsScope } from "../keys/scopes.ts";
 import { testSink } from "../keys/sinks.ts";
 import { BREAKDOWN_SCOPES, DEFAULT_DIALECT, dependsOnDialect } from "../service/breakdown.ts";
-import { fetchToken } from "../service/keys.ts";
+import { fetchKeyInfo } from "../service/keys.ts";
 import { toPrintableLine } from "../text.ts";
 import { type Day, dayOf, lastDays } from "../usage/days.ts";
 import { SOURCES, type Source } from "../usage/dimensions.ts";
@@ -59,8 +59,8 @@ export async function checkProject(context: ServiceContext, project: Project): P
     return result;
   };
   const key = await check("key", async () => {
-    const token = await keyRing.use(project, (secret) => fetchToken(service, secret, app.signal));
-    return keyResult(project, token?.scopes, sources);
+    const info = await keyRing.use(project, (secret) => fetchKeyInfo(service, secret, app.signal));
+    return keyResult(project, info?.scopes, sources);
   });
   if (key.state === "fail") return findings;
   for (const rotation of config.rotations.filter((one) => one.project.id === project.id)) {
@@ -115,11 +115,11 @@ function keyResult(project: Project, scopes: readonly string[] | undefined, sour
 
 async function checkSinksAndCreatorKey({ app, service, keyRing }: Target, job: RotationConfig): Promise<CheckResult> {
   for (const sink of job.deliver) await testSink(sink);
-  const token = await keyRing.useCreatorKey(job, (key) => fetchToken(service, key, app.signal));
+  const info = await keyRing.useCreatorKey(job, (key) => fetchKeyInfo(service, key, app.signal));
   const which = job.createWith ? "the key of createWith" : "the key";
-  if (!token) return warn(`the service does not say whether ${which} may create keys`);
-  if (holdsScope(token.scopes, "keys:write")) return ok(`${which} may create keys, and every sink can be written`);
-  const scopes = token.scopes.map(toPrintableLine).join(", ") || "(none)";
+  if (!info) return warn(`the service does not say whether ${which} may create keys`);
+  if (holdsScope(info.scopes, "keys:write")) return ok(`${which} may create keys, and every sink can be written`);
+  const scopes = info.scopes.map(toPrintableLine).join(", ") || "(none)";
   const hint = job.createWith ? "" : ', or name a key that has it in createWith, such as { "env": "NAME" }';
   return fail(`${which} may not create keys: it has the scopes ${scopes}; add keys:write${hint}`);
 }

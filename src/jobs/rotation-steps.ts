@@ -17,7 +17,7 @@ import { holdsScope, makesSelfHosted } from "../keys/scopes.ts";
 import { isDamaged } from "../keys/seal.ts";
 import { deliverKey, staleFiles, testSink } from "../keys/sinks.ts";
 import type { Secret } from "../secret.ts";
-import { createKey, deleteKey, fetchToken, listKeys, madeNoKey } from "../service/keys.ts";
+import { createKey, deleteKey, fetchKeyInfo, listKeys, madeNoKey } from "../service/keys.ts";
 import { DAY_SECONDS } from "../usage/days.ts";
 import type { RotationContext } from "./context.ts";
 import { lastUse, refusalReason, verifyKey } from "./key-checks.ts";
@@ -85,7 +85,7 @@ async function createNewKey({ context, job, ledger }: RotationRun, reason: strin
   for (const sink of job.deliver) await testSink(sink);
   // A harmless call finds out which key works: the key ring repeats it with other keys, while a create must not be repeated.
   const creatorKey = await keyRing.useCreatorKey(job, async (key) => {
-    await fetchToken(service, key, app.signal);
+    await fetchKeyInfo(service, key, app.signal);
     return key;
   });
   const intentId = `ue-${randomBytes(6).toString("hex")}`;
@@ -185,9 +185,9 @@ async function deleteUnused(rotation: RotationRun, key: LedgerKey, reason: strin
     if (key.note !== why) await ledger.write({ kind: "kept", intentId }, why);
     return reportKept(rotation, key, why);
   }
-  const readToken = (secret: Secret) => fetchToken(service, secret, app.signal);
-  const tokens = [await keyRing.useCreatorKey(job, readToken), await keyRing.use(job.project, readToken)];
-  if (tokens.some((token) => token?.apiKeyId === apiKeyId))
+  const readInfo = (secret: Secret) => fetchKeyInfo(service, secret, app.signal);
+  const infos = [await keyRing.useCreatorKey(job, readInfo), await keyRing.use(job.project, readInfo)];
+  if (infos.some((info) => info?.apiKeyId === apiKeyId))
     return reportKept(rotation, key, "key not deleted: it is the one this rotation calls with");
   await ledger.confirmLease();
   const remove = (secret: Secret) => deleteKey(service, job.project.id, apiKeyId, secret, app.signal);

@@ -6,7 +6,7 @@ import type { ErrorCode } from "../errors.ts";
 import type { HttpProxy } from "../proxy.ts";
 import type { Secret } from "../secret.ts";
 import type { Dialect } from "../usage/dimensions.ts";
-import type { Rate, RateCaps } from "./limiter.ts";
+import type { RateCaps, RateLimiter } from "./limiter.ts";
 import type { Redact } from "./reply.ts";
 
 /** The word before the key in the Authorization header; with "none" the header is the key alone. */
@@ -29,7 +29,7 @@ export type ServiceDeps = {
   readonly proxy?: HttpProxy | undefined;
   /** Called once for each attempt, when it is over. */
   readonly onAttempt?: ((report: AttemptReport) => void) | undefined;
-  readonly rate: Rate;
+  readonly limiter: RateLimiter;
   /** If the service asks for a longer wait than this, calls fail at once. */
   readonly waitMsMax?: number;
   /** A monotonic clock, in milliseconds. */

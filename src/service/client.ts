@@ -72,7 +72,7 @@ export function openService(settings: ServiceSettings, deps: ServiceDeps): Servi
     async [Symbol.asyncDispose]() {
       // Destroyed, not closed: close() would also wait for a connection that is never made.
       await Promise.all([shared.destroy(), unshared.destroy()]);
-      await deps.rate.releaseSlots();
+      await deps.limiter.releaseSlots();
     },
   };
 }

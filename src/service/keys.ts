@@ -16,7 +16,7 @@ const ListedKey = TokenAnswer.extend({
 const KeyListAnswer = z.object({ api_keys: z.array(z.object({ api_key: ListedKey })) });
 
 /** The id and scopes of the calling key; undefined if the service has no such call. */
-export async function fetchToken(service: Service, key: Secret, signal: AbortSignal) {
+export async function fetchKeyInfo(service: Service, key: Secret, signal: AbortSignal) {
   const call = { operation: "token", method: "GET", path: ["v1", "auth", "token"] } as const;
   const answer = await service.call(call, key, signal).catch(undefinedFor(404));
   if (!answer) return undefined;

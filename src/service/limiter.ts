@@ -10,8 +10,8 @@ export type RateCaps = { readonly requestsPerSecond: number; readonly maxConcurr
 type PermitRequest = { readonly key: string; readonly project: string; readonly waitMsMax: number };
 /** The right to make one call, until it is released. While the permit is not valid nothing may be sent: another process may have its slot. */
 type Permit = { readonly isValid: () => boolean; readonly release: () => void };
-/** The rate of this process, as calls see it. */
-export type Rate = Pick<Limiter, "acquire" | "pausedMs" | "pause"> & {
+/** The limiter of this process, as its callers see it. */
+export type RateLimiter = Pick<Limiter, "acquire" | "pausedMs" | "pause"> & {
   /** Releases the slots to other processes, unless calls are in flight. */
   readonly releaseSlots: () => Promise<void>;
 };
@@ -19,9 +19,9 @@ export type Rate = Pick<Limiter, "acquire" | "pausedMs" | "pause"> & {
 /** A call that waits for a slot. The promise gives the earliest time at which the call may start. */
 type Waiter = PromiseWithResolvers<number> & { readonly project: string };
 
-/** In place of a key's name: a pause of all calls. */
+/** Given instead of a key's name to pause all calls. */
 export const EVERY_KEY = "";
-/** A start that is late by at most this much, as after a late timer, does not delay the next one, so that the rate is reached. */
+/** How far starts may lag behind their schedule, as after a late timer, and still catch up. After a longer lag it begins anew. */
 const LATE_MS_MAX = 100;
 
 /** The slots of this process until `untilMs`. The share after an expired one has a new generation: others may have used its slots. */
@@ -74,7 +74,7 @@ export class Limiter {
     this.#pauses.set(key, Math.max(this.#pauses.get(key) ?? 0, this.#now() + ms));
   }
 
-  /** With `startsLater` and more slots than before, no call starts for an interval: another process may just have used the added slots. */
+  /** `startsLater`: if slots are added, the next start waits `#intervalMs`, as after a start: another process may just have used them. */
   setShare(slots: number, untilMs: number, startsLater: boolean): void {
     const isAdded = slots > this.slots;
     const generation = this.#share.generation + (this.#now() < this.#share.untilMs ? 0 : 1);
@@ -92,7 +92,7 @@ export class Limiter {
     for (;;) {
       signal.throwIfAborted();
       const ms = this.pausedMs(key);
-      if (ms > waitMsMax) throw waitTooLong("the service", ms, waitMsMax, { sent: "no" });
+      if (ms > waitMsMax) throw longWaitError("the service", ms, waitMsMax, { sent: "no" });
       if (ms > 0) await this.#sleep(ms, signal);
       this.onDemand();
       const startMs = await this.#waitForSlot(project, signal);
@@ -158,7 +158,7 @@ function nextWaiter(waiting: ReadonlySet<Waiter>, inFlight: readonly string[]): 
 }
 
 /** The error if the service demands a wait longer than `waitMsMax`: to call sooner would defy it. `subject` begins the message. */
-export function waitTooLong(subject: string, ms: number, waitMsMax: number, details: AppError["details"]): AppError {
+export function longWaitError(subject: string, ms: number, waitMsMax: number, details: AppError["details"]): AppError {
   const message = `${subject} asks to be called again in ${Math.ceil(ms / 1000)} s, and this program waits at most ${waitMsMax / 1000} s`;
   return new AppError("rate_limited", message, { details });
 }

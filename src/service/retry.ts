@@ -5,7 +5,7 @@ import type { Secret } from "../secret.ts";
 import type { Outcome } from "./answer.ts";
 import type { AttemptReport, ServiceAnswer, ServiceCall, ServiceDeps } from "./client-types.ts";
 import { callName, isKeyRejected } from "./errors.ts";
-import { EVERY_KEY, waitTooLong } from "./limiter.ts";
+import { EVERY_KEY, longWaitError } from "./limiter.ts";
 
 export const ATTEMPTS_MAX = 5;
 const BAD_ANSWERS_MAX = 2;
@@ -48,7 +48,7 @@ export class Caller {
       codes.push(code);
       if (requestedWaitMs > waitMsMax) {
         this.#unanswered = 0;
-        throw waitTooLong(`${message}; it`, requestedWaitMs, waitMsMax, details);
+        throw longWaitError(`${message}; it`, requestedWaitMs, waitMsMax, details);
       }
       const delayMs = retryDelayMs(codes, attemptsMax, requestedWaitMs, random());
       if (delayMs === undefined) {
@@ -65,11 +65,11 @@ export class Caller {
   }
 
   async #attempt(call: ServiceCall, key: Secret, signal: AbortSignal, send: Send): Promise<Outcome> {
-    const { rate, waitMsMax } = this.#deps;
+    const { limiter, waitMsMax } = this.#deps;
     // The rate limiter tells projects apart by v1/projects/ID, the beginning of the path. Any other path counts as a project of its own.
     const project = call.path.slice(0, 3).join("/");
     for (;;) {
-      const permit = await rate.acquire({ key: key.name, project, waitMsMax }, signal);
+      const permit = await limiter.acquire({ key: key.name, project, waitMsMax }, signal);
       try {
         await call.beforeAttempt?.();
         this.#requireNotRefused(call, key);
@@ -80,7 +80,7 @@ export class Caller {
         // The pause is set before the permit is released, so that the next call waits for it.
         if ("error" in outcome && outcome.requestedWaitMs !== undefined) {
           // Only a 429 is about the key. Any other pause is for all keys.
-          rate.pause(outcome.error.code === "rate_limited" ? key.name : EVERY_KEY, outcome.requestedWaitMs);
+          limiter.pause(outcome.error.code === "rate_limited" ? key.name : EVERY_KEY, outcome.requestedWaitMs);
         }
         return outcome;
       } finally {

@@ -39,7 +39,7 @@ test("a call whose permit became invalid before it was sent is prepared again wi
       answerJson(response, 200, {});
     },
     {},
-    { rate: { ...RATE, acquire } },
+    { limiter: { ...RATE, acquire } },
   );
   await read({ beforeAttempt: async () => void events.push("prepare") });
   expect(events.join(" ")).toBe("prepare release prepare release prepare send release");
@@ -65,7 +65,7 @@ test.each(["GET", "POST"] as const)(
         answerJson(response, 200, {});
       },
       {},
-      { rate: { ...RATE, acquire }, onAttempt: (report) => void reports.push(report) },
+      { limiter: { ...RATE, acquire }, onAttempt: (report) => void reports.push(report) },
     );
     await read({ method });
     expect({ heldAtRequests, held }).toEqual({ heldAtRequests: [[2]], held: [] });

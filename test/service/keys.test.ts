@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { ExactNumber } from "../../src/decimal.ts";
 import { breakdownQuery, fetchBreakdown } from "../../src/service/breakdown.ts";
-import { deleteKey, fetchToken, listKeys } from "../../src/service/keys.ts";
+import { deleteKey, fetchKeyInfo, listKeys } from "../../src/service/keys.ts";
 import type { UsageRequest } from "../../src/usage/export-plan.ts";
 import type { Filter, Grouping } from "../../src/usage/series.ts";
 import { answering, answeringJson, answerJson, type Script } from "../support/scripted-server.ts";
@@ -15,20 +15,20 @@ const READ = { apiKeyId: "k1", comment: "usage exporter", scopes: ["member"], cr
 async function open(script: Script) {
   const { server, service } = await serve(script);
   return {
-    token: () => fetchToken(service, KEY, hangSignal()),
+    token: () => fetchKeyInfo(service, KEY, hangSignal()),
     list: () => listKeys(service, "p1", KEY, hangSignal()),
     remove: (id = "k1") => deleteKey(service, "p1", id, KEY, hangSignal()),
     asked: () => server.requests.map(({ method, target }) => `${method} ${target}`),
   };
 }
 
-test("fetchToken returns the id and scopes of the calling key", async () => {
+test("fetchKeyInfo returns the id and scopes of the calling key", async () => {
   const { token, asked } = await open(answeringJson(200, SENT));
   expect(await token()).toEqual({ apiKeyId: "k1", scopes: ["member"] });
   expect(asked()).toEqual(["GET /v1/auth/token"]);
 });
 
-test("fetchToken returns undefined if the service does not describe the calling key", async () => {
+test("fetchKeyInfo returns undefined if the service does not describe the calling key", async () => {
   expect(await (await open(answeringJson(404))).token()).toBeUndefined();
 });
 

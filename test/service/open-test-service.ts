@@ -64,7 +64,7 @@ export function openTestService(
     now,
     random: () => 1,
     sleep,
-    rate: Object.assign(limiter, { releaseSlots: async () => {} }),
+    limiter: Object.assign(limiter, { releaseSlots: async () => {} }),
     scrub: (text) => text,
     ...deps,
   });
