@@ -54,7 +54,7 @@ export function batched<In, Out>(
   const waiting: PendingItem<In, Out>[] = [];
   let weightWaiting = 0;
   let running = 0;
-  // While a batch waits for more items, no other loop is begun: it would take the same items.
+  // While a batch waits for more items, no second `runBatches` is begun: it would take the same items.
   let isFilling = false;
 
   function takeBatch(): PendingItem<In, Out>[] {
@@ -135,7 +135,7 @@ export function serialTask(work: () => Promise<unknown>) {
   };
 }
 
-/** Calls `ask` once for each key, and keeps the answer for `keepMs`. If `ask` fails, all who wait get the error, and nothing is kept. */
+/** Calls `ask` only if no answer for the key is kept or awaited; keeps it for `keepMs`. If `ask` fails, all who wait get the error. */
 export function memoizeAsync<T>(
   keepMs: (answer: T) => number = () => Number.POSITIVE_INFINITY,
   now: () => number = () => performance.now(),

@@ -45,7 +45,7 @@ export const Answer = z.object({
     })
     .describe("The question as it was understood"),
   complete: z.boolean().describe("True if no part of the amounts of the period is lacking"),
-  compared: z.boolean().describe("Whether change is given: before is, lacking has no days, and projectsEnded is empty"),
+  compared: z.boolean().describe("False if there is no compared period, or lacking has days or projectsEnded"),
   lacking: z.object({
     incompleteDays: z.array(aDay).describe("Days of the period with the state incomplete"),
     unreadDays: z.array(aDay).describe("Days of the period with the state unread"),
@@ -102,7 +102,7 @@ export function comparedWindow(answer: Answer): Window | undefined {
   return answer.compared ? askedPeriods(answer).before : undefined;
 }
 
-/** A row of usageSql. Without a rank, a "group" adds up the groups that are not listed, and a "group of day" those that are not drawn. */
+/** A row of usageSql. Without a rank, the part "group" adds up the groups that are not listed, "group of day" those that are not drawn. */
 export type UsageRow = {
   readonly part: "group" | "group of day" | "day" | "total";
   readonly rank: string | null;
@@ -140,7 +140,7 @@ export function lackingDays(days: readonly DayWithState[], daysBefore: readonly 
   };
 }
 
-/** Whether every day of the period is complete, and no project is left out or has ended. */
+/** Whether every day of the period is complete, and no project is left out or has ended. Unlike `complete`, ignores prices. */
 export function isWhole({ lacking }: Pick<Basis, "lacking">): boolean {
   const { incompleteDays, unreadDays, projectsLeftOutCount, projectsEndedCount } = lacking;
   return incompleteDays.length + unreadDays.length + projectsLeftOutCount + projectsEndedCount === 0;
@@ -170,8 +170,8 @@ export function answerOf(parts: AnswerParts): Answer {
   const total = sumsUp ? rowsOf("total")[0] : undefined;
   const sums = total ? [total] : groups;
   // An absent amount means 0 if no day is incomplete or unread, no project has ended, and any group has an amount.
-  const absentAmount = (column: AmountColumn, ...gaps: readonly Day[][]) =>
-    lacking.projectsEndedCount + gaps.flat().length === 0 && sums.some((row) => row[column] !== null) ? "0" : null;
+  const absentAmount = (column: AmountColumn, ...lacked: readonly Day[][]) =>
+    lacking.projectsEndedCount + lacked.flat().length === 0 && sums.some((row) => row[column] !== null) ? "0" : null;
   const absent = absentAmount("amount", lacking.incompleteDays, lacking.unreadDays);
   const absentBefore = absentAmount("amount_before", lacking.incompleteDaysBefore, lacking.unreadDaysBefore);
   const amountsOf = ({ amount, amount_before }: UsageRow) => ({
@@ -216,7 +216,7 @@ function askedQuestion({ period, before, group, projects: _, ...question }: Ques
   };
 }
 
-/** A day without an amount is 0 only if it was read. */
+/** Without an amount, a final or settling day had no usage, and any other day is unknown. */
 function withAmounts(days: readonly DayWithState[], rows: readonly UsageRow[] = [], column: AmountColumn = "amount") {
   const amounts = new Map(rows.map((row) => [row.usage_date, row[column]]));
   return days.map(({ day, state }) => {

@@ -58,14 +58,14 @@ export type RotationRow = {
   readonly ledgerName: string;
   /** Null if the rotation is not for many projects. */
   readonly project: string | null;
-  /** The id of the key in use; null if there is none, and in a merged entry. */
+  /** The id of the key in use; null if there is none, and after `mergeRotations`. */
   readonly apiKeyId: string | null;
   /** How long ago the key in use was requested, or a rollback made it active again. */
   readonly ageDays: number | null;
   readonly ageSeconds: number | null;
   readonly failedAttempts: number;
   readonly lastError: string | null;
-  /** Why the key in use did not work when a call last used another one, within 7 days. */
+  /** Why a call used another key than the one in use: the newest such event since that became active, at most 7 days old. */
   readonly fallback: string | null;
   readonly fallbackAt: Date | null;
   readonly keys: Readonly<Record<"pending" | "active" | "draining" | "orphan" | "dueForRemoval", number>>;
@@ -127,7 +127,7 @@ export async function rotationHealth(db: Database, rotations: readonly RotationC
   });
 }
 
-/** Makes one entry for each rotation. Keys are added up; age and failed attempts are the highest of any project. */
+/** Makes one entry for each rotation, and one for its gone projects: keys added up, the highest age and failures, the newest fallback. */
 export function mergeRotations(rotations: readonly RotationHealth[]): readonly RotationHealth[] {
   // A rotation that is not for many projects is a group of its own.
   const groups = Map.groupBy(rotations, (one) => (one.project === null ? one : one.rotation));
@@ -162,13 +162,13 @@ export type RotationKeys = {
   readonly keys: readonly KeyStatus[];
 };
 
-/** `rotations` has an entry for each project, under its name in the ledger; `file.rotations` are those of the file. */
+/** `rotations`: one for each project, named as in the ledger. `file.rotations`: those of the file, with their names there. */
 type Configured = {
   readonly rotations: readonly RotationConfig[];
   readonly file: { readonly rotations: readonly Pick<RotationConfig, "name" | "maxAgeDays">[] };
 };
 
-/** Reads the rotations of the first keys, and those that are configured and have no key. */
+/** Reads the first `KEYS_PER_PAGE` keys by rotation, the rotations of the file that have no key, and the newest events. */
 export async function readKeys(db: Database, config: Configured) {
   const read = async (tx: Database) =>
     [await keyStatuses(tx, KEYS_PER_PAGE + 1), await rotationsWithKeys(tx), await newestEvents(tx)] as const;

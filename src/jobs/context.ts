@@ -29,7 +29,7 @@ export type ServiceContext<Db extends Database | undefined = Database | undefine
 
 export type RotationContext = Pick<ServiceContext<Database>, "app" | "db" | "service" | "keyRing">;
 
-/** Shared by all runs of a process, so that concurrent requests are fetched and stored in common batches. */
+/** Shared by all runs of a process, so that requests share the batches that take fetch numbers, read the database and store answers. */
 export type ExportContext = ServiceContext<Database> & {
   readonly ids: SeriesIds;
   readonly fetchNumbers: FetchNumbers;

@@ -41,7 +41,7 @@ import {
 } from "../usage/export-plan.ts";
 import { groupingEvidence, type NormalisedSlice, normalise, rowCount, sliceOf } from "../usage/normalise.ts";
 import { type Project, seriesKey } from "../usage/series.ts";
-import { type AnswerRules, emptyDaysProblem, type FilterDoubt } from "../usage/slice-decision.ts";
+import { type AnswerRules, type FilterDoubt, unknownEmptyDays } from "../usage/slice-decision.ts";
 import type { ExportContext, ServiceContext } from "./context.ts";
 import { FilterCheck } from "./filter-check.ts";
 
@@ -261,7 +261,7 @@ function emptiedSlices(
   covered: readonly NormalisedSlice[],
   rules: AnswerRules,
 ): readonly NormalisedSlice[] {
-  const problem = rowCount(covered) === 0 && !period && hasRows && emptyDaysProblem(rules);
+  const problem = rowCount(covered) === 0 && !period && hasRows && unknownEmptyDays(rules);
   if (problem) throw badAnswer(problem);
   const [first] = covered;
   const emptied = first && oldest ? daysOf({ start: oldest, end: addDays(first.day, -1) }) : [];

@@ -44,7 +44,7 @@ export function remembered<T>(compute: (text: string) => T): (text: string) => T
   };
 }
 
-/** The answer's period. It must be the window sent, if any: a service without windows takes the parameter `start` for a feature. */
+/** If a window was sent, the period must be that. A service without windows takes `start` for a feature, and chooses the days itself. */
 export function answerPeriod(answer: JsonObject, window: Window | undefined): Window | undefined {
   requireDailyBuckets(answer.resolution);
   const start = readDay(answer.start, "start");
@@ -80,16 +80,16 @@ export function coveredDays(
   if (window) return daysOf(window);
   const named = namedDays(period, rowDays, runDay);
   // Tomorrow may have begun by the service's clock. A date far in the future would make every day up to it due.
-  if (named && (named.end > addDays(runDay, 1) || dayCount(named) > ANSWER_DAYS_MAX)) {
-    throw badAnswer(`expected at most ${ANSWER_DAYS_MAX} days up to ${runDay}, got ${named.start} to ${named.end}`);
-  }
+  const tomorrow = addDays(runDay, 1);
+  if (named && (named.end > tomorrow || dayCount(named) > ANSWER_DAYS_MAX))
+    throw badAnswer(`expected at most ${ANSWER_DAYS_MAX} days up to ${tomorrow}, got ${named.start} to ${named.end}`);
   return named && daysOf(named);
 }
 
 /** From the first row's day to the last row's, or to the period's last day if that is later. Without rows: only the period's last day. */
 function namedDays(period: Window | undefined, rowDays: readonly Day[], runDay: Day): Window | undefined {
   const sorted = [...rowDays].sort();
-  // A period that is not over ends today.
+  // A period that is not over is cut at `runDay`.
   const periodEnd = period && period.end > runDay && period.start <= runDay ? runDay : period?.end;
   const last = sorted.at(-1) ?? periodEnd;
   if (last === undefined) return undefined;

@@ -116,7 +116,7 @@ export function dimension(name: Dimension): DimensionEntry {
   return entry;
 }
 
-/** In alphabetical order, as in the name of a grouping by several dimensions. */
+/** In alphabetical order, as in the name of a grouping by several dimensions, which only billing has. */
 function namesOf<Name extends Dimension>(isWanted: (entry: DimensionEntry) => boolean): readonly Name[] {
   return TABLE.filter(isWanted)
     .map(({ name }) => name as Name)
@@ -148,11 +148,11 @@ export function differsIn2026(name: Dimension, use: "grouping" | "filter"): bool
   return in2026?.[use] !== undefined || (use === "filter" && in2026FiltersById === true);
 }
 
+/** `grouping` is none or one dimension, as in every question. */
 export function addsUp(grouping: string): boolean {
   return !ENTRIES.get(grouping)?.overlaps;
 }
 
-/** What one value of a set is called; undefined if the groups are no sets. */
 export function memberOf(grouping: string): string | undefined {
   return ENTRIES.get(grouping)?.member;
 }

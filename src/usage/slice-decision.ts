@@ -129,7 +129,7 @@ const AMOUNT_MIN = new Map<StoredMetric, number>([
   ["dollars", 10],
 ]);
 
-const KEPT_SHARE_MIN = 0.1;
+const FALL_BELOW = 0.1;
 
 /** Compares the requests. If one side has none, compares the first metric that both have. Doubles are exact enough. */
 function fallOf({ totals = [] }: StoredSlice, incoming: IncomingSlice) {
@@ -137,7 +137,7 @@ function fallOf({ totals = [] }: StoredSlice, incoming: IncomingSlice) {
     const i = STORED_METRICS.indexOf(metric);
     const [before, after] = [totals[i], incoming.totals[i]];
     if (before === undefined || after === undefined) continue;
-    const isFall = before >= (AMOUNT_MIN.get(metric) ?? 0) && after < before * KEPT_SHARE_MIN;
+    const isFall = before >= (AMOUNT_MIN.get(metric) ?? 0) && after < before * FALL_BELOW;
     return isFall ? { metric, before, after } : undefined;
   }
 }
@@ -159,8 +159,8 @@ export function decideSnapshot(newest: StoredSnapshot | undefined, incoming: Sto
   return newest?.contentHash === incoming.contentHash ? "unchanged" : "replace";
 }
 
-/** Why an empty answer can't be stored, if it names no day, no window was sent and the series has dated rows; undefined if it can. */
-export function emptyDaysProblem({ emptyGuard, undated }: AnswerRules): string | undefined {
+/** For an empty answer that names no day, to a request without a window, in a series with dated rows: why it can't be stored, if so. */
+export function unknownEmptyDays({ emptyGuard, undated }: AnswerRules): string | undefined {
   if (undated !== "snapshot" || emptyGuard !== "confirm") return undefined;
   return 'the answer has no rows and names no day, though earlier ones had dated rows, so it is unknown which days are empty; "emptyGuard": "off" takes it for a day without usage';
 }

@@ -98,7 +98,7 @@ const coveredCount = (...days: readonly string[]) => coveredDays(undefined, unde
 test("without a window, an answer may name days up to tomorrow", () => {
   expect(coveredCount("2026-03-19")).toBe(1);
   expect(() => coveredCount("2026-03-17", "2026-03-20")).toThrow(
-    "expected at most 3660 days up to 2026-03-18, got 2026-03-17 to 2026-03-20",
+    "expected at most 3660 days up to 2026-03-19, got 2026-03-17 to 2026-03-20",
   );
   expect(() => coveredCount("9999-12-31")).toThrow("got 9999-12-31 to 9999-12-31");
 });

@@ -165,7 +165,7 @@ async function readAndWrite(
   await insertMissing(tx, missing);
   // extendDueByAnswer may delete slices, so it goes through the series in the order in which every transaction inserts slices.
   const windowless = answers.filter((one) => one.serviceChoosesDays).sort((a, b) => a.seriesId - b.seriesId);
-  // Both change their series: windowless answers its due days, undated ones its newest snapshot.
+  // Windowless answers change the due days of their series, undated slices its newest snapshot.
   const toLock = [...windowless, ...undated];
   const newestSnapshots = await lockSnapshots(tx, toLock);
   // The time is read after an insert or a lock, which may have waited: the second of two changes of a slice must have the later time.
@@ -173,11 +173,10 @@ async function readAndWrite(
   const compared = changing.filter(({ stored, rowCount, answer }) =>
     comparesTotals(stored.rows, rowCount, answer.rules),
   );
-  // Sums of all metrics would take a tenth of the merge's time, so they are read only for slices that can't be compared by their requests.
+  // Sums of all metrics would take a tenth of the merge's time, so they are read only if the stored slice or the answer's has no requests.
   const totals = await sumSlices(tx, compared, ["requests"]);
-  // The stored slice, the answer or both have no requests.
-  const others = compared.filter((slice) => totalsOf(slice, totals).every((sum) => sum === undefined));
-  for (const [key, sums] of await sumSlices(tx, others)) totals.set(key, sums);
+  const withoutRequests = compared.filter((slice) => totalsOf(slice, totals).every((sum) => sum === undefined));
+  for (const [key, sums] of await sumSlices(tx, withoutRequests)) totals.set(key, sums);
   const decided = read.map((slice) => ({ ...slice, ...decide(slice, totals, seenAt) }));
   const snapshots = undated.map((slice) => {
     const before = newestSnapshots.get(slice.seriesId);
@@ -221,9 +220,9 @@ function decide(slice: SliceToStore & Pick<DecidedSlice, "stored">, totals: Read
 }
 
 /** The sums of the answer's slice, only for metrics with a stored sum: no others are compared. */
-function totalsOf(slice: SliceToStore, stored: ReadonlyMap<string, Totals>): Totals {
+function totalsOf(slice: SliceToStore, storedTotals: ReadonlyMap<string, Totals>): Totals {
   const { metricNames, metrics } = slice.columns;
-  const sums = stored.get(sliceKey(slice));
+  const sums = storedTotals.get(sliceKey(slice));
   return STORED_METRICS.map((metric, i) => {
     if (sums?.[i] === undefined) return undefined;
     const sent = (metrics[metricNames.indexOf(metric)] ?? []).filter((amount) => amount !== null);
