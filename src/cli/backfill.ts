@@ -30,14 +30,14 @@ import { type BackfillChoice, type BackfillOptions, chooseBackfill } from "./sel
 
 /** After a stop or crash, running it again reads only what is still missing, except that `--only all` reads every day again. */
 export async function runBackfill(app: App, options: BackfillOptions): Promise<number> {
-  const fileConfig = await loadConfig(app.configPath);
+  const loaded = await loadConfig(app.configPath);
   // Refuses wrong options before the database is opened. With discovery they may name projects that are not known yet.
-  if (fileConfig.discovery.length === 0) chooseBackfill(fileConfig, options, dayOf(new Date()));
-  if (!options.dryRun) await requireStaticKeys(app, fileConfig);
+  if (loaded.discovery.length === 0) chooseBackfill(loaded, options, dayOf(new Date()));
+  if (!options.dryRun) await requireStaticKeys(app, loaded);
 
   return withDatabase(app, async (db) => {
-    const full = options.dryRun ? await withKnownProjects(fileConfig, db) : await discoverProjects(app, fileConfig, db);
-    const config = await withSeenValues(full, db, { start: options.from, end: options.to });
+    const withProjects = options.dryRun ? await withKnownProjects(loaded, db) : await discoverProjects(app, loaded, db);
+    const config = await withSeenValues(withProjects, db, { start: options.from, end: options.to });
     const today = dayOf(await databaseNow(db));
     const choice = chooseBackfill(config, options, today);
     for (const job of choice.windowless)
@@ -90,21 +90,22 @@ async function readPlanned(
 }
 
 function backfillText(
-  { from, to }: BackfillOptions,
+  { from, to, only }: BackfillOptions,
   results: readonly JobResult[],
   counts: Readonly<Record<SliceStatus, number>>,
   isStopped: boolean,
 ): string {
   const { complete, suspect, failed, missing } = counts;
   const lines = results.map((one) => exportText(one).trimEnd());
-  if (isStopped) lines.push("stopped: what was read is stored; the same command reads the rest");
+  const rest = only === "all" ? "all days again" : "the rest";
+  if (isStopped) lines.push(`stopped: what was read is stored; the same command reads ${rest}`);
   else if (results.length === 0) lines.push("nothing to do");
   const slices = `${complete + suspect + failed + missing} slices, ${complete} complete`;
   lines.push(`${from} to ${to}: ${slices}, ${suspect} suspect, ${failed} failed, ${missing} missing`);
   for (const status of ["failed", "suspect", "missing"] as const) {
     // No mode reads suspect days alone.
-    const only = status === "suspect" ? "all" : status;
-    if (counts[status] > 0) lines.push(`  to read ${status} slices: the same command with --only ${only}`);
+    const choice = status === "suspect" ? "all" : status;
+    if (counts[status] > 0) lines.push(`  to read ${status} slices: the same command with --only ${choice}`);
   }
   return `${lines.join("\n")}\n`;
 }

@@ -14,10 +14,10 @@ export async function runMigrate(app: App, options: { readonly json?: boolean })
     await raiseSequences(db, app.log);
     return migrated;
   };
-  const { migrations, views, hasReader } = await withDatabase(app, migrate, { anyVersion: true });
-  writeAnswer(app, options, { applied: migrations, views }, ({ applied }) => {
-    if (applied.length + views === 0) return "the database is up to date\n";
-    const created = views > 0 ? [`created ${views} views and functions\n`] : [];
+  const { migrations, views: viewCount, hasReader } = await withDatabase(app, migrate, { anyVersion: true });
+  writeAnswer(app, options, { applied: migrations, views: viewCount }, ({ applied }) => {
+    if (applied.length + viewCount === 0) return "the database is up to date\n";
+    const created = viewCount > 0 ? [`created ${viewCount} views and functions\n`] : [];
     return [...applied.map((name) => `applied ${name}\n`), ...created].join("");
   });
   const next = "have an administrator run `create role usage_reader`, then run migrate again to grant its rights";

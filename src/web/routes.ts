@@ -42,7 +42,7 @@ function respond({ status, contentType, body, headers }: Page): Response {
 }
 
 /** `isLoopback`: only this machine can reach the monitor. */
-export function openRoutes(deps: MonitorDeps, isLoopback: boolean) {
+export function requestListener(deps: MonitorDeps, isLoopback: boolean) {
   const { pages, readiness, metrics, log, scrub } = deps;
   const app = new Hono<{ Bindings: HttpBindings }>();
   const scrubbed = (page: Page): Page => ({ ...page, body: scrub(page.body) });
@@ -84,7 +84,7 @@ export function openRoutes(deps: MonitorDeps, isLoopback: boolean) {
     log.error({ path: c.req.path, reason: errorText(error) }, "monitor page failed");
     return send(textPage(500, ["this page could not be made; the log says why"]));
   });
-  // The name stands in for the Host of a request without one.
+  // `hostname` is used for a request without a Host header.
   return getRequestListener(app.fetch, { hostname: "localhost" });
 }
 

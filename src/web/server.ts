@@ -1,4 +1,4 @@
-// The HTTP server of a worker, the monitor. It must answer when nothing else works, so requests do not wait for each other or take long.
+// The HTTP server of a worker, the monitor. Health checks must be answered when nothing else works, so they read nothing.
 
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
@@ -12,7 +12,7 @@ export type Monitor = AsyncDisposable & { readonly url: string };
 
 /** Longer than a slow machine needs to make a page, because the connection is silent until the page is made. */
 const SOCKET_IDLE_MS_MAX = 30_000;
-/** Limit for the headers and the body together; a health check sends both at once. */
+/** How long the headers and the body together may take to arrive: visitors send both at once. */
 const REQUEST_MS_MAX = 3_000;
 const CONNECTION_CHECK_MS = 1_000;
 /** When the monitor closes, answers in progress have this long to end. */
@@ -30,7 +30,7 @@ export async function openMonitor(address: MonitorAddress, deps: MonitorDeps): P
   // The address that the host name was resolved to shows whether other machines can reach the monitor.
   const bound = server.address() as AddressInfo;
   // The first request loads the routes: Hono takes 40 ms, which a worker's start need not wait for.
-  const load = async () => (await import("./routes.ts")).openRoutes(deps, isLoopbackAddress(bound.address));
+  const load = async () => (await import("./routes.ts")).requestListener(deps, isLoopbackAddress(bound.address));
   let listener: ReturnType<typeof load> | undefined;
   server.on("request", async (request, response) => {
     listener ??= load();

@@ -129,7 +129,7 @@ async function handleJob(
   }
 }
 
-/** `onFinished` is called after each tick, even a failed one. `current` returns the context of the newest tick. */
+/** `onFinished` is called after each tick, even a failed one. The returned `current` has the context of the newest tick that planned. */
 function startTicks(
   opened: WorkerContext,
   storeHeartbeat: () => Promise<void>,

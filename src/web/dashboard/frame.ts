@@ -18,7 +18,7 @@ export type Section = {
   readonly id: string;
   readonly title: string;
   readonly body: Html;
-  /** The CSS classes for its share of a wide screen; all if left out. "third half": half the width, with the compact tables of a third. */
+  /** CSS classes for its width on a wide screen; left out: the whole. "third half" is half of it, with the compact tables of "third". */
   readonly width?: "quarter" | "third" | "third half" | "two-thirds" | undefined;
   /** A link to more of it, beside the title. */
   readonly more?: Html;
@@ -44,7 +44,7 @@ function servedPage(options: DocumentOptions, status: number, headers?: Page["he
 }
 
 /** The report as one file, with script and policy in it. The same options make the same bytes. */
-export function fileText(options: DocumentOptions, madeBy: string, script: string): string {
+export function reportText(options: DocumentOptions, madeBy: string, script: string): string {
   // Escaped, so that nothing in the script ends its element.
   const inline = script.replaceAll("</script", "<\\/script").replaceAll("<!--", "<\\!--");
   const policy = `${STYLE_POLICY}; script-src '${hashOf(inline)}'; img-src data:; form-action 'none'`;
@@ -99,7 +99,7 @@ export type PageContent = {
   /** Given if it is not the title of PAGES. */
   readonly title?: string;
   readonly sections: readonly Section[];
-  /** What matters most, above everything else. */
+  /** What matters most, right below the navigation. */
   readonly lead?: Html | undefined;
   /** Between the choice of days and project, and the sections. */
   readonly notice?: Html | undefined;
@@ -174,9 +174,9 @@ function wellHtml({ jobs, slices, projects }: HealthState): Html {
 
 const NOTE_TOPICS: Partial<Record<Condition["section"], string>> = { anomalies: "unusual usage", keys: "API keys" };
 
-function notesTitle(reminders: readonly Condition[]): string {
-  const topics = new Set(reminders.map(({ section }) => NOTE_TOPICS[section] ?? section));
-  return `${counted(reminders.length, "note")} on ${[...topics].join(", ")}`;
+function notesTitle(notes: readonly Condition[]): string {
+  const topics = new Set(notes.map(({ section }) => NOTE_TOPICS[section] ?? section));
+  return `${counted(notes.length, "note")} on ${[...topics].join(", ")}`;
 }
 
 /** The page Data health has the sections of the other conditions. */
@@ -199,10 +199,10 @@ function verdictHtml(problems: readonly Problem[], { page, view, health }: Frame
     return html`<details class="notice ${kind}"${open && html` open`}><summary><strong>${title}</strong></summary>
 <ul>${texts.map((one) => html`<li>${one}</li>`)}</ul></details>\n`;
   };
-  const reminders = health.conditions.filter(({ isWrong }) => !isWrong);
+  const notes = health.conditions.filter(({ isWrong }) => !isWrong);
   // Closed on the page Usage & cost, so that its answer is in sight.
   const wrong = notice("bad", `${counted(problems.length, "thing")} to look at`, problems, page !== "usage");
-  return html`${wrong ?? wellHtml(health)}${notice("warn", notesTitle(reminders), reminders, false)}`;
+  return html`${wrong ?? wellHtml(health)}${notice("warn", notesTitle(notes), notes, false)}`;
 }
 
 function subtitle({ view: { period, project }, health, compared }: FrameContent): Html {

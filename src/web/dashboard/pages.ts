@@ -21,7 +21,7 @@ import { budgetsOf } from "../../usage/money.ts";
 import { scriptPage } from "../assets.ts";
 import { type MakePage, type Page, READ_MS_MAX, type Readiness } from "../page.ts";
 import { PAGES, type PageName, pageHref, usageQuestion, type View, viewOf } from "../url.ts";
-import { fileText, framelessPage, framePage, type PageContent } from "./frame.ts";
+import { framelessPage, framePage, type PageContent, reportText } from "./frame.ts";
 import { type DataHealth, healthSections } from "./health-sections.ts";
 import { runSections } from "./jobs-sections.ts";
 import { overviewSections } from "./overview-sections.ts";
@@ -220,7 +220,7 @@ export function renderReport({ overview, budgets }: ReportData, madeAt: Date, sc
   const scope = isOfProject ? html`project ${total.projects.map(nameHtml)}` : html`all projects`;
   const before = comparedWindow(overview.cost ?? total);
   const compared = before && ` · compared with ${periodText(before)}`;
-  return fileText(
+  return reportText(
     {
       title: `Usage report, ${isOfProject ? `${total.projects.join(", ")}, ` : ""}${days}`,
       header: html`<h1>Usage report</h1>
