@@ -9,10 +9,10 @@ const TABLES_FOLDER = path.join(import.meta.dirname, "tables");
 /** In this order, because tables refer to each other. */
 const FILES = ["usage", "runs", "service", "keys", "money", "changes", "bi-schema"];
 
-/** `expandLists` writes the columns of the metrics that the program knows into the text. */
-export async function up(db: Kysely<unknown>, expandLists: (text: string) => string): Promise<void> {
+/** `fillPlaceholders` writes the columns of the metrics that the program knows into the text. */
+export async function up(db: Kysely<unknown>, fillPlaceholders: (text: string) => string): Promise<void> {
   for (const file of FILES) {
     const statements = fs.readFileSync(path.join(TABLES_FOLDER, `${file}.sql`), "utf8");
-    await sql.raw(expandLists(statements)).execute(db);
+    await sql.raw(fillPlaceholders(statements)).execute(db);
   }
 }

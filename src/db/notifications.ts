@@ -1,5 +1,5 @@
-// Stores, in the table `notice`, the last notification sent about each subject, such as "budget NAME 80", and which replica is sending one now.
-// It claims the subject, sends, and marks it as sent. If it dies in between, another sends the notification: perhaps twice, but it is not lost.
+// Stores, in the table `notice`, the last notification sent about each subject, such as "budget NAME 80", and whether a replica is sending one.
+// A replica claims the subject, sends, and marks it as sent. If the replica dies in between, another one sends: perhaps twice, never not at all.
 
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
@@ -9,7 +9,7 @@ import { WATCHED_DAYS_MAX } from "./prices-and-budgets.ts";
 
 /** Longer than it takes to send a notification. */
 const CLAIM_SECONDS = 60;
-/** Longer than notifications about one budget are sent: in its period, of 31 days at most, and for WATCHED_DAYS_MAX days after. */
+/** Notifications about a budget are sent in its period (31 days at most) and for WATCHED_DAYS_MAX days after. This is longer. */
 const RECORD_KEPT_DAYS = WATCHED_DAYS_MAX + 35;
 
 export type LastSent = {

@@ -25,9 +25,9 @@ export async function health(
   config: Config,
   { secondsMax, cache = oneReadCache }: ReadOptions = {},
 ): Promise<HealthState> {
-  // Called before the snapshot is taken, as RowCache demands.
-  const cachedQuery = cache();
-  const read = async (tx: Tx) => healthFacts(db, tx, config, await completeness(await cachedQuery(tx)));
+  // `cache` must be called before the transaction takes its snapshot.
+  const openQuery = cache();
+  const read = async (tx: Tx) => healthFacts(db, tx, config, await completeness(await openQuery(tx)));
   return withConditions(await readAtOneMoment(db, read, secondsMax));
 }
 
@@ -56,7 +56,7 @@ async function healthFacts(db: Database, tx: Tx, config: Config, projects: reado
   };
 }
 
-/** Reads what takes longer the more usage is stored: beyond the time limit it is left out. `tx` reads; `db` identifies remembered budgets. */
+/** Reads the parts that take longer with more stored usage, and leaves out those beyond the time limit. Read budgets are cached by `db`. */
 async function usageFacts(db: Database, tx: Tx, config: Config) {
   const read = await tryWithin(tx, async () => ({
     budgets: await watchedBudgets(db, tx),

@@ -21,7 +21,7 @@ export type ReportData = { readonly overview: Overview; readonly budgets: readon
 
 type AskedDays = { readonly period: Window; readonly project?: string | undefined };
 
-/** The part of a question that asks for these days and the days to compare them with. A view's period also has a name, left out here. */
+/** The part of a question that asks for these days and the days to compare them with. Leaves out the name that a URL gives to a period. */
 export function comparedQuestion({ period: { start, end }, project }: AskedDays) {
   const period = { start, end };
   return { period, before: comparedPeriod(period), projects: project === undefined ? undefined : [project] };
@@ -45,7 +45,7 @@ export async function overview(query: Query, asked: Pick<Question, "period" | "b
   const question = { ...asked, limit: LISTED_MAX, sort: "amount", metric: "hours" } as const;
   const month = monthOf(asked.period, today);
   const firstDay = asked.before?.start ?? asked.period.start;
-  // The first day that any of the questions needs. Shared, so that one statement serves all of them.
+  // From when the states of days are read: the same day for all questions, so that one statement serves them all.
   const since = month && earlier(month.before.start, firstDay);
   const { totalGrouping, available, basis } = await readTotalBasis(query, { ...question, grouping: "none" }, since);
   const days = since
@@ -66,7 +66,7 @@ export async function overview(query: Query, asked: Pick<Question, "period" | "b
     if (!costMetric && (!available.includes(grouping) || (grouping === "model" && hasLineItems))) continue;
     if (grouping === "project" && total.projectCount < 2) continue;
     const split = { ...question, metric: costMetric ?? metric, grouping };
-    // A split that is read from the total's series reuses, with the same `since`, the statement that reads the status of its days.
+    // These splits are read from the total's series. With the same `since`, their statement for the states of days is the same, and runs once.
     const isOfTotal = grouping === "project" || split.metric === "estimated_cost";
     const splitBasis = await readBasis(query, split, isOfTotal ? since : undefined);
     splits.push(await readAnswer(query, split, splitBasis, { countsUnpriced: false }));

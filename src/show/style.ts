@@ -1,5 +1,5 @@
 // The one style sheet of a page, and its colours for light and dark. Text contrasts with its background by at least 4.5 to 1, bars and marks
-// by 3 to 1 except the pale `complete`. Any two series of a chart can be told apart without seeing red, without green, and without blue.
+// by 3 to 1 except the pale `complete` and the expected part of a budget. Whoever can't see red, green or blue can tell the series of a chart apart.
 
 /** Each colour on a light and on a dark page. */
 export const COLOURS = {
@@ -13,11 +13,11 @@ export const COLOURS = {
   warn: ["#8a5300", "#e5ae5e"],
   bad: ["#a3262a", "#f2938c"],
   "bad-wash": ["#fbeeea", "#2c1c1b"],
-  /** A complete day in a bar of days: most days are complete, so they are pale. */
+  /** The pale fill: complete days in a bar of days (most are), the expected part of a budget, and shares in small tables. */
   complete: ["#c9d8e6", "#2f4660"],
   /** Marks days whose numbers are not complete. */
   hatch: ["#8a9097", "#7f868d"],
-  /** The remaining groups of a chart, added up: only the largest have a colour of their own. */
+  /** The remaining groups of a chart, added up (only the largest have a colour of their own), and days with older numbers. */
   rest: ["#5b5f63", "#a2a6ab"],
   "series-1": ["#2463ad", "#5b9fe6"],
   "series-2": ["#cf7a1c", "#ea9943"],

@@ -1,5 +1,5 @@
-// Where the monitor is reached, and which requests it answers besides health checks: those with the configured credentials. Without any, on a
-// loopback address, those to a name of this machine. Any other address without credentials needs "access": "none", and answers all.
+// Where the monitor is reached, and which requests it answers: health checks always. With configured credentials, the requests that have them.
+// Without: on a loopback address, requests whose Host is localhost or loopback; on another address, which needs "access": "none", all.
 
 import { hash, timingSafeEqual } from "node:crypto";
 import type { Secret } from "../secret.ts";

@@ -13,7 +13,7 @@ import { CONFLICT, explainMissingRight, NOT_ALLOWED } from "./errors.ts";
 import { withStatementTimeout } from "./timeouts.ts";
 import { setUntilCommit, type Tx } from "./transaction.ts";
 import { createViews, repairReader } from "./view-creation.ts";
-import { expandLists, readViews, type ViewText, viewsHash } from "./view-files.ts";
+import { fillPlaceholders, readViews, type ViewText, viewsHash } from "./view-files.ts";
 
 /** Any number works, but it must be the same in all versions. */
 const MIGRATION_LOCK = 7_205_521_846_402;
@@ -41,7 +41,7 @@ type MigrateOptions = {
  */
 export async function migrateToLatest(db: Database, options: MigrateOptions = {}) {
   const migrated = await withStatementTimeout(STATEMENT_MS_MAX, () => retryWhileLocked(db, options), {
-    // Ends a process that stalls. Otherwise it would keep the lock that other replicas wait for, up to STATEMENT_MS_MAX.
+    // Ends the session of a process that stalls. Otherwise it would keep the lock, for which other replicas wait up to STATEMENT_MS_MAX.
     idle_in_transaction_session_timeout: "60s",
     // New objects must not use an object that somebody else has put into a schema of the search path.
     search_path: "pg_catalog, pg_temp",
@@ -139,8 +139,8 @@ async function createVersionTable(tx: Tx): Promise<void> {
 async function applyMigration(tx: Tx, file: string): Promise<void> {
   try {
     const { href } = pathToFileURL(path.join(MIGRATIONS_FOLDER, file));
-    const { up }: { up: (db: Tx, expand: typeof expandLists) => Promise<void> } = await import(href);
-    await up(tx, expandLists);
+    const { up }: { up: (db: Tx, expand: typeof fillPlaceholders) => Promise<void> } = await import(href);
+    await up(tx, fillPlaceholders);
   } catch (cause) {
     throw new AppError("database", `migration ${migrationName(file)} failed; nothing was changed`, { cause });
   }

@@ -42,8 +42,8 @@ function inDependencyOrder(views: readonly ViewText[]): readonly ViewText[] {
 }
 
 /**
- * Creates or replaces the views and functions, and returns their names, each after those that it uses. If columns have changed, drops all
- * that `stored` names and creates them anew with their grants. Fails if a view of somebody else uses one, because that view would be lost.
+ * Creates or replaces the views and functions, and returns their names, each after those that it uses. If columns have changed, drops
+ * all that are listed in `stored`, and restores the grants. Fails if somebody else's view uses one, because that view would be lost.
  */
 export async function createViews(tx: Tx, unordered: readonly ViewText[], stored: readonly string[]) {
   const views = inDependencyOrder(unordered);
@@ -91,7 +91,7 @@ async function readStored(tx: Tx, names: readonly string[]): Promise<readonly St
 
 // The role that BI tools use may read schema bi and nothing else. It belongs to the whole server, so a dump of one database lacks it.
 
-/** What is wrong with the role usage_reader, or undefined. The text stands behind its name. */
+/** What is wrong with the role usage_reader, or undefined. The text is printed after the role's name. */
 export async function readerProblem(db: Database): Promise<string | undefined> {
   if (!(await readerExists(db))) {
     return "this role, with which BI tools read, does not exist; run migrate; if your database user may not create roles, have an administrator run `create role usage_reader` first";

@@ -44,7 +44,7 @@ function parseView(file: string, written: string): ViewText {
   if (name?.split(".")[1] !== path.basename(file, ".sql")) {
     throw new Error(`migrations/views/${file}: expected "create or replace view" or "function" with the file's name`);
   }
-  return { name, text: expandLists(written) };
+  return { name, text: fillPlaceholders(written) };
 }
 
 /** The comment for each name of a column. It is for columns without a comment in the file of their view. */
@@ -61,7 +61,7 @@ export function columnComments(): Readonly<Record<string, string>> {
  * - `{{metric: TEXT}}`: TEXT for each metric of usage, joined by commas, or by the separator in `{{metric "SEPARATOR": TEXT}}`. In TEXT,
  *   `$m` is the metric's name, `$meaning` and the shorter `$what` say what it is, and `$unit` is what it counts.
  */
-export function expandLists(text: string): string {
+export function fillPlaceholders(text: string): string {
   return text
     .replaceAll("{{overlapping}}", literals(USAGE_DIMENSIONS.filter((one) => !addsUp(one))))
     .replaceAll("{{totals}}", literals(TOTAL_GROUPINGS))
