@@ -3,7 +3,7 @@
 import {
   DOCUMENTED_FEATURES,
   dimension,
-  memberOf,
+  memberNoun,
   type SetDimension,
   USAGE_DIMENSIONS,
   type UsageDimension,
@@ -145,7 +145,7 @@ function documentedDimensions(random: () => number): Partial<UsageRecord> {
       const [first, ...rest] = dimension(name).values?.usage ?? [];
       if (first === undefined) return [];
       const value = pick([first, ...rest], random);
-      return [[name, memberOf(name) ? [value] : value]];
+      return [[name, memberNoun(name) ? [value] : value]];
     }),
   );
 }

@@ -1,7 +1,7 @@
 // HTML in which a text can't become markup: every value is escaped unless it is HTML already. Pure.
 
 import { escapeHtml, toPrintableLine, truncate } from "../text.ts";
-import { groupingNoun, memberOf } from "../usage/dimensions.ts";
+import { groupingNoun, memberNoun } from "../usage/dimensions.ts";
 
 /** Safe to insert into the content of other HTML. */
 export class Html {
@@ -155,7 +155,7 @@ export function groupText(grouping: string, group: string | null): string {
 
 /** The values of a group that is a set of values; undefined if the group is one value. */
 function setMembers(grouping: string, group: string | null): readonly (string | null)[] | undefined {
-  if (group === null || memberOf(grouping) === undefined) return undefined;
+  if (group === null || memberNoun(grouping) === undefined) return undefined;
   try {
     const value: unknown = JSON.parse(group);
     return Array.isArray(value) ? value.map((tag) => (tag === null ? null : String(tag))) : undefined;

@@ -153,7 +153,7 @@ export function addsUp(grouping: string): boolean {
   return !ENTRIES.get(grouping)?.overlaps;
 }
 
-export function memberOf(grouping: string): string | undefined {
+export function memberNoun(grouping: string): string | undefined {
   return ENTRIES.get(grouping)?.member;
 }
 

@@ -15,9 +15,9 @@ const onEmpty = await openReader(empty.url, range);
 const annotationQueries = DASHBOARDS.flatMap((dashboard) =>
   dashboard.annotations.list.map(({ name, target: { rawSql } }) => ({ name, dashboard, rawSql })),
 );
-const ofUsage = [...QUERIES.filter(({ dashboard }) => dashboard.uid !== "usage-export-trust"), ...annotationQueries];
+const ofUsageAlone = [...QUERIES.filter((one) => one.dashboard.uid !== "usage-export-trust"), ...annotationQueries];
 const beforeBilling: unknown[] = [];
-for (const query of ofUsage) beforeBilling.push(await onStored.open(query));
+for (const query of ofUsageAlone) beforeBilling.push(await onStored.open(query));
 await storeBilling(stored.db, context);
 
 function panel(title: string) {
@@ -48,16 +48,16 @@ const UNITS: ReadonlyMap<string, string> = new Map([
   ),
 ]);
 
-const usageQueries = QUERIES.filter(({ rawSql }) => viewsOf(rawSql).some((view) => view.startsWith("usage_")));
+const queriesOfUsageViews = QUERIES.filter(({ rawSql }) => viewsOf(rawSql).some((view) => view.startsWith("usage_")));
 
-test.each(QUERIES)("$name returns rows, and nothing on a database without usage", async (query) => {
+test.each(QUERIES)("$name returns rows, and on a database without usage only nulls and zeros", async (query) => {
   expect((await onStored.open(query)).rows.length).toBeGreaterThan(0);
   const { rows } = await onEmpty.open(query);
   expect(rows.flatMap((row) => Object.values(row)).filter((value) => value !== null && value !== "0")).toEqual([]);
 });
 
 test("billing changes nothing that is shown about usage", async () => {
-  for (const [i, query] of ofUsage.entries()) {
+  for (const [i, query] of ofUsageAlone.entries()) {
     expect([query.name, await onStored.open(query)]).toEqual([query.name, beforeBilling[i]]);
   }
 });
@@ -124,7 +124,7 @@ test.each(QUERIES.filter(({ panel }) => panel.type === "barchart"))(
   },
 );
 
-test.each(usageQueries)("$name counts no usage twice", async ({ dashboard, rawSql }) => {
+test.each(queriesOfUsageViews)("$name counts no usage twice", async ({ dashboard, rawSql }) => {
   const options = await onStored.optionsOf(dashboard);
   const isFiltered = viewsOf(rawSql).includes("usage_filtered");
   const amounts = isFiltered ? FILTERED_DAY : DAY;
@@ -141,7 +141,7 @@ test.each(usageQueries)("$name counts no usage twice", async ({ dashboard, rawSq
   }
 });
 
-test.each(usageQueries.filter(({ rawSql }) => rawSql.includes("hours")))(
+test.each(queriesOfUsageViews.filter(({ rawSql }) => rawSql.includes("hours")))(
   "$name leaves the hours empty if the service did not send any",
   async ({ dashboard, rawSql }) => {
     const options = await onStored.optionsOf(dashboard);
@@ -156,7 +156,7 @@ test.each(usageQueries.filter(({ rawSql }) => rawSql.includes("hours")))(
   },
 );
 
-test("a chart by API key has one line for all keys of a rotation", async () => {
+test("a chart by API key has one line for all keys of each of the two rotations", async () => {
   const { rows } = await onStored.open(panel("Requests by day and API key"));
   const lines = rows.map(({ metric }) => String(metric).replace(/^(rotation|id-of)-.*/, "$1"));
   expect(new Set(lines)).toEqual(new Set(["rotation", "id-of", "made in the console", "(no value)"]));

@@ -27,7 +27,7 @@ test("the program can be built from the files that the Dockerfile copies", async
 
   const dist = path.join(app, "dist");
   expect(await fs.readdir(dist)).toContain("usage-export.cjs");
-  // node_modules is a link here. Were undici also bundled under its real path, that second copy would lack what the program calls.
+  // node_modules is a link here, so undici could be bundled twice: under the path of the link and under the real one.
   const licences = await fs.readFile(path.join(dist, "THIRD-PARTY-LICENSES.txt"), "utf8");
   expect(licences.match(/^undici .*$/gm)).toHaveLength(1);
 });
@@ -75,7 +75,7 @@ test("a default password is a word that the file uses nowhere else, because logs
   expect(values.size).toBe(5);
   for (const [name, value] of values) {
     expect(TEXT.replaceAll(/\$\{\w+_PASSWORD:-\w+\}|^#.*$/gm, "")).not.toContain(value);
-    // A URL can't hold every character, and "access" demands 16.
+    // Letters only, as a URL can't hold every character. TRIAL_PASSWORD is one of "monitor.access", which demands 16 characters.
     expect(value).toMatch(name === "TRIAL_PASSWORD" ? /^[A-Za-z]{16,}$/ : /^[A-Za-z]{10,}$/);
   }
 });

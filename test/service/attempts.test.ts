@@ -54,7 +54,7 @@ test.each(["GET", "POST"] as const)(
       const number = ++permits;
       let asked = 0;
       held.push(number);
-      // Of the first permit only the check before connecting succeeds.
+      // The first permit is valid at its first check, before connecting, and never again.
       return { isValid: () => number > 1 || ++asked === 1, release: () => void held.splice(held.indexOf(number), 1) };
     };
     const heldAtRequests: number[][] = [];
@@ -151,7 +151,7 @@ test.each([429, 503])(
   },
 );
 
-test("after three calls in a row without an answer each further call is tried once, until one is answered", async () => {
+test("after three calls in a row that failed with 500, each further call is tried once, until one has another status", async () => {
   let status = 0;
   const { server, read } = await serve((_request, response) => answerJson(response, status, {}));
   const requests = [];
@@ -166,7 +166,7 @@ test("after three calls in a row without an answer each further call is tried on
 test.each<[string, AppError]>([
   ["a refusal that is known already", new AppError("unauthorized", "not called again after a refusal")],
   ["a database that gives no fetch number", new AppError("database", "gone")],
-])("%s does not show that a service is up again that was down", async (_, error) => {
+])("%s ends a call before it is sent, so the service still counts as down", async (_, error) => {
   const { server, read } = await serve(answeringJson(500));
   const attemptsOf = async (beforeAttempt: () => Promise<void>) => {
     const before = server.requests.length;
@@ -186,7 +186,7 @@ test("no more calls are in flight than maxConcurrent, and each of their connecti
   const { server, read } = await serve(
     ({ number }, response) => {
       waiting.push(response);
-      // The first call runs alone.
+      // The client sends the first call alone, and the others after its answer.
       if (number > 1 && waiting.length < 3) return;
       inFlight -= waiting.length;
       for (const one of waiting.splice(0)) answerJson(one, 200, {});

@@ -7,7 +7,7 @@ import {
   filterIn,
   groupingIn,
   groupingNoun,
-  memberOf,
+  memberNoun,
   TOTAL_GROUPINGS,
 } from "../../src/usage/dimensions.ts";
 import { type Filter, filterKey, seriesKey, seriesText } from "../../src/usage/series.ts";
@@ -82,8 +82,8 @@ test("groups of tags and of feature sets do not add up to the total, all others 
 });
 
 test("only a group of models, features or tags may have several values", () => {
-  expect(["model", "feature_set", "tags"].map(memberOf)).toEqual(["model", "feature", "tag"]);
-  expect(["method", "none"].map(memberOf)).toEqual([undefined, undefined]);
+  expect(["model", "feature_set", "tags"].map(memberNoun)).toEqual(["model", "feature", "tag"]);
+  expect(["method", "none"].map(memberNoun)).toEqual([undefined, undefined]);
 });
 
 test("a grouping by no dimension, or by several, has no noun of its own", () => {

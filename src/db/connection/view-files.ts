@@ -4,7 +4,7 @@ import { hash } from "node:crypto";
 import fs from "node:fs";
 import path from "node:path";
 import { MIGRATIONS_FOLDER } from "../../package-files.ts";
-import { addsUp, memberOf, TOTAL_GROUPINGS, USAGE_DIMENSIONS } from "../../usage/dimensions.ts";
+import { addsUp, memberNoun, TOTAL_GROUPINGS, USAGE_DIMENSIONS } from "../../usage/dimensions.ts";
 import { METRIC_TABLE } from "../../usage/metrics.ts";
 
 const VIEWS_FOLDER = path.join(MIGRATIONS_FOLDER, "views");
@@ -32,7 +32,7 @@ export function viewsHash(views: readonly ViewText[]): string {
 function forEachDimension(file: string, text: string): readonly (readonly [file: string, text: string])[] {
   if (!/DIMENSION|MEMBER/.test(file)) return [[file, text]];
   return USAGE_DIMENSIONS.flatMap((one) => {
-    const member = memberOf(one);
+    const member = memberNoun(one);
     if (file.includes("MEMBER") && member === undefined) return [];
     const fill = (template: string) => template.replaceAll("DIMENSION", one).replaceAll("MEMBER", member ?? "");
     return [[fill(file), fill(text)] as const];

@@ -40,7 +40,7 @@ async function expectServed(context: ProgramContext, emulator: Emulator): Promis
   }
 }
 
-test("commands and a worker work on the embedded database that they name", async ({ context }) => {
+test("commands and a worker use the embedded database, and log which one it is", async ({ context }) => {
   const emulator = await setUp(context);
   const run = async (command: string) => {
     const result = await context.run([command], EMBEDDED);
@@ -96,8 +96,8 @@ testInCi("after a stopped and a killed export, the next export stores what is mi
     program.kill(signal);
     expect(await program.ended).toMatchObject({ status });
   }
+  // The emulator answers again.
   emulator.fault = undefined;
-
   expect(await context.run(["export"], EMBEDDED)).toMatchObject({ status: 0 });
 
   await expectServed(context, emulator);

@@ -75,18 +75,18 @@ test("after a timeout the connection is not used again: the late answer would be
 });
 
 test("after a timeout nothing more is sent on the connection, not even a rollback", async () => {
-  let sent = 0;
+  let limitsAsked = 0;
   const limitMs = shortLimitOfStatement(2);
   const db = await open(dropAt("insert into public.note", "out"), () => {
-    sent++;
+    limitsAsked++;
     return limitMs();
   });
 
   const transaction = db.transaction().execute((tx) => insertNote("never").execute(tx));
 
   await expect(transaction).rejects.toThrow("has not answered");
-  // BEGIN and the statement itself.
-  expect(sent).toBe(2);
+  // Each statement asks for its limit: BEGIN, and the insert.
+  expect(limitsAsked).toBe(2);
 });
 
 test.for([
@@ -147,7 +147,7 @@ test("after a program has given up the database, each statement fails at once", 
   await expect(sql`select 2`.execute(db)).rejects.toThrow("has not answered");
 });
 
-test("withStatementTimeout lengthens the time limit and never shortens it", async () => {
+test("withStatementTimeout lengthens the time limit, to which 5 s are added, and never shortens it", async () => {
   expect(statementTimeoutMs()).toBe(30_000);
   expect(await withStatementTimeout(60_000, async () => statementTimeoutMs())).toBe(65_000);
   expect(await withStatementTimeout(5_000, async () => statementTimeoutMs())).toBe(30_000);

@@ -47,7 +47,7 @@ statements.push(
 );
 const isMeasured = views.some(({ jit, pid }) => jit && cpuSeconds(pid) !== undefined);
 
-/** Stores the series of each project with their slices. `withGaps` leaves out every 50th slice, and all rows. */
+/** Stores the series of each project with their slices. `withGaps`: every 50th slice is left out, and all rows, and there are budgets of all kinds. */
 async function storeLarge(db: Database, projects: number, days: number, withGaps: boolean): Promise<void> {
   const kinds = SERIES.map(([grouping, source, filtered, groups]) => {
     const [key, filter] = filtered ? ['{"dimensions":{"endpoint":"listen"}}', "listen"] : ["{}", "all"];
@@ -107,7 +107,7 @@ async function storeLarge(db: Database, projects: number, days: number, withGaps
   await sql`analyze`.execute(db);
 }
 
-/** Undefined if this machine does not show the server's process, as if it runs in a container. */
+/** Undefined if this machine does not show the server's process, for example because it runs in a container. */
 function cpuSeconds(pid: number): number | undefined {
   const file = `/proc/${pid}/stat`;
   const [name, fields = ""] = fs.existsSync(file) ? fs.readFileSync(file, "utf8").split(") ") : [];
