@@ -203,15 +203,13 @@ test("a line item is shown with the newest name that the service gave it", async
   ]);
 });
 
-test("a day with a charge without an amount is incomplete for its key, not for others, and the page warns", async () => {
+test("a day with a charge without an amount, or that was read before its end, is incomplete, and the page warns", async () => {
   const charges = [1, 2, 3, 8, 9, 10].flatMap((day) => [
     { day: back(day), accessor: "key-1", dollars: "10" },
     { day: back(day), accessor: "key-2", dollars: "90" },
   ]);
   await storeBills(db, newProject(), ["accessor"], { start: back(10), end: back(1) }, charges);
-  await read(
-    sql`update usage_export.slice_row set dollars = null where dollars = 90 and usage_date = ${back(2)}::date`,
-  );
+  await read(sql`update usage_export.slice_row set dollars = null where dollars = 90 and usage_date = ${back(2)}`);
   const query = "metric=billed_cost&grouping=accessor";
   const answer = await ask(query);
   expect(answer).toMatchObject({ complete: false, lacking: { incompleteDays: [back(2)], incompleteDaysBefore: [] } });
@@ -227,4 +225,6 @@ test("a day with a charge without an amount is incomplete for its key, not for o
   const later = new URLSearchParams(`from=${back(1)}&to=${back(1)}&${query}`);
   const next = await readByStatements(db, (run) => readAnswer(run, askedBy(later, back(0))));
   expect(next).toMatchObject({ complete: true, lacking: { incompleteDays: [], incompleteDaysBefore: [] } });
+  await read(sql`update usage_export.slice set closed_at = null where usage_date = ${back(1)}`);
+  expect((await ask(query)).lacking.incompleteDays).toEqual([back(2), back(1)]);
 });

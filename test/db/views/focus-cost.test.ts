@@ -35,9 +35,8 @@ async function storeAll(project: Project, bills: readonly Bill[], usageDays: rea
     configured(project, "model"),
     ...groupings.map((grouping) => configured(project, grouping, { source: "billing", windowDays: 7 })),
   );
-  for (const [day, grouping, ...rows] of bills) {
+  for (const [day, grouping, ...rows] of bills)
     await store(db, ids[groupings.indexOf(grouping)] ?? 0, [billed(day, grouping, rows)]);
-  }
   for (const day of usageDays) {
     const usage = { "nova-3": { hours: "7.5" }, aura: { tts_characters: "12345" }, free: { hours: "1" } };
     await store(db, byModel, { [day]: usage });
@@ -139,6 +138,7 @@ test("of several groupings of billing the one with the most dimensions counts, b
   await storeAll(newProject(), [
     [DAY, "none", ["1"]],
     [DAY, "accessor", ["1", { accessor: "k1" }]],
+    [DAY, "line_item", ["1", { line_item: "not in the next answer" }]],
     [DAY, "line_item", ["1", { line_item: "sync::aura-2" }]],
     [NEXT_DAY, "none", ["2"]],
   ]);
