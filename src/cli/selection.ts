@@ -43,7 +43,7 @@ function distinctNames(named: readonly { readonly name: string }[]): readonly st
   return [...new Set(named.map(({ name }) => name))];
 }
 
-/** Whether the job has selected series, or a fan-out may add some: its values were not read yet (no `seen`), or no --filter is given. */
+/** Whether the job has selected series, or a fan-out may add some: if its values were not read yet (no `seen`), or without --filter. */
 function isSelected(job: ExportJob, selection: Selection): boolean {
   const { projects, filters } = selection;
   const mayFanOut = (job.fanOuts ?? []).length > 0 && !(job.seen && filters);

@@ -49,7 +49,7 @@ type StoredFacts = Pick<Answer, "projects" | "projectCount"> & {
 
 /**
  * Throws InvalidQuestion if there is no such project or filter. The states of days are read from `since` on (default: the first day asked for).
- * Two questions about the same series with the same `since` and last day send the same statement for that, which a cache runs once.
+ * Questions with the same series, `since` and last day read the states by the same statement, which a cache runs once.
  */
 export async function readBasis(query: Query, question: Question, since?: Day): Promise<Basis> {
   const projectIds = question.projects && (await findProjects(query, question.projects));
@@ -234,7 +234,7 @@ group by usage_date`);
 function incompleteSql(question: Question, scope: Scope, days: Window): string {
   const isNotRead = "status <> 'complete' or finality = 'open'";
   if (question.metric !== "billed_cost") return `(${isNotRead})`;
-  // The amount of such a charge is unknown, not 0.
+  // A charge may have no amount: then it is unknown, not 0.
   const { view, conditions } = viewAndConditions(question, scope);
   const isUnknown = [within(days), ...conditions, "amount is null"];
   return `(${isNotRead} or (project_id, usage_date) in (

@@ -11,7 +11,7 @@ import { type Filter, filterKey, seenFilter } from "../usage/series.ts";
 
 const VALUE_LENGTH_MAX = 256;
 
-/** Gives each job a filter for each value that has usage in the job's window, which ends by the database's clock, or on `askedDays`. */
+/** Gives each job a filter for each value with usage in the job's window (by the database's clock) or on `askedDays`. */
 export async function withSeenValues(config: Config, db: Database, askedDays?: Window): Promise<Config> {
   if (config.exports.every(({ fanOuts = [] }) => fanOuts.length === 0)) return config;
   const today = dayOf(await databaseNow(db));
@@ -58,7 +58,7 @@ async function readSeen(
       const filters = [...new Set([...read, ...asked].map(({ value }) => value))]
         .map((value) => seenFilter(dimension, value, days.get(value)))
         .filter((filter) => !filtersOfJob.has(filterKey(filter)))
-        // If a filter with the same condition is configured for another job, its name is taken.
+        // A filter that is configured for another job with the same condition gives its name to this one.
         .map((filter) => ({ ...filter, name: names.get(filterKey(filter)) ?? filter.name }));
       seen.set(id, [...(seen.get(id) ?? []), ...filters]);
       const unusable = inWindow.length - usable.length;

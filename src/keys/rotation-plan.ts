@@ -220,7 +220,7 @@ export type CleanupStep = { readonly reason: string; readonly key: LedgerKey } &
   | { readonly kind: "search"; readonly giveUp: boolean }
 );
 
-/** Plans no step for an active or a pending key. `now` is the time by the earliest clock, as a clock that is ahead must not end a grace. */
+/** Plans no step for an active or a pending key. To act on it, `now` must be by the clock furthest behind: one ahead must not end a grace. */
 export function cleanupSteps(job: RotationConfig, ledger: RotationState, now: Date): CleanupStep[] {
   const hasActive = activeKey(ledger) !== undefined;
   return ledger.keys.flatMap((key): CleanupStep[] => {

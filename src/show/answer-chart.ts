@@ -169,7 +169,7 @@ type GroupTable = {
   readonly totals?: readonly Row[];
 };
 
-/** The largest groups, each with a bar of its share. */
+/** The largest groups, each with a bar as long as its amount beside the largest one. */
 export function groupTable(answer: Answer, { caption, groups, hrefOf, titles, cells, totals }: GroupTable): Html {
   const { grouping } = answer.question;
   const largest = Math.max(0, ...groups.map(({ amount }) => Number(amount ?? "0")));

@@ -89,8 +89,8 @@ function sameMetrics(a: RowMetrics, b: RowMetrics): boolean {
 }
 
 /**
- * Some row must have the dimension, because a service that does not know a grouping answers with the ungrouped total. Under the name of the
- * other dialect, the dimension must have a value in some row: a service of that dialect names all its dimensions in every row, asked or not.
+ * Some row must have the dimension, because a service that does not know a grouping answers with the ungrouped total. Where rows name
+ * it as the other dialect does, one must have a value: a service of that dialect names all its dimensions in every row.
  */
 function requireDimension(dimension: Dimension, askedAs: string, results: readonly JsonObject[], source: Source): void {
   const hasDimension = (row: JsonObject) => {
@@ -129,7 +129,7 @@ function dimensionValue(row: JsonObject, dimension: Dimension): { value: unknown
   return { value: undefined, name: dimension };
 }
 
-/** The day that the row names. Without one, the answer's period, which must then be a single day. */
+/** The day that the row names, or else the answer's period, which must then be one day. Undefined if there is neither. */
 export function dayOfRow(row: JsonObject, period: Window | undefined, rowNo: number): Day | undefined {
   const holder = isObject(row.grouping) && (row.grouping.start ?? row.grouping.end) != null ? row.grouping : row;
   const start = readDay(holder.start, "start", rowNo);
@@ -287,7 +287,7 @@ function addAmounts(a: string | null | undefined, b: string | null | undefined):
   return a == null || b == null ? (a ?? b ?? null) : sumOf(a, b);
 }
 
-/** The rows of a slice, sorted by group key, column by column: the arrays have an element for each row. */
+/** The rows of a slice, sorted by group key, column by column: `groups`, `extras` and each array of `metrics` have an element for each row. */
 type Columns = {
   readonly groups: readonly Group[];
   readonly metricNames: readonly StoredMetric[];

@@ -56,7 +56,7 @@ export async function startRun(db: Database, run: NewRun, projects: readonly Run
   await inTransaction(db, (tx) => insertRun(tx, run, projects, null));
 }
 
-/** Returns false if the job already has a run for that time. `projectsOpen`: how many projects `tx` adds to the queue, null for none. */
+/** Returns false if the job already has a run for that time. `projectsOpen`: how many projects `tx` adds to the queue; null if the run uses none. */
 export async function insertRun(
   tx: Tx,
   { runId, kind, job, trigger, scheduledFor }: NewRun,
@@ -246,8 +246,8 @@ export async function runningRuns(tx: Tx, { kind, name }: JobId) {
 }
 
 /**
- * Projects not to start again now: those of a run in progress, and those that no worker had in its configuration in the last hour. The row
- * of such a project has an error and no planned slice. So has that of a failed rotation: callers only ask about rotations that never began.
+ * Projects not to start again now: those of a run in progress, and those given up in the last hour because no worker had them configured: their
+ * row has an error and no planned slice. A failed rotation's row has them too, but callers only ask about rotations that never began.
  */
 export async function projectsNotToStart(tx: Tx, { kind, name }: JobId): Promise<ReadonlySet<string>> {
   const { rows } = await sql<{ readonly projectId: string }>`

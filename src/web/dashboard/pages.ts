@@ -1,5 +1,5 @@
-// Answers the requests for the pages of the dashboard and the report file. At most one read of the health state and one of the usage are
-// in progress, so visitors can't slow the worker down.
+// Answers the requests for the pages of the dashboard and the report file. At most one read of the health state and one of a page's content
+// are in progress, so visitors can't slow the worker down.
 
 import type { Logger } from "pino";
 import { memoizeAsync, oneAtATime } from "../../async.ts";
