@@ -14,24 +14,24 @@ const database = await testDatabase();
 const hangSignal = () => AbortSignal.timeout(WAIT_MS_MAX);
 const CALLER = { key: "env KEY", project: "p1", waitMsMax: 60_000 };
 
-function openRate(maxConcurrent = 2, requestsPerSecond = 1_000) {
+function openLimiter(maxConcurrent = 2, requestsPerSecond = 1_000) {
   const db = openPostgres(database.url);
-  const rate = sharedLimiter(db, { requestsPerSecond, maxConcurrent }, pino({ enabled: false }));
+  const limiter = sharedLimiter(db, { requestsPerSecond, maxConcurrent }, pino({ enabled: false }));
   const close = async () => {
-    await rate.releaseSlots();
+    await limiter.releaseSlots();
     await db.destroy();
   };
-  return { db, rate, [Symbol.asyncDispose]: close };
+  return { db, limiter, [Symbol.asyncDispose]: close };
 }
 
 type Announced = { readonly id: string; readonly at: Date };
 
 /** Waits until each process has announced its slots six times, and so has acted on what the others announced. */
-async function waitForAnnouncements(...processes: readonly ReturnType<typeof openRate>[]): Promise<void> {
+async function waitForAnnouncements(...processes: readonly ReturnType<typeof openLimiter>[]): Promise<void> {
   const times = new Map<string, Set<number>>();
   const often = async () => {
     // This ends the pause until the next announcement of a process with a call in flight.
-    for (const { rate } of processes) await rate.releaseSlots();
+    for (const { limiter } of processes) await limiter.releaseSlots();
     const stored = sql<Announced>`select process_id as id, seen_at as at from usage_export.calling_process`;
     for (const { id, at } of await database.read(stored)) times.set(id, (times.get(id) ?? new Set()).add(at.getTime()));
     return [...times.values()].filter(({ size }) => size >= 6).length;
@@ -56,11 +56,11 @@ test("the slots of all processes add up to the cap, and each process has a slot 
 });
 
 test("a slot that one process uses is not given to another until the call has ended", async () => {
-  await using first = openRate();
-  await using second = openRate();
-  const held = [await first.rate.acquire(CALLER, hangSignal()), await first.rate.acquire(CALLER, hangSignal())];
+  await using first = openLimiter();
+  await using second = openLimiter();
+  const held = [await first.limiter.acquire(CALLER, hangSignal()), await first.limiter.acquire(CALLER, hangSignal())];
   const order: string[] = [];
-  const waits = second.rate.acquire(CALLER, hangSignal()).then((permit) => {
+  const waits = second.limiter.acquire(CALLER, hangSignal()).then((permit) => {
     order.push("second");
     permit.release();
   });
@@ -73,8 +73,8 @@ test("a slot that one process uses is not given to another until the call has en
 });
 
 test("a process that can't renew its share stops calling before the others count it as gone", async () => {
-  const { db, rate } = openRate();
-  const permit = await rate.acquire(CALLER, hangSignal());
+  const { db, limiter } = openLimiter();
+  const permit = await limiter.acquire(CALLER, hangSignal());
   expect(permit.isValid()).toBe(true);
   await db.destroy();
   const later = performance.now() + LIVE_MS - 1_000;
@@ -82,22 +82,22 @@ test("a process that can't renew its share stops calling before the others count
   onTestFinished(() => void vi.restoreAllMocks());
   expect(permit.isValid()).toBe(false);
   permit.release();
-  await expect(rate.acquire(CALLER, hangSignal())).rejects.toThrow(/destroy|closed|end/i);
+  await expect(limiter.acquire(CALLER, hangSignal())).rejects.toThrow(/destroy|closed|end/i);
   // Without this, the next tests would wait until the process counts as gone.
   await sql`delete from usage_export.calling_process`.execute(database.db);
 });
 
 test("if the service asks one process to pause a key, the others pause calls with that key only", async () => {
-  await using first = openRate();
-  await using second = openRate();
+  await using first = openLimiter();
+  await using second = openLimiter();
   // A process reads the pauses of the others only while it has a call in flight.
-  const calling = await second.rate.acquire({ ...CALLER, key: "env OTHER" }, hangSignal());
-  first.rate.pause(CALLER.key, 60_000);
-  await first.rate.releaseSlots();
+  const calling = await second.limiter.acquire({ ...CALLER, key: "env OTHER" }, hangSignal());
+  first.limiter.pause(CALLER.key, 60_000);
+  await first.limiter.releaseSlots();
   expect((await storedPauses(database.db)).map(({ key }) => key)).toContain(CALLER.key);
-  await expect.poll(() => second.rate.pausedMs(CALLER.key)).toBeGreaterThan(50_000);
-  expect(second.rate.pausedMs("env OTHER")).toBe(0);
-  await expect(second.rate.acquire({ ...CALLER, waitMsMax: 1_000 }, hangSignal())).rejects.toThrow("again in");
+  await expect.poll(() => second.limiter.pausedMs(CALLER.key)).toBeGreaterThan(50_000);
+  expect(second.limiter.pausedMs("env OTHER")).toBe(0);
+  await expect(second.limiter.acquire({ ...CALLER, waitMsMax: 1_000 }, hangSignal())).rejects.toThrow("again in");
   expect(calling.isValid()).toBe(true);
   calling.release();
 });

@@ -20,7 +20,7 @@ export async function runKeys(app: App, { json }: { readonly json?: boolean }): 
   return rotations.some(({ failedAttempts }) => needsAttention(failedAttempts)) ? 1 : 0;
 }
 
-/** A rotation for many projects has one member a project, whose keys have their own ledger name. Others have one, with `project` null. */
+/** A rotation for many projects has one member per project, whose keys have their own ledger name. Others have one, with `project` null. */
 function keysText(keys: readonly KeyStatus[], rotations: readonly RotationRow[]): string {
   const keysByLedger = Map.groupBy(keys, ({ ledgerName }) => ledgerName);
   const lines = [...Map.groupBy(rotations, ({ rotation }) => rotation)].flatMap(([name, members]) => [

@@ -1,5 +1,5 @@
 // Stores, in the table `notice`, the last notification sent about each subject, such as "budget NAME 80", and whether a replica is sending one.
-// A replica claims the subject, sends, and marks it as sent. If the replica dies in between, another one sends: perhaps twice, never not at all.
+// A replica claims the subject, sends, and marks it as sent. If the replica dies in between, another one sends: perhaps twice, but at least once.
 
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";

@@ -69,7 +69,7 @@ const SILENT = { info() {}, warn() {}, error() {}, debug() {} };
 
 /**
  * Calls `fire` at each scheduled time, and at an interval, for jobs that are due at no scheduled time, such as new ones, and for times that
- * daylight saving time skips. The database decides what is due, so a timer may fire late, twice or never. The returned function stops the timers.
+ * daylight saving time skips. The database decides what is due, so it may fire late, twice or never. The returned function stops all timers.
  */
 export function setTimers(schedules: readonly Schedule[], intervalMs: number, fire: () => void): () => void {
   const tasks = schedules.flatMap(({ schedule: expression, timezone }) => {

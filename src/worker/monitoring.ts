@@ -20,7 +20,7 @@ import { openMonitor } from "../web/server.ts";
 import { PAGES } from "../web/url.ts";
 import type { Liveness } from "./liveness.ts";
 
-/** How often the overview and usage pages are made ahead, so that a visitor finds their rows cached: the first reading after a run takes long. */
+/** How often the overview and usage pages are made ahead, so that visitors find their rows cached: the first reading takes long. */
 const READ_AHEAD_MS = 5 * 60_000;
 
 /** `current` is called at each request: a reload may have changed it. Throws `config` if the monitor can't listen at its address. */

@@ -3,7 +3,7 @@
 import { isUtf8 } from "node:buffer";
 import { addDays, daysOf, isDay } from "../../src/emulator/days.ts";
 import type { Fixture, Window } from "./answer-fixtures.ts";
-import { isNull, type JsonTree, memberNoun, plainDecimal, readTree } from "./json-tree.ts";
+import { isNull, type JsonTree, memberOf, plainDecimal, readTree } from "./json-tree.ts";
 
 export type Verdict = ReadonlyMap<string, readonly StoredRow[]> | undefined;
 
@@ -24,10 +24,10 @@ function read(body: Uint8Array, asked: Fixture, window: Window | undefined, toda
   require(isUtf8(body));
   const answer = readTree(Buffer.from(body).toString("utf8"));
   require(answer !== undefined && answer.kind === "object" && isSafe(answer, 0));
-  const results = memberNoun(answer, "results");
-  require(results?.kind === "array" && isDaily(memberNoun(answer, "resolution")));
-  const start = dayIn(memberNoun(answer, "start"));
-  const end = dayIn(memberNoun(answer, "end"));
+  const results = memberOf(answer, "results");
+  require(results?.kind === "array" && isDaily(memberOf(answer, "resolution")));
+  const start = dayIn(memberOf(answer, "start"));
+  const end = dayIn(memberOf(answer, "end"));
   require(window === undefined || (start === window.start && end === window.end));
   const period = start !== undefined && end !== undefined ? { start, end } : undefined;
   require(period === undefined || period.start <= period.end);
@@ -51,14 +51,14 @@ function isSafe(tree: JsonTree, depth: number): boolean {
   if (tree.kind === "array") return tree.items.every((item) => isSafe(item, depth + 1));
   if (new Set(tree.members.map(([name]) => name)).size < tree.members.length) return false;
   return tree.members.every(([name]) => {
-    const value = memberNoun(tree, name);
+    const value = memberOf(tree, name);
     return name !== "__proto__" && name.isWellFormed() && value !== undefined && isSafe(value, depth + 1);
   });
 }
 
 function isDaily(resolution: JsonTree | undefined): boolean {
   if (resolution === undefined || isNull(resolution)) return true;
-  const [units, amount] = ["units", "amount"].map((name) => memberNoun(resolution, name));
+  const [units, amount] = ["units", "amount"].map((name) => memberOf(resolution, name));
   if (units?.kind !== "text" || amount?.kind !== "number") return false;
   return /^days?$/.test(units.text) && plainDecimal(amount.digits) === "1";
 }
@@ -73,12 +73,12 @@ function dayIn(value: JsonTree | undefined): string | undefined {
 }
 
 function dayOf(row: JsonTree, period: Window | undefined, today: string): { day: string; dated: boolean } {
-  const grouping = memberNoun(row, "grouping");
+  const grouping = memberOf(row, "grouping");
   const nested =
-    grouping?.kind === "object" && !(isNull(memberNoun(grouping, "start")) && isNull(memberNoun(grouping, "end")));
+    grouping?.kind === "object" && !(isNull(memberOf(grouping, "start")) && isNull(memberOf(grouping, "end")));
   const holder = nested ? grouping : row;
-  const start = dayIn(memberNoun(holder, "start"));
-  const end = dayIn(memberNoun(holder, "end"));
+  const start = dayIn(memberOf(holder, "start"));
+  const end = dayIn(memberOf(holder, "end"));
   const day = start ?? end ?? period?.start ?? today;
   const last = end ?? start ?? period?.end ?? today;
   require(day === last && (period === undefined || (day >= period.start && day <= period.end)));
@@ -153,9 +153,9 @@ function require(holds: boolean): asserts holds {
 
 /** The requested dimension, from the row's `grouping` or from the row itself. */
 function dimensionOf(row: JsonTree, grouping: string): { readonly name: string; readonly value: JsonTree } | undefined {
-  const nested = memberNoun(row, "grouping");
+  const nested = memberOf(row, "grouping");
   for (const name of grouping === "model" ? ["model", "models"] : [grouping]) {
-    const value = (nested && memberNoun(nested, name)) ?? memberNoun(row, name);
+    const value = (nested && memberOf(nested, name)) ?? memberOf(row, name);
     if (value !== undefined) return { name, value };
   }
   return undefined;
@@ -171,7 +171,7 @@ type Row = StoredRow & { readonly key: string; readonly keyOfService: string };
 function readRow(row: JsonTree, grouping: Fixture["grouping"]): Row {
   require(row.kind === "object");
   const numbers = METRICS.map((metric) => {
-    const value = memberNoun(row, metric);
+    const value = memberOf(row, metric);
     if (value === undefined || isNull(value)) return null;
     const text = amount(value);
     require(!text.startsWith("-"));
@@ -185,7 +185,7 @@ function readRow(row: JsonTree, grouping: Fixture["grouping"]): Row {
 
 /** A number without a column of its own. Postgres can't store NUL in its name. */
 function extraOf(row: JsonTree, name: string): readonly (readonly [string, string])[] {
-  const value = memberNoun(row, name);
+  const value = memberOf(row, name);
   if (NOT_METRICS.has(name) || value?.kind !== "number") return [];
   require(!name.includes("\0"));
   return [[name, amount(value)]];

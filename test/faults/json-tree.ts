@@ -56,7 +56,7 @@ export function writeTree(tree: JsonTree): string {
 }
 
 /** The member of that name. An answer with two of one name is refused. */
-export function memberNoun(tree: JsonTree, name: string): JsonTree | undefined {
+export function memberOf(tree: JsonTree, name: string): JsonTree | undefined {
   return tree.kind === "object" ? tree.members.findLast(([key]) => key === name)?.[1] : undefined;
 }
 

@@ -164,7 +164,7 @@ test("a file that is gone or is a folder is reported", async () => {
   ]);
 });
 
-test("while a first operation on a file hangs, the file is reported", async () => {
+test("a file on which an earlier operation still hangs is reported", async () => {
   const [silent, gone] = [sinkNamed("silent"), sinkNamed("gone")];
   const { promise: answer, resolve } = Promise.withResolvers<void>();
   onTestFinished(() => resolve());

@@ -110,7 +110,7 @@ async function applyMigrations(tx: Tx, lockMs: number) {
   return { migrations, views: replacesViews ? views.length : 0, hasReader: await repairReader(tx) };
 }
 
-/** Runs nothing if the table exists: even `create schema if not exists` needs the right to create schemas, which the user may lack by then. */
+/** Does nothing if the table exists: the user may then lack the right to create schemas. Throws if the database can't hold the program's. */
 async function createVersionTable(tx: Tx): Promise<void> {
   const { rows } = await sql<{ found: string; isFit: boolean }>`
     select format('%s in Postgres %s', current_setting('server_encoding'), current_setting('server_version')) as found,
@@ -139,7 +139,7 @@ async function createVersionTable(tx: Tx): Promise<void> {
 async function applyMigration(tx: Tx, file: string): Promise<void> {
   try {
     const { href } = pathToFileURL(path.join(MIGRATIONS_FOLDER, file));
-    const { up }: { up: (db: Tx, expand: typeof fillPlaceholders) => Promise<void> } = await import(href);
+    const { up }: { up: (db: Tx, fill: typeof fillPlaceholders) => Promise<void> } = await import(href);
     await up(tx, fillPlaceholders);
   } catch (cause) {
     throw new AppError("database", `migration ${migrationName(file)} failed; nothing was changed`, { cause });

@@ -56,7 +56,7 @@ export async function startRun(db: Database, run: NewRun, projects: readonly Run
   await inTransaction(db, (tx) => insertRun(tx, run, projects, null));
 }
 
-/** Returns false if the job already has a run for that time. `projectsOpen`: how many projects `tx` adds to the queue; null if the run uses none. */
+/** Returns false if the job already has a run for that time. `projectsOpen`: how many projects `tx` queues; null for a run without a queue. */
 export async function insertRun(
   tx: Tx,
   { runId, kind, job, trigger, scheduledFor }: NewRun,

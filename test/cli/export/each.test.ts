@@ -158,7 +158,7 @@ test("the days of a key without usage in the window are not due", async ({ conte
   expect(rows).toEqual([{ active: false }]);
 });
 
-test("an export of several days has one fan-out, of the key used most in all", async ({ context }) => {
+test("in an export of several days, `atMost` keys are taken by their usage on all days", async ({ context }) => {
   const days = [30, 20, 10].map((back) => addDays(dayOf(new Date()), -back));
   const old = { accessor: "key-old", model: ["nova-3"], requests: 9 };
   const usage = (_: string, day: string) => (day === days[2] ? [...USAGE, old] : []);
