@@ -55,7 +55,6 @@ test("the day under the pointer is shown with its exact amounts", async () => {
   expect(await tip.locator("bdi, td").allInnerTexts()).toEqual([
     ...["12 others", "0.25 hours", "nova-2", "1.5 hours", "nova-3", "9,007,199,254,740,993.25 hours"],
   ]);
-
   expect(complaints).toEqual([]);
   expect(requests.every((request) => request.startsWith(url))).toBe(true);
 });
@@ -63,7 +62,8 @@ test("the day under the pointer is shown with its exact amounts", async () => {
 test("a click on a bar leads to its group alone, and the bars of a day that may still change are lighter", async () => {
   const { address } = await serve();
   const { page, plot } = await open(address);
-  expect(await plot.locator(`path[fill="var(--series-2)"][fill-opacity="0.5"]`).count()).toBe(1);
+  const bars = await plot.locator(`path[fill="var(--series-2)"]`).all();
+  expect(await Promise.all(bars.map((bar) => bar.getAttribute("fill-opacity")))).toEqual(["0.5", null, null]);
   await plot.click();
   await expect.poll(() => groupAt(page.url())).toBe("nova-3");
 });
