@@ -17,8 +17,8 @@ export type App = {
   readonly actor: string;
   /** Writes to standard output. */
   readonly write: (text: string) => void;
-  /** Whether standard error is a terminal. */
-  readonly terminal: boolean;
+  /** Whether standard error, where the log goes, is a terminal. */
+  readonly hasTerminal: boolean;
 };
 
 const SECRET_VARIABLES = ["DATABASE_URL", "USAGE_EXPORT_MASTER_KEY", "USAGE_EXPORT_MASTER_KEY_PREVIOUS"];
@@ -31,10 +31,10 @@ export async function openApp(env: Environment, configPath: string, signal: Abor
   // A user name without a password is no secret in the database's URL. In a proxy's URL it may be a token.
   const urls = [URL.parse(database)?.password ? database : "", proxyVariable(env).address];
   for (const secret of urls.flatMap(urlSecrets)) scrubber.add(secret);
-  const terminal = process.stderr.isTTY === true;
-  const log = await openLog(env.LOG_LEVEL, terminal, scrubber);
+  const hasTerminal = process.stderr.isTTY === true;
+  const log = await openLog(env.LOG_LEVEL, hasTerminal, scrubber);
   const write = (text: string) => void process.stdout.write(escapeControlCharacters(scrubber.scrub(text)));
-  return { env, configPath, signal, scrubber, log, actor: actorOf(env), write, terminal };
+  return { env, configPath, signal, scrubber, log, actor: actorOf(env), write, hasTerminal };
 }
 
 function actorOf({ SUDO_USER }: Environment): string {
@@ -56,14 +56,14 @@ function requireVerifiedTls({ NODE_TLS_REJECT_UNAUTHORIZED }: Environment): void
 
 const LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"];
 
-export async function openLog(level: string | undefined, terminal: boolean, scrubber: Scrubber): Promise<Logger> {
+export async function openLog(level: string | undefined, isTerminal: boolean, scrubber: Scrubber): Promise<Logger> {
   if (level !== undefined && !LEVELS.includes(level)) {
     throw new AppError("config", `LOG_LEVEL: expected one of ${LEVELS.join(", ")}; got ${JSON.stringify(level)}`);
   }
   const write = (line: string) => void process.stderr.write(scrubber.scrub(line));
-  const { isoTime } = pino.stdTimeFunctions;
-  const options = { level: level ?? (terminal ? "warn" : "info"), base: null, timestamp: isoTime };
-  if (!terminal) return pino(options, { write: (line) => write(`${escapeControlCharacters(line.trimEnd())}\n`) });
+  const timestamp = pino.stdTimeFunctions.isoTime;
+  const options = { level: level ?? (isTerminal ? "warn" : "info"), base: null, timestamp };
+  if (!isTerminal) return pino(options, { write: (line) => write(`${escapeControlCharacters(line.trimEnd())}\n`) });
   const { prettyFactory } = await import("pino-pretty");
   const lineOf = prettyFactory({ colorize: true, translateTime: "SYS:HH:MM:ss", singleLine: true });
   // Texts are escaped before the line is coloured, because colours are control characters.

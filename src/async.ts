@@ -22,10 +22,10 @@ export async function inParallel<In>(
   work: (item: In) => Promise<void>,
   isOver = () => false,
 ): Promise<void> {
-  const shared = items.values();
+  const remaining = items.values();
   const errors: unknown[] = [];
   const workOnNext = async () => {
-    for (const item of shared) {
+    for (const item of remaining) {
       if (errors.length > 0 || isOver()) return;
       await work(item).catch((error: unknown) => errors.push(error));
     }
@@ -135,7 +135,7 @@ export function serialTask(work: () => Promise<unknown>) {
   };
 }
 
-/** Calls `ask` only if no answer for the key is kept or awaited; keeps it for `keepMs`. If `ask` fails, all who wait get the error. */
+/** Calls `ask` only if no answer for the key is kept or awaited. An answer is kept for `keepMs`. An error goes to all who wait for it. */
 export function memoizeAsync<T>(
   keepMs: (answer: T) => number = () => Number.POSITIVE_INFINITY,
   now: () => number = () => performance.now(),

@@ -25,16 +25,15 @@ export function decimalText(value: number | ExactNumber): string | undefined {
   if (!found) return undefined;
   const [, sign = "", whole = "", fraction = "", exponent = "0"] = found;
   const digits = whole + fraction;
-  // How many digits stand before the point. Zeros are added if it lies outside the digits.
+  // How many digits stand before the point. If the point lies outside the digits, zeros are added.
   const point = whole.length + Number(exponent);
   if (Math.abs(point) > DIGITS_MAX || digits.length > DIGITS_MAX) return undefined;
-
   const padded = "0".repeat(Math.max(0, -point)) + digits.padEnd(point, "0");
   const split = Math.max(0, point);
   return plainDecimal(`${sign}${padded.slice(0, split).replace(/^0+/, "") || "0"}.${padded.slice(split)}`);
 }
 
-/** Removes zeros at the end of the fraction, and a point without a fraction. */
+/** Removes zeros at the end of the fraction, then a point without a fraction, and the sign of -0. */
 export function plainDecimal(text: string): string {
   const trimmed = text.includes(".") ? text.replace(/\.?0*$/, "") : text;
   return trimmed === "-0" ? "0" : trimmed;

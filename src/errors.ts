@@ -26,7 +26,7 @@ export class AppError extends Error {
   }
 }
 
-/** Any error that is not an AppError is a bug, and is reported as one. */
+/** `internal` stands for any error that is not an AppError: one of the operating system or of the database, or a bug. */
 export function errorCode(error: unknown): ErrorCode | "internal" {
   return error instanceof AppError ? error.code : "internal";
 }

@@ -4,7 +4,7 @@ import { getHeapSpaceStatistics, setFlagsFromString } from "node:v8";
 
 /** The wanted size of the space for new objects. V8 starts with 1 or 2 MB. */
 const NEW_SPACE_BYTES = 16 * 1024 * 1024;
-/** V8 enlarges the space once more objects have survived collections than fit in it. At most this many are made to cause that. */
+/** V8 enlarges the space once more objects survive collections than fit in it. To cause that, at most this many objects are made. */
 const SURVIVORS_MAX = 128 * 1024;
 
 /** An export of 250,000 rows then needs 200 MB in place of 360, and a fifth more processor time. The program starts a tenth slower. */

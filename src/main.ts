@@ -6,7 +6,7 @@ import path from "node:path";
 import { AppError } from "./errors.ts";
 import { PACKAGE_FOLDER } from "./package-files.ts";
 
-// SIGHUP makes a worker read its configuration again. It must not end one that is still starting, which is about to read it.
+// SIGHUP makes a worker read its configuration again. Until the worker handles the signal, Node's default would end the process.
 if (process.argv.includes("start")) process.on("SIGHUP", () => {});
 
 // An older Node would fail with an error about a missing function.
@@ -16,15 +16,14 @@ if (major < 22 || (major === 22 && minor < 15)) {
   process.exit(1);
 }
 
-// A cache of compiled code halves the time to start. Node's default for it is a folder in /tmp, where others may put code for it to run.
-const { FAILED } = module.constants.compileCacheStatus;
+// A cache of compiled code halves the time to start. Node's default is a folder in /tmp, where others could put code that would run here.
 const cache = module.enableCompileCache(path.join(PACKAGE_FOLDER, "node_modules/.cache/usage-export"));
-if (cache.status === FAILED && process.env.HOME) {
+if (cache.status === module.constants.compileCacheStatus.FAILED && process.env.HOME) {
   module.enableCompileCache(path.join(process.env.HOME, ".cache/usage-export"));
 }
 // Without this, a crash report would contain the environment, with keys and passwords. The types do not have the field yet.
 Object.assign(process.report, { excludeEnv: true });
-// Node 22 warns that the SQLite which locks the folder of the embedded database is experimental. A user can't act on that.
+// Node 22 warns that its SQLite, used to lock the folder of the embedded database, is experimental. A user can't act on that.
 const printWarnings = process.listeners("warning");
 process.removeAllListeners("warning").on("warning", (warning) => {
   if (warning.name !== "ExperimentalWarning") for (const print of printWarnings) print(warning);

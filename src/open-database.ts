@@ -49,15 +49,15 @@ export function databaseUrlOf({ DATABASE_URL: url }: Environment): string | unde
   const isPostgres = /^postgres(ql)?:\/\//.test(url);
   if (isPostgres && URL.canParse(url)) return url;
   const isEmpty = url.trim() === "";
-  const escaped = isPostgres ? "; in the password, write %23 for #, %2F for / and %3F for ?" : "";
-  const nextStep = isEmpty ? "; remove the variable to use the embedded database in ./data" : escaped;
+  const escapingHint = isPostgres ? "; in the password, write %23 for #, %2F for / and %3F for ?" : "";
+  const nextStep = isEmpty ? "; remove the variable to use the embedded database in ./data" : escapingHint;
   const expected = "expected postgres://user:password@host:port/database";
   throw new AppError("config", `DATABASE_URL${isEmpty ? " is empty" : ""}: ${expected}${nextStep}`);
 }
 
 /** Reports which database a command uses, as a user may have several. `by` is what chose it. */
-function logDatabase({ env, log, scrubber, terminal }: App, database: string, by: string): void {
-  if (!terminal || env.LOG_LEVEL !== undefined) log.info({ database, by }, "database");
+function logDatabase({ env, log, scrubber, hasTerminal }: App, database: string, by: string): void {
+  if (!hasTerminal || env.LOG_LEVEL !== undefined) log.info({ database, by }, "database");
   else process.stderr.write(scrubber.scrub(`database: ${database} (${by})\n`));
 }
 

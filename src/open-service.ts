@@ -30,7 +30,7 @@ const RENEW_MS = 2_000;
 const RENEW_MS_CONTENDED = 250;
 /** The process stops starting calls this long before the others count its share as expired, because a call takes a moment to arrive. */
 const MARGIN_MS = 2_000;
-/** Processes take turns with the slots that an even division leaves over. A turn lasts this long, plus three starts on each slot. */
+/** Processes take turns with the slots that an even division leaves over. A turn lasts this long, plus the time to start three calls per slot. */
 const TURN_MS = 10_000;
 /** A pause is logged if it ends more than this much later than the current one. */
 const LONG_PAUSE_MS = 5_000;
@@ -138,7 +138,7 @@ class ProcessLimiter extends Limiter implements RateLimiter {
   }
 }
 
-/** The slots of a fair division for one process. If there are fewer slots than processes, they take turns with all. */
+/** How many slots a fair division gives to the process `id`. If there are fewer slots than processes, the processes take turns. */
 export function fairSlots(ids: readonly string[], id: string, caps: RateCaps, nowMs: number): number {
   const { maxConcurrent, requestsPerSecond } = caps;
   const turn = Math.floor(nowMs / (TURN_MS + (3 * 1000 * maxConcurrent) / requestsPerSecond));

@@ -11,7 +11,7 @@ export const PACKAGE_FOLDER = nearestWithPackageJson(import.meta.dirname);
 
 export const MIGRATIONS_FOLDER = path.join(PACKAGE_FOLDER, IS_BUNDLE ? "dist/migrations" : "migrations");
 
-/** The script that pages load. A checkout has no such folder: web/assets.ts bundles the script when a browser asks for it. */
+/** The folder of the script that pages load. A checkout has none: web/assets.ts bundles the script when a browser asks for it. */
 export const ASSETS_FOLDER = IS_BUNDLE ? path.join(PACKAGE_FOLDER, "dist/assets") : undefined;
 
 /** The configuration's default path, in the working directory. The package contains an example of the same name. */

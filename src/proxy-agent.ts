@@ -12,6 +12,6 @@ export function openAgent(options: Agent.Options, proxy: HttpProxy | undefined):
   if (!proxy) return new Agent({ ...options, connect: tls });
   const verified = { connect: tls, requestTls: tls, proxyTls: tls };
   const addresses = { httpProxy: "", httpsProxy: proxy.address.reveal(), noProxy: proxy.noProxy };
-  const clientFactory = (origin: URL, own: object) => new Pool(origin, { ...own, headersTimeout: TUNNEL_MS_MAX });
+  const clientFactory = (origin: URL, given: object) => new Pool(origin, { ...given, headersTimeout: TUNNEL_MS_MAX });
   return new EnvHttpProxyAgent({ ...options, ...verified, ...addresses, clientFactory });
 }

@@ -23,7 +23,7 @@ export function proxyOf(env: Environment): HttpProxy | undefined {
   return { address: new Secret(url.href), noProxy: env.no_proxy ?? env.NO_PROXY ?? "" };
 }
 
-/** If the proxy refused to open a tunnel, the error to throw; else undefined. Nothing was sent to the service then. */
+/** Returns the error to throw if the proxy refused to open a tunnel, so that nothing was sent to the service; else undefined. */
 export function tunnelError(error: unknown): AppError | undefined {
   // Only the message of undici's error has the status.
   const found = error instanceof Error && /^Proxy response \((\d+)\)/.exec(error.message);

@@ -31,7 +31,7 @@ import { type BackfillChoice, type BackfillOptions, chooseBackfill } from "./sel
 /** After a stop or crash, running it again reads only what is still missing, except that `--only all` reads every day again. */
 export async function runBackfill(app: App, options: BackfillOptions): Promise<number> {
   const loaded = await loadConfig(app.configPath);
-  // Refuses wrong options before the database is opened. With discovery they may name projects that are not known yet.
+  // Refuses wrong options before the database is opened. With discovery, an option may name a project that is not known yet.
   if (loaded.discovery.length === 0) chooseBackfill(loaded, options, dayOf(new Date()));
   if (!options.dryRun) await requireStaticKeys(app, loaded);
 

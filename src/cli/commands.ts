@@ -87,11 +87,11 @@ export function defineCommands(version: string, onChosen: OnChosen): Command {
 function add(parent: Command, name: string, summary: string, ...examples: readonly string[]): Command {
   const config = new Option("--config <file>", "the configuration file").default(CONFIG_FILE);
   // These commands read no configuration, but accept the option, so that a script may give it to every command.
-  const without = ["demo", "dump", "emulator", "explain", "keys", "migrate", "report", "rewrap", "schema"];
+  const withoutConfig = ["demo", "dump", "emulator", "explain", "keys", "migrate", "report", "rewrap", "schema"];
   return parent
     .command(name)
     .description(summary)
-    .addOption(config.hideHelp(without.includes(name)))
+    .addOption(config.hideHelp(withoutConfig.includes(name)))
     .addHelpText("after", ["\nExamples:", ...examples.map((line) => `  usage-export ${line}`)].join("\n"));
 }
 

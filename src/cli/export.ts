@@ -4,7 +4,7 @@ import type { App } from "../app.ts";
 import { loadConfig } from "../config/config.ts";
 import { requireStaticKeys } from "../config/secrets.ts";
 import { databaseNow } from "../db/connection/database.ts";
-import { deleteOldRuns } from "../db/jobs/runs.ts";
+import { deleteOldRecords } from "../db/jobs/runs.ts";
 import { type ExportContext, openExportContext } from "../jobs/context.ts";
 import { discoverProjects } from "../jobs/discovery.ts";
 import { daysToReread, type ExportResult, executePlan, type RequestReason } from "../jobs/export.ts";
@@ -23,19 +23,19 @@ export async function runExport(app: App, options: SelectionOptions & { readonly
   const fileConfig = await loadConfig(app.configPath);
   // Discovered projects are known only once their lists are read.
   if (fileConfig.discovery.length === 0) chooseJobs(fileConfig, options, dayOf(new Date()));
-  // Otherwise a missing variable would end the run halfway.
+  // A missing variable must not end the run halfway.
   await requireStaticKeys(app, fileConfig);
   const results: JobResult[] = [];
   await withDatabase(app, async (db) => {
-    const discovered = await discoverProjects(app, fileConfig, db);
-    const config = await withSeenValues(discovered, db, spanOf(options.day));
+    const withProjects = await discoverProjects(app, fileConfig, db);
+    const config = await withSeenValues(withProjects, db, spanOf(options.day));
     const { jobs, selection } = chooseJobs(config, options, dayOf(new Date()));
     await using context = await openExportContext(app, config, db);
     for (const job of jobs) {
       results.push({ job, result: await exportWithProgress(context, job, { trigger: "manual", selection }) });
     }
-    // Without a worker, nothing else deletes old runs.
-    await deleteOldRuns(db, fileConfig.runs.keepDays);
+    // Without a worker, nothing else deletes old records.
+    await deleteOldRecords(db, fileConfig.runs.keepDays);
   });
   writeAnswer(app, options, results.map(exportJson), () => results.map(exportText).join(""));
   return results.every(({ result }) => result.failed + result.suspect === 0) ? 0 : 1;
@@ -66,7 +66,7 @@ const BAR_COLUMNS = 24;
 /** Shows a progress bar on a terminal while `work` runs. `work` reports what each request adds to the counts. Log lines overwrite the bar. */
 export async function withProgress<T>(
   label: string,
-  planned: number,
+  slices: number,
   work: (onCounted: (added: RunCounts) => void) => Promise<T>,
   stream: OutputStream = process.stderr,
   now = () => performance.now(),
@@ -75,16 +75,16 @@ export async function withProgress<T>(
   let [done, failed] = [0, 0];
   const replaceLine = (text: string) => void (stream.isTTY && stream.write(`\r\x1b[K${text}`));
   const draw = (ending: string) => {
-    const bar = "=".repeat(Math.floor((BAR_COLUMNS * done) / Math.max(planned, done, 1))).padEnd(BAR_COLUMNS, "-");
+    const bar = "=".repeat(Math.floor((BAR_COLUMNS * done) / Math.max(slices, done, 1))).padEnd(BAR_COLUMNS, "-");
     // A line that wraps could not be replaced. A terminal that does not know its width says 0.
-    replaceLine(truncate(`${label} [${bar}] ${done} of ${planned} slices${ending}`, (stream.columns || 80) - 1));
+    replaceLine(truncate(`${label} [${bar}] ${done} of ${slices} slices${ending}`, (stream.columns || 80) - 1));
   };
   draw("");
   try {
     return await work((added) => {
       done += added.complete + added.suspect + added.undated + added.failed + added.stale;
       failed += added.failed;
-      const secondsLeft = (Math.max(planned - done, 0) * (now() - startedMs)) / 1000 / Math.max(done, 1);
+      const secondsLeft = (Math.max(slices - done, 0) * (now() - startedMs)) / 1000 / Math.max(done, 1);
       draw(`${failed > 0 ? `, ${failed} failed` : ""}, ${durationText(Math.ceil(secondsLeft))} left`);
     });
   } finally {

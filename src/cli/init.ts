@@ -33,7 +33,7 @@ type InitOptions = {
 /** The answers so far. What was not asked yet has the value of its option, or a placeholder. */
 type Draft = Omit<InitOptions, "project" | "yes"> & { project: Project };
 
-/** Without --yes, writes the file even if a check fails. Throws if it exists, if nobody can be asked, or if with --yes something fails. */
+/** If a check fails, writes the file nevertheless, but with --yes throws. Throws, too, if the file exists or nobody can be asked. */
 export async function runInit(app: App, options: InitOptions): Promise<number> {
   if (existsSync(app.configPath)) throw configExists(app);
   const isEmbedded = databaseUrlOf(app.env) === undefined;
@@ -47,7 +47,7 @@ export async function runInit(app: App, options: InitOptions): Promise<number> {
   await prompt.ask("How many days to read again each night", String(days), (answer) => ({ days: Number(answer) }));
   const isGood = await checkDraft(app, draft);
   if (!isGood && options.yes) throw new AppError("rejected", "nothing was written, because a check failed; see above");
-  const text = configText(draft, schemaOf(app.configPath));
+  const text = configText(draft, schemaPathFor(app.configPath));
   // `wx`: a file that appeared during the questions is not replaced.
   await writeFile(app.configPath, text, { flag: "wx" }).catch((error: unknown) => {
     throw systemCode(error) === "EEXIST" ? configExists(app) : error;
@@ -158,7 +158,7 @@ async function withService<T>(app: App, draft: Draft, work: (service: Service, k
 }
 
 /** The JSON Schema's path, relative to the configuration's folder; undefined if the package is not installed below that folder. */
-function schemaOf(configPath: string): string | undefined {
+function schemaPathFor(configPath: string): string | undefined {
   const folder = path.dirname(path.resolve(configPath));
   const relative = path.relative(folder, path.join(PACKAGE_FOLDER, "jobs.config.schema.json"));
   const isInside = !relative.startsWith("..") && !path.isAbsolute(relative);

@@ -20,17 +20,17 @@ export async function runKeys(app: App, { json }: { readonly json?: boolean }): 
   return rotations.some(({ failedAttempts }) => needsAttention(failedAttempts)) ? 1 : 0;
 }
 
-/** A rotation for many projects has one member per project, whose keys have their own ledger name. Others have one, with `project` null. */
+/** A rotation of many projects has one row per project, and each row has a ledger name of its own. Any other has one row, `project` null. */
 function keysText(keys: readonly KeyStatus[], rotations: readonly RotationRow[]): string {
   const keysByLedger = Map.groupBy(keys, ({ ledgerName }) => ledgerName);
-  const lines = [...Map.groupBy(rotations, ({ rotation }) => rotation)].flatMap(([name, members]) => [
-    members.some(({ project }) => project !== null) ? `${name}, ${counted(members.length, "project")}` : name,
-    ...members.flatMap((member) => {
-      const indent = member.project === null ? "  " : `  ${member.project}: `;
-      const texts = (keysByLedger.get(member.ledgerName) ?? []).map(keyText);
-      if (member.failedAttempts > 0) texts.push(attemptsText(member));
+  const lines = [...Map.groupBy(rotations, ({ rotation }) => rotation)].flatMap(([name, rows]) => [
+    rows.some(({ project }) => project !== null) ? `${name}, ${counted(rows.length, "project")}` : name,
+    ...rows.flatMap((row) => {
+      const indent = row.project === null ? "  " : `  ${row.project}: `;
+      const texts = (keysByLedger.get(row.ledgerName) ?? []).map(keyText);
+      if (row.failedAttempts > 0) texts.push(attemptsText(row));
       // Calls use another key, as the newest does not work.
-      if (member.fallback !== null) texts.push(fallbackText(member));
+      if (row.fallback !== null) texts.push(fallbackText(row));
       return texts.map((text) => `${indent}${text}`);
     }),
   ]);

@@ -35,12 +35,12 @@ export async function runRotate(app: App, options: RotateOptions): Promise<numbe
   const fileConfig = await loadConfig(app.configPath);
   if (now && rollback) throw new AppError("config", "--now and --rollback exclude each other: leave out one of them");
   requireKnown("--job", job, namesInFile(fileConfig));
-  // Refuses a mistake before the database is opened, unless it may be the name of a discovered project, whose lists are read later.
+  // Refuses a mistake before the database is opened. With discovery, an unknown name may be that of a project that is read later.
   if (fileConfig.discovery.length === 0) chooseRotations(fileConfig, options);
   await requireStaticKeys(app, fileConfig);
   readMasterKeys(app.env);
   return withDatabase(app, async (db) => {
-    // Lists of projects are read only if they may add one to a rotation, and never for a rollback, which is an emergency.
+    // Lists are read only if they may add a project to a rotation: not for --dry-run, which makes no call, nor for a rollback, an emergency.
     const named = fileConfig.file.rotations.filter(({ name }) => job?.includes(name) ?? true);
     const mayGrow = fileConfig.discovery.length > 0 && named.some(({ projects }) => projects?.some(isPattern));
     const readsLists = mayGrow && !dryRun && !rollback;

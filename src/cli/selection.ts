@@ -26,8 +26,8 @@ export function chooseJobs({ exports, projects: configured }: Config, options: S
   const checkable = filters?.filter((name) => !fanOuts.some(({ dimension }) => name.startsWith(`${dimension}=`)));
   const everyValues = fanOuts.map(({ dimension }) => ({ name: everyValueName(dimension) }));
   requireKnown("--filter", checkable, distinctNames([...exports.flatMap((job) => job.filters), ...everyValues]));
-  const late = days?.find((day) => day > today);
-  if (late !== undefined) throw notBegunError(late, today);
+  const future = days?.find((day) => day > today);
+  if (future !== undefined) throw notBegunError(future, today);
 
   const selection: Selection = { projects, groupings, filters, days };
   const jobs = exports.filter((job) => (names?.includes(job.name) ?? true) && isSelected(job, selection));
@@ -43,7 +43,7 @@ function distinctNames(named: readonly { readonly name: string }[]): readonly st
   return [...new Set(named.map(({ name }) => name))];
 }
 
-/** Whether the job has selected series, or a fan-out may add some: if its values were not read yet (no `seen`), or without --filter. */
+/** Whether the job has selected series, or a fan-out may add some: not if its values were read (`seen`) and --filter is given. */
 function isSelected(job: ExportJob, selection: Selection): boolean {
   const { projects, filters } = selection;
   const mayFanOut = (job.fanOuts ?? []).length > 0 && !(job.seen && filters);

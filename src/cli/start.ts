@@ -46,7 +46,7 @@ async function work(app: App, first: Loaded, db: Database, liveness: Liveness): 
   await using monitoring = await openMonitoring(app, () => reloader?.current() ?? first, { db, liveness });
   using _ = onHangup(app, () => reloader?.request());
   // On a terminal the log has only warnings, so these lines are written directly. Elsewhere the log says the same.
-  const writeToTerminal = (text: string) => (app.terminal ? app.write(text) : undefined);
+  const writeToTerminal = (text: string) => (app.hasTerminal ? app.write(text) : undefined);
   writeToTerminal(`dashboard, health and metrics: ${monitoring.url}/\n`);
 
   const withProjects = async (loaded: Loaded) => ({ ...loaded, config: await withKnownProjects(loaded.config, db) });
@@ -80,7 +80,7 @@ async function work(app: App, first: Loaded, db: Database, liveness: Liveness): 
 
 /** On SIGHUP the worker reads its configuration again. If the signal comes because its terminal was closed, the worker stops instead. */
 function onHangup(app: App, reload: () => void): Disposable {
-  const isTerminalClosed = () => app.terminal && !isatty(process.stderr.fd);
+  const isTerminalClosed = () => app.hasTerminal && !isatty(process.stderr.fd);
   const stop = () => process.kill(process.pid, "SIGTERM");
   const handle = () => (isTerminalClosed() ? stop() : reload());
   process.on("SIGHUP", handle);

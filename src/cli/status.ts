@@ -111,7 +111,7 @@ function renderRun({ status, startedAt, trigger, error }: LastRun): string {
   return `${status}, ${instantText(startedAt)}, ${trigger}${error === null ? "" : `: ${error}`}`;
 }
 
-/** Stopped workers are shown only if no worker runs. */
+/** The last stopped worker is shown if no worker runs. */
 function workerLines(workers: readonly StoredWorker[]): readonly string[] {
   const running = workers.filter(({ state }) => state !== "stopped");
   if (running.length === 0) {
@@ -129,7 +129,7 @@ function renderWorker({ host, pid, version, startedAt, lastSeenAt, state }: Stor
   return `${host} pid ${pid}, version ${version}, started ${instantText(startedAt)}, ${since} ${instantText(lastSeenAt)}`;
 }
 
-/** A pause of all calls has no key. */
+/** A pause of all calls has an empty key. */
 function pauseText({ key, until }: CallPause): string {
   const calls = key === "" ? "calls to the service" : `calls with the key of ${key}`;
   return `${calls} are paused until ${instantText(until)}, as the service asked`;

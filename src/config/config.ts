@@ -50,7 +50,7 @@ export function parseConfig(text: string, source: string, baseDir = path.dirname
   // jitless: a schema that is used once costs more to compile than to run.
   const parsed = ConfigFile.safeParse(document.value, { error: defaultExpectation, reportInput: true, jitless: true });
   const mistakes = parsed.success ? crossFieldIssues(parsed.data) : toConfigIssues(parsed.error.issues);
-  const issues = [...document.duplicates, ...mistakes];
+  const issues = [...document.duplicateIssues, ...mistakes];
   if (!parsed.success || issues.length > 0) throw configError(source, issues, document);
   const file = parsed.data;
   const { projects, rotations, monitor, notify } = file;
@@ -75,18 +75,14 @@ export function jobsOf(config: Pick<Config, "exports" | "rotations" | "file">) {
   const rotationsByJob = Map.groupBy(config.rotations, jobNameOf);
   return [
     ...config.exports.map((job) => ({ ...job, kind: "export" as const })),
-    ...config.file.rotations.map(({ name, schedule, timezone, projects }) => ({
-      kind: "rotation" as const,
-      name,
-      schedule,
-      timezone,
-      rotations: rotationsByJob.get(name) ?? [],
-      isForMany: projects !== undefined,
-    })),
+    ...config.file.rotations.map(({ name, schedule, timezone, projects }) => {
+      const rotations = rotationsByJob.get(name) ?? [];
+      return { kind: "rotation" as const, name, schedule, timezone, rotations, isForMany: projects !== undefined };
+    }),
   ];
 }
 
-/** Replaces the discovered projects. A vanished one is left out, like one removed from the file, but budgets still count its usage. */
+/** Replaces the discovered projects. A vanished project is left out, as if removed from the file, but budgets still count its usage. */
 export function withDiscovered(config: Config, known: readonly KnownProject[], version = "not stored"): Config {
   return config.discovery.length === 0 ? config : { ...resolved(config.file, known), projectsVersion: version };
 }

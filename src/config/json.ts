@@ -21,7 +21,7 @@ export function parseJson(text: string, source: string) {
   const root = parseTree(body, errors, { allowTrailingComma: true });
   if (errors[0] || !root) throw syntaxError(body, source, errors[0]);
   const lineOf = (offset: number) => body.slice(0, offset).split("\n").length;
-  const duplicates: ConfigIssue[] = [];
+  const duplicateIssues: ConfigIssue[] = [];
   const contentOf = (node: Node, path: Path): unknown => {
     if (node.type === "array") return node.children?.map((child, index) => contentOf(child, [...path, index])) ?? [];
     if (node.type === "number") {
@@ -36,7 +36,7 @@ export function parseJson(text: string, source: string) {
       const at = [...path, name];
       if (fields.has(name)) {
         const message = `is given twice, again in line ${lineOf(offset)}, and only the second would count; remove one of them`;
-        duplicates.push({ path: at, message });
+        duplicateIssues.push({ path: at, message });
       }
       fields.set(name, valueNode && contentOf(valueNode, at));
     }
@@ -45,7 +45,7 @@ export function parseJson(text: string, source: string) {
   /** If the path is not in the file, the offset of the nearest object or list around it. */
   const offsetOf = (path: Path): number =>
     findNodeAtLocation(root, [...path])?.offset ?? (path.length === 0 ? 0 : offsetOf(path.slice(0, -1)));
-  return { value: contentOf(root, []), duplicates, offsetOf, lineOf };
+  return { value: contentOf(root, []), duplicateIssues, offsetOf, lineOf };
 }
 
 /** Shows only one character of the file, because more of it might reveal a key. */

@@ -108,25 +108,26 @@ export function toConfigIssues(issues: readonly ZodIssue[], base: Path = []): Co
 /** Returns the issues of the alternative that fits best or, if no alternative fits best, one issue that names them all. */
 function unionIssues(issue: z.core.$ZodIssueInvalidUnion, path: Path): ConfigIssue[] {
   const { input, errors } = issue;
-  const ranked = errors.map((inner) => ({ inner, misfit: misfit(inner, input) })).sort((a, b) => a.misfit - b.misfit);
-  const [best, second] = ranked;
+  const alternatives = errors.map((issues) => ({ issues, misfit: misfit(issues, input) }));
+  const [best, second] = alternatives.sort((a, b) => a.misfit - b.misfit);
   const isObject = typeof input === "object" && input !== null;
   if (best && (isObject || best.misfit < WRONG_KIND) && best.misfit < (second?.misfit ?? WRONG_KIND)) {
-    return toConfigIssues(best.inner, path);
+    return toConfigIssues(best.issues, path);
   }
-  const unknown = errors.flat().filter((inner) => inner.code === "unrecognized_keys");
+  const unknown = errors.flat().filter((one) => one.code === "unrecognized_keys");
   const known = unknown.flatMap(knownFields);
-  const unknownToAll = new Set(unknown.flatMap((inner) => inner.keys)).difference(new Set(known));
+  const unknownToAll = new Set(unknown.flatMap(({ keys }) => keys)).difference(new Set(known));
   const guesses = [...unknownToAll].map((name) => didYouMean(name, known));
   return [{ path, message: `${unexpectedMessage(issue, path)}${guesses.join("")}` }];
 }
 
 const WRONG_KIND = 1_000;
 
-/** Counts the issues. Adds WRONG_KIND if the type differs, a field is unknown, or a fixed value such as `"discover": true` is missing. */
+/** How badly the input fits an alternative: its number of issues, plus WRONG_KIND if the input is of another kind. */
 function misfit(issues: readonly ZodIssue[], input: unknown): number {
   const isWrongKind = (issue: ZodIssue) => {
     const isValue = issue.code === "invalid_value";
+    // Below the top level, only a missing field with a single possible value, such as `"discover": true`, shows the kind.
     if (issue.path.length > 0) return isValue && issue.input === undefined && issue.values.length === 1;
     return isValue ? typeof input !== "string" : ["unrecognized_keys", "invalid_type"].includes(issue.code);
   };
@@ -198,7 +199,7 @@ export function fileReadProblem(file: string, error: unknown): string {
 /** Shorter words are contained in too many others. */
 const PART_LENGTH_MIN = 3;
 
-/** Suggests the nearest candidate, or else the only one that contains the word or begins it: `; did you mean "model"?`. May be empty. */
+/** Returns `; did you mean "model"?` with the most similar candidate, else with the only one that contains or begins the word, else "". */
 export function didYouMean(word: string, candidates: readonly string[]): string {
   const wanted = comparable(word);
   const known = candidates.map((candidate) => ({ candidate, name: comparable(candidate) }));

@@ -11,12 +11,12 @@ import { Currency, Day, Decimal, Name, object, text } from "./fields.ts";
 import type { Report } from "./json.ts";
 import { quoteAll } from "./messages.ts";
 
-/** A price is for one value of each of these, or for all. A request has one value of each, so prices for different values share none. */
+/** A price is for one value of each, or for all values. A request has one value of each, so prices for different values share no request. */
 const PRICE_DIMENSIONS = ["endpoint", "method", "deployment"] as const satisfies readonly Dimension[];
 
-/** How many of each unit of time make an hour, as text. */
-const HOUR_PARTS: Readonly<Record<string, string>> = { hour: "1", minute: "60", second: "3600" };
-const PRICED_TIMES = Object.keys(HOUR_PARTS);
+/** Numbers as text. */
+const UNITS_PER_HOUR: Readonly<Record<string, string>> = { hour: "1", minute: "60", second: "3600" };
+const PRICED_TIMES = Object.keys(UNITS_PER_HOUR);
 
 const Per = z
   .union([z.enum(PRICED_TIMES), z.literal(Array.from({ length: 13 }, (_, n) => 10 ** n))], {
@@ -70,7 +70,7 @@ function reportNotRising(amounts: readonly string[], what: string, report: (inde
 
 /** The price for `per` times this factor is the price for 1 of the metric (1 hour). It is exact text: dividing by `per` would round. */
 export function unitFactor(per: string): string {
-  return HOUR_PARTS[per] ?? (1 / Number(per)).toFixed(per.length - 1);
+  return UNITS_PER_HOUR[per] ?? (1 / Number(per)).toFixed(per.length - 1);
 }
 
 /** Returns the `filterKey` of the series whose rows the price is for. Their grouping is `model`. */
@@ -104,9 +104,10 @@ export function overlappingPrices(prices: readonly Price[]) {
 
 function overlaps(a: Price, b: Price): boolean {
   const sharesDays = (a.until === undefined || b.from <= a.until) && (b.until === undefined || a.from <= b.until);
-  const sharesRequests = PRICE_DIMENSIONS.every((one) => (a[one] ?? b[one]) === (b[one] ?? a[one]));
+  const sharesRequests = PRICE_DIMENSIONS.every((one) => !a[one] || !b[one] || a[one] === b[one]);
   const [one, other] = [beginningOf(a.model), beginningOf(b.model)];
-  return a.metric === b.metric && sharesDays && sharesRequests && (one.startsWith(other) || other.startsWith(one));
+  const sharesModels = one.startsWith(other) || other.startsWith(one);
+  return a.metric === b.metric && sharesDays && sharesRequests && sharesModels;
 }
 
 /** A whole name gets an end mark, so "nova-2" is not the beginning of "nova-20". */

@@ -9,21 +9,21 @@ import { isKeyLike } from "./messages.ts";
 /** The placeholder for a project's id, in the path of a file or in an argument of a command. */
 const ID = "{id}";
 
-type Place =
-  | { readonly file: string }
-  | { readonly command: readonly string[] }
-  | { readonly env: string }
-  | { readonly first: Place };
+/** Where a key is found or delivered. */
+type KeyLocation = Readonly<
+  { file: string } | { command: readonly string[] } | { env: string } | { first: KeyLocation }
+>;
 
-/** Whether the place differs from project to project. */
-export function hasId(place: Place): boolean {
-  return JSON.stringify(place).includes(ID);
+/** Whether the location differs from project to project. */
+export function hasId(location: KeyLocation): boolean {
+  return JSON.stringify(location).includes(ID);
 }
 
-export function withId<P extends Place>(place: P, id: string): P {
-  if ("first" in place) return { ...place, first: withId(place.first, id) };
-  if ("file" in place) return { ...place, file: place.file.replaceAll(ID, id) };
-  return "command" in place ? { ...place, command: place.command.map((text) => text.replaceAll(ID, id)) } : place;
+export function withId<L extends KeyLocation>(location: L, id: string): L {
+  if ("first" in location) return { ...location, first: withId(location.first, id) };
+  if ("file" in location) return { ...location, file: location.file.replaceAll(ID, id) };
+  if ("command" in location) return { ...location, command: location.command.map((text) => text.replaceAll(ID, id)) };
+  return location;
 }
 
 function placeholderProblem(text: string): string | undefined {
@@ -110,7 +110,7 @@ export type KeyReference = z.output<typeof KeySource>;
 export type StaticKeyReference = z.output<typeof StaticKey>;
 export type CommandReference = z.output<typeof Command>;
 
-/** Names a key, and the list of projects read with it, in logs and in the database. Keys from the same place have the same name. */
+/** Names a key, and the list of projects read with it, in logs and in the database. Keys from the same source have the same name. */
 export function keyName(key: KeyReference): string {
   if ("env" in key) return `env ${key.env}`;
   if ("file" in key) return `file ${key.file}`;

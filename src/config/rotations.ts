@@ -98,10 +98,10 @@ export function rotationsOf(rotations: readonly RotationInFile[], projects: read
   });
 }
 
-/** Reports each delivery to a file that has another use. Also compares paths that still have "{id}": projects may be discovered later. */
+/** Reports each delivery to a file that has another use. Paths that still have "{id}" are compared, too: projects may be discovered later. */
 export function deliveryIssues(rotations: readonly RotationInFile[], projects: readonly Project[]): ConfigIssue[] {
-  const filesOf = (place: { readonly file: string }, chosen: readonly Project[]) =>
-    [place, ...chosen.map(({ id }) => withId(place, id))].map(({ file }) => file);
+  const filesOf = (location: { readonly file: string }, chosen: readonly Project[]) =>
+    [location, ...chosen.map(({ id }) => withId(location, id))].map(({ file }) => file);
   const uses = new Map<string, string>();
   for (const rotation of rotations) {
     const { createWith } = rotation;

@@ -151,7 +151,7 @@ const Monitor = checked(
   ["host"],
 );
 
-/** Whoever knows one of the addresses can write to the channel behind it, so both are secrets. */
+/** Whoever knows one of the addresses can post alerts or signs of life there, so both are secrets. */
 const Notify = checked(
   object({
     webhook: secretReference("address")

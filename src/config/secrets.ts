@@ -77,8 +77,8 @@ async function readSecretFile(kind: SecretKind, path: string): Promise<string> {
   } catch (cause) {
     const problem = `${kind} file ${fileReadProblem(path, cause)}`;
     const code = systemCode(cause);
-    if (code === "ETIMEDOUT" || (kind === "key" && !WRONG_PATH_CODE.test(code)))
-      throw new AppError("unavailable", problem);
+    const isTemporary = code === "ETIMEDOUT" || (kind === "key" && !WRONG_PATH_CODE.test(code));
+    if (isTemporary) throw new AppError("unavailable", problem);
     throw new AppError("config", `${problem}: expected a file with ${nameOf(kind)} alone`, { cause });
   }
 }

@@ -114,7 +114,7 @@ export async function executePlan(
   });
   await judgeDays(context);
   // On a terminal the command itself prints what failed.
-  log[result.status === "ok" || app.terminal ? "info" : "warn"](pickCounts(result), "export finished");
+  log[result.status === "ok" || app.hasTerminal ? "info" : "warn"](pickCounts(result), "export finished");
   return result;
 }
 

@@ -64,19 +64,19 @@ export function planTick(job: Schedule, { scheduledThrough, pause }: StoredJob, 
   return { scheduledFor: latest, trigger: wasMissed ? ("catchup" as const) : ("schedule" as const) };
 }
 
-/** The library writes to the console when a timer is late. */
+/** Keeps node-cron from writing to the console when a timer is late. */
 const SILENT = { info() {}, warn() {}, error() {}, debug() {} };
 
 /**
- * Calls `fire` at each scheduled time, and at an interval, for jobs that are due at no scheduled time, such as new ones, and for times that
- * daylight saving time skips. The database decides what is due, so it may fire late, twice or never. The returned function stops all timers.
+ * Calls `fire` at each scheduled time, and at an interval: a new job is due at once, and daylight saving time skips some times.
+ * The database decides what is due, so a call may come late or twice, or be missing. The returned function stops all timers.
  */
 export function setTimers(schedules: readonly Schedule[], intervalMs: number, fire: () => void): () => void {
   const tasks = schedules.flatMap(({ schedule: expression, timezone }) => {
     try {
       return schedule(expression, fire, { timezone, logger: SILENT, suppressMissedWarning: true });
     } catch {
-      // node-cron throws if daylight saving time skips all times of the schedule, as of `30 2 * 3 0L` (the last Sunday of March) in Vienna.
+      // node-cron throws if daylight saving time skips all times of the schedule, such as `30 2 * 3 0L` (the last Sunday of March) in Vienna.
       return [];
     }
   });

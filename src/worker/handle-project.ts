@@ -150,7 +150,7 @@ export type EndedRun = Pick<StoredRun, "kind" | "job" | "trigger" | "status"> &
 export function reportRunEnd({ app }: Pick<WorkerContext, "app">, run: EndedRun): void {
   const { startedAt: _, finishedAt: _end, error, ...rest } = run;
   const facts = { ...rest, seconds: secondsTaken(run), ...(error != null && { error }) };
-  if (app.terminal) app.write(`${runLine(run, new Date())}\n`);
+  if (app.hasTerminal) app.write(`${runLine(run, new Date())}\n`);
   else app.log[run.status === "ok" ? "info" : "warn"](facts, "run finished");
 }
 

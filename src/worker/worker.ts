@@ -11,7 +11,7 @@ import type { Database } from "../db/connection/database.ts";
 import { isConnectionError } from "../db/connection/errors.ts";
 import { heartbeatWorker, markWorkerStopped, type NewWorker } from "../db/jobs/jobs.ts";
 import { type ClaimedJob, openQueue, type WorkSettings } from "../db/jobs/queue.ts";
-import { deleteOldRuns, retryUnauthorizedDays } from "../db/jobs/runs.ts";
+import { deleteOldRecords, retryUnauthorizedDays } from "../db/jobs/runs.ts";
 import { AppError, errorCode, errorText, unexpectedStack } from "../errors.ts";
 import { openExportContext } from "../jobs/context.ts";
 import { judgeDays, PROJECTS_AT_ONCE } from "../jobs/export.ts";
@@ -143,7 +143,7 @@ function startTicks(
   const shouldPlan = watchProjects({ app, config, db, onChange: reloader.request, onRead });
   const judge = atMostEvery(JUDGE_MS, () => judgeDays(opened));
   const cleanUp = atMostEvery(DAY_MS, async () => {
-    const deleted = await deleteOldRuns(db, config.runs.keepDays);
+    const deleted = await deleteOldRecords(db, config.runs.keepDays);
     if (deleted.runs + deleted.keyEvents > 0) app.log.info(deleted, "old runs deleted");
   });
   const ticks: ReturnType<typeof serialTask> = serialTask(async () => {

@@ -34,10 +34,10 @@ test("comments, trailing commas and a byte order mark are allowed", () => {
 
 test("a repeated field is reported at any depth, and its last value counts", () => {
   const text = '{\n "a": 1,\n "b": [{ "c": 1 },\n { "c": 1,\n "c": 2 }],\n "\\u0061": 3 }';
-  const { value, duplicates, offsetOf, lineOf } = parseJson(text, "x");
+  const { value, duplicateIssues, offsetOf, lineOf } = parseJson(text, "x");
 
   expect(value).toEqual({ a: 3, b: [{ c: 1 }, { c: 2 }] });
-  expect(duplicates.map(({ path, message }) => [path, lineOf(offsetOf(path)), message])).toEqual([
+  expect(duplicateIssues.map(({ path, message }) => [path, lineOf(offsetOf(path)), message])).toEqual([
     [["b", 1, "c"], 4, expect.stringContaining("again in line 5")],
     [["a"], 2, expect.stringContaining("again in line 6")],
   ]);

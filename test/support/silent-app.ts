@@ -13,6 +13,6 @@ export function silentApp({ env = {}, scrubber = new Scrubber() }: Partial<Pick<
     log: pino({ level: "silent" }),
     actor: "the test",
     write: () => {},
-    terminal: false,
+    hasTerminal: false,
   };
 }

@@ -35,9 +35,9 @@ type MigrateOptions = {
 };
 
 /**
- * Applies the missing migrations, then replaces the views if a text has changed or a view is gone, in one transaction: a crash leaves the
- * schema as it was. Replicas that migrate at the same time wait for the first one and find nothing left to do. The lock ends with the
- * transaction, so that it can't stay behind on a pooler's connection.
+ * In one transaction, applies the missing migrations and then, if a view differs or is gone, replaces all views: a crash leaves the schema
+ * as it was. Replicas that migrate at the same time wait for the first one and find nothing left to do. Their lock ends with the
+ * transaction: it can't stay behind on a pooler's connection.
  */
 export async function migrateToLatest(db: Database, options: MigrateOptions = {}) {
   const migrated = await withStatementTimeout(STATEMENT_MS_MAX, () => retryWhileLocked(db, options), {
@@ -56,7 +56,7 @@ export async function migrateToLatest(db: Database, options: MigrateOptions = {}
 const IN_USE =
   "another session with an open transaction uses what the migration has to change: end that session (select pid, usename, application_name, xact_start from pg_stat_activity where xact_start is not null)";
 
-/** Repeats the whole migration while another session's open transaction holds what has to be changed: CONFLICT includes the lock timeout. */
+/** If another session's open transaction blocks a change, the lock timeout (in CONFLICT) ends the attempt, and another attempt follows. */
 async function retryWhileLocked(
   db: Database,
   { onWait, signal, lockMs = 3000, pauseMs = 5000, giveUpMs = 5 * 60_000 }: MigrateOptions,

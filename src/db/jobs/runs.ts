@@ -95,8 +95,8 @@ export async function finishRun(db: Database, runId: string, status: FinalStatus
   await execute(db, finish);
 }
 
-/** Keeps the newest run of each job, outcome and trigger, from which the job's health is read. Returns how many rows were deleted. */
-export async function deleteOldRuns(db: Database, keepDays: number) {
+/** Deletes old runs, key events, data changes and workers. Keeps each job's newest run of each outcome and trigger, to judge its health. */
+export async function deleteOldRecords(db: Database, keepDays: number) {
   const before = sql`now() - make_interval(days => ${keepDays})`;
   const deleteRuns = sql`
     delete from usage_export.run old

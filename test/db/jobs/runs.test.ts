@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { inTransaction } from "../../../src/db/connection/transaction.ts";
 import { pauseJob, resumeJob } from "../../../src/db/jobs/jobs.ts";
 import {
-  deleteOldRuns,
+  deleteOldRecords,
   endProjects,
   finishRun,
   heartbeatRun,
@@ -210,12 +210,12 @@ test("runs are kept for keepDays, the newest of each job, outcome and trigger fo
     insert into usage_export.worker (worker_id, host, pid, version, last_seen_at)
     select gen_random_uuid(), 'seen ' || days || ' days ago', 1, '1', now() - make_interval(days => days) from unnest(array[6, 8]) as days
   `.execute(db);
-  expect((await deleteOldRuns(db, 400)).runs).toBe(old.length);
+  expect((await deleteOldRecords(db, 400)).runs).toBe(old.length);
 
   expect(await read(sql`select host from usage_export.worker`)).toEqual([{ host: "seen 6 days ago" }]);
   for (const runId of old) expect(await run(runId)).toBeUndefined();
   for (const runId of [...kept, other]) expect(await run(runId)).toBeDefined();
-  expect(await deleteOldRuns(db, 400)).toEqual({ runs: 0, keyEvents: 0 });
+  expect(await deleteOldRecords(db, 400)).toEqual({ runs: 0, keyEvents: 0 });
 });
 
 test("the events of a retired key are kept for keepDays, and those of other keys for ever", async () => {
@@ -233,7 +233,7 @@ test("the events of a retired key are kept for keepDays, and those of other keys
     sql`update usage_export.key_event set at = at - interval '500 days' where rotation = ${rotation.job.name}`,
   );
 
-  expect((await deleteOldRuns(db, 400)).keyEvents).toBeGreaterThan(2);
+  expect((await deleteOldRecords(db, 400)).keyEvents).toBeGreaterThan(2);
 
   const rows = await read(sql<{ intent_id: string }>`
     select distinct intent_id from usage_export.key_event where rotation = ${rotation.job.name}
