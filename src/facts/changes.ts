@@ -45,7 +45,7 @@ export type ChangePart = ChangeAmounts &
 /** Throws InvalidQuestion if there is no such project. */
 export async function changes(query: Query, { groupings, ...asked }: ChangeQuestion): Promise<Change> {
   const question = { ...asked, sort: "change" } as const;
-  // If the total itself is not exported, it is read from a grouping that adds up to it. `basis` is what was read for that already.
+  // If the total itself is not exported, it is read from a grouping that adds up to it. `basis` belongs to that grouping.
   const { totalGrouping, available, basis } = await readTotalBasis(query, { ...question, grouping: "none" });
   const answer = await readAnswer(query, { ...question, grouping: totalGrouping }, basis);
   const { total, projectCount } = answer;
@@ -62,15 +62,15 @@ export async function changes(query: Query, { groupings, ...asked }: ChangeQuest
 
 function partsOf({ question: { grouping }, groups, other }: Answer, total: Amounts): readonly ChangePart[] {
   const none = { group: null, label: null, status: null };
-  const parts = groups.map(({ group, label, ...one }): ChangePart => {
-    const sums = changeAmounts(one);
-    return { part: "group", group, label, status: statusOf(sums), groups: 1, ...sums };
+  const parts = groups.map(({ group, label, ...amounts }): ChangePart => {
+    const change = changeAmounts(amounts);
+    return { part: "group", group, label, status: statusOf(change), groups: 1, ...change };
   });
   if (other && addsUp(grouping)) parts.push({ part: "others", ...none, groups: other.groups, ...changeAmounts(other) });
   const all = changeAmounts(total);
   const restOf = (name: keyof ChangeAmounts) => difference(all[name], sumOf(...parts.map((part) => part[name])));
   const rest = { before: restOf("before"), after: restOf("after"), change: restOf("change") };
-  // If groups overlap, the groups that are not listed belong to this part.
+  // If groups overlap, this part also stands for the groups that are not listed.
   if (Object.values(rest).some((amount) => amount !== "0"))
     parts.push({ part: "not attributed", ...none, groups: addsUp(grouping) ? 0 : (other?.groups ?? 0), ...rest });
   return parts;
@@ -90,17 +90,17 @@ function statusOf({ before, after, change }: ChangeAmounts): ChangePart["status"
 /** How the billed cost changed; then, by currency, the estimate for projects without bills, or for all if bills can't be compared. */
 export async function costChanges(query: Query, question: Omit<ChangeQuestion, "metric" | "currency">) {
   const projectIds = question.projects && (await findProjects(query, question.projects));
-  const known = await query<{ id: string; isBilled: boolean }>(`
+  const projects = await query<{ id: string; isBilled: boolean }>(`
 select project_id as id, bool_or(source = 'billing' and unfiltered and active) as "isBilled" from bi.series
 where ${projectConditions({ projectIds })[0] ?? "true"} group by project_id order by 1`);
-  const billed = known.flatMap(({ id, isBilled }) => (isBilled ? id : []));
-  const others = known.flatMap(({ id, isBilled }) => (isBilled ? [] : id));
-  const found: Change[] = [];
-  if (billed.length > 0) found.push(await changes(query, { ...question, metric: "billed_cost", projects: billed }));
-  const isBilledCostCompared = found.some(({ answer }) => answer.total?.change != null);
+  const billed = projects.flatMap(({ id, isBilled }) => (isBilled ? id : []));
+  const others = projects.flatMap(({ id, isBilled }) => (isBilled ? [] : id));
+  const changed: Change[] = [];
+  if (billed.length > 0) changed.push(await changes(query, { ...question, metric: "billed_cost", projects: billed }));
+  const isBilledCostCompared = changed.some(({ answer }) => answer.total?.change != null);
   const toEstimate = isBilledCostCompared ? others : question.projects;
   if (toEstimate?.length !== 0)
     for (const currency of await readCurrencies(query, {}))
-      found.push(await changes(query, { ...question, metric: "estimated_cost", currency, projects: toEstimate }));
-  return found;
+      changed.push(await changes(query, { ...question, metric: "estimated_cost", currency, projects: toEstimate }));
+  return changed;
 }

@@ -25,6 +25,7 @@ export type Charge = {
   readonly metric: AskedMetric;
   readonly currency: string | null;
   readonly amount: string;
+  /** The sum of the amounts of all charges with this metric and currency. */
   readonly total: string;
   /** Whether every day of the period is complete, and no project is left out or has ended. */
   readonly isComplete: boolean;
@@ -54,7 +55,7 @@ async function chargesOf(query: Query, metrics: readonly AskedMetric[], question
     return grouping === "project" ? [] : chargesOf(query, metrics, { ...question, grouping: "project" });
   const { view, column, conditions } = viewAndConditions(question, scope);
   const group = grouping === "project" ? "null::text" : column;
-  const sums = metrics.map((one) => `sum(${isCost(one) ? "amount" : one}) as ${one}`);
+  const sums = metrics.map((metric) => `sum(${isCost(metric) ? "amount" : metric}) as ${metric}`);
   const rows = await query<Omit<Charge, "currency" | "isComplete">>(`
 select project_id as "projectId", project, "group", metric, trim_scale(amount)::text as amount,
   trim_scale(sum(amount) over (partition by metric))::text as total

@@ -130,12 +130,12 @@ function mergeFound(found: readonly Found[], { jobs }: HealthFacts): readonly Co
     const { project, ...first } = members.reduce((a, b) => (Number(b.since) < Number(a.since) ? b : a));
     if (project == null) return first;
     const names = members.map((one) => one.project ?? "");
-    const all = jobs.find(({ kind, job }) => kind === "rotation" && job === first.subject)?.projects ?? names.length;
-    return { ...first, text: `${first.text}; in ${names.length} of ${all} projects (${firstNames(names, 3)})` };
+    const total = jobs.find(({ kind, job }) => kind === "rotation" && job === first.subject)?.projects ?? names.length;
+    return { ...first, text: `${first.text}; in ${names.length} of ${total} projects (${firstNames(names, 3)})` };
   });
 }
 
-/** Only jobs that a worker has registered need a worker. If another scheduler runs the exports, there are none. */
+/** Only jobs that a worker has registered need a worker. If another scheduler runs the exports, no job is registered. */
 function workerCondition({ jobs, workers }: HealthFacts): Found | undefined {
   if (!jobs.some(({ needsWorker }) => needsWorker) || workers.some(({ recent }) => recent)) return undefined;
   const [last] = workers;
@@ -187,6 +187,8 @@ function runCondition({ kind, job, failedRun }: JobHealth): Found | undefined {
 
 const CAUSES_SHOWN_MAX = 5;
 const SHORT_OUTAGE_MS_MAX = 15 * 60_000;
+const REQUEST_DETAILS = / \((?:\d+ attempts|request id [^)]*)\)/g;
+const UNKNOWN_CAUSE = "readings fail";
 
 /** While an export runs or is about to begin, no notification is sent about missing and suspect days: it may read them. */
 function sliceConditions({ slices, causes, jobs, projects, readAt }: HealthFacts): readonly Found[] {
@@ -196,7 +198,7 @@ function sliceConditions({ slices, causes, jobs, projects, readAt }: HealthFacts
   const missing = `usage of ${projectsWith("missing")} was due and never read: usage-export status says which`;
   const suspect = `usage of ${projectsWith("suspect")} is in doubt: the newest answer was not believed, and earlier numbers stay`;
   const shown = causes.slice(0, CAUSES_SHOWN_MAX);
-  const others = slices.failed - shown.reduce((sum, cause) => sum + cause.slices, 0);
+  const otherSlices = slices.failed - shown.reduce((sum, cause) => sum + cause.slices, 0);
   return present([
     slices.missing > 0 && condition("missing", "", missing, { isQuiet }),
     ...shown.map((cause) => {
@@ -206,7 +208,7 @@ function sliceConditions({ slices, causes, jobs, projects, readAt }: HealthFacts
       const endsSoon = isShort && isRetried && RETRIED_CODES.includes(code ?? "");
       return condition("failed", code ?? "other", causeText(cause), { since, isQuiet: endsSoon });
     }),
-    others > 0 && condition("failed", "other", `${counted(others, "reading")} failed for other reasons`),
+    otherSlices > 0 && condition("failed", "other", `${counted(otherSlices, "reading")} failed for other reasons`),
     slices.suspect > 0 && condition("suspect", "", suspect, { isQuiet }),
   ]);
 }
@@ -222,14 +224,10 @@ function causeText(cause: FailureCause): string {
     isRetried && "the worker tries again",
     cause.code === "unauthorized" &&
       `with a key that works, usage-export export --project ${shellQuoted(cause.project ?? "")} reads them at once`,
-    // At the end and without quotation marks, because an error may contain any character.
+    // The error stands at the end and without quotation marks, because it may contain any character.
     title === UNKNOWN_CAUSE && error !== "" && `the newest error: ${error}`,
   ]).join("; ");
 }
-
-const REQUEST_DETAILS = / \((?:\d+ attempts|request id [^)]*)\)/g;
-
-const UNKNOWN_CAUSE = "readings fail";
 
 /** "the service is failing (503)" */
 export function causeTitle({ code, project, isBillingRefused, error }: FailureCause): string {
@@ -277,8 +275,8 @@ function budgetCondition(use: BudgetUse): Found | undefined {
   const threshold = use.reached.at(-1);
   if (threshold !== undefined) {
     const text = `budget ${budgetTitle(use)} reached ${threshold}%: ${spentText(use)}`;
-    // There is no notification about a period that had ended before the budget was stored.
     const severity = Number(threshold) >= 100 ? "critical" : "warning";
+    // There is no notification about a period that had ended before the budget was stored.
     return condition("budget", `${subject} ${threshold}`, text, { severity, isQuiet: use.isBeforeStored });
   }
   if (use.isOver || Number(use.forecastPercent ?? 0) <= 100) return undefined;

@@ -16,7 +16,7 @@ export type ProjectHealth = SliceCounts & {
   readonly source: Source;
   /** How many series are configured; 0 for a project that no longer is. */
   readonly series: number;
-  /** The newest day up to which no series has a missing day; null while no day is due. */
+  /** The newest day up to which every series was read; null while no day is due. */
   readonly freshThrough: Day | null;
 };
 
@@ -34,7 +34,7 @@ export function countSlices(projects: readonly SliceCounts[]): SliceCounts {
   return { complete: sum("complete"), suspect: sum("suspect"), failed: sum("failed"), missing: sum("missing") };
 }
 
-/** The projects with the most missing or failed days first. Suspect days count less: their numbers were right once. */
+/** The projects with the most missing or failed slices first. Suspect slices count less: they show numbers that were believed. */
 export function worstProjects(projects: readonly ProjectHealth[]): readonly ProjectHealth[] {
   const unread = ({ missing, failed }: ProjectHealth) => missing + failed;
   const fresh = (one: ProjectHealth) => Date.parse(one.freshThrough ?? "9999-12-31");
@@ -43,8 +43,8 @@ export function worstProjects(projects: readonly ProjectHealth[]): readonly Proj
 
 /**
  * From best to worst:
- * - `stale`: the newest reading failed, so the numbers of an earlier one are shown
- * - `suspect`: the newest answer was empty or much lower, so the numbers before it are shown
+ * - `stale`: the numbers of an earlier reading are shown, as the newest one failed, or none was made since the day was over
+ * - `suspect`: the newest answer is doubtful, so the numbers before it are shown
  * - `missing`: there are no numbers
  */
 export const DAY_QUALITIES = ["complete", "stale", "suspect", "missing"] as const;
@@ -57,7 +57,7 @@ export type ProjectCoverage = {
   readonly project: string;
   /** The days that were due or read, each with the worst quality of its series. */
   readonly days: Readonly<Record<Day, DayQuality>>;
-  /** The newest day up to which nothing is missing, even if it is outside the period; null if a series lacks its first due day. */
+  /** The newest day up to which every series was read, perhaps outside the period; null if a series lacks its first due day. */
   readonly freshThrough: Day | null;
   readonly fetchedAt: Date | null;
   /** What is not complete in the period, the newest first; at most 20. */
@@ -74,7 +74,7 @@ type CoverageGap = Window &
 export async function coverage(query: Query, asked: Pick<Question, "period" | "projects">) {
   const inProjects = projectConditions({ projectIds: asked.projects && (await findProjects(query, asked.projects)) });
   const condition = [within(asked.period), "status <> 'undated'", ...inProjects].join(" and ");
-  const worst = await worstCovered(query, inProjects, condition, await lackingConditions(query, inProjects));
+  const worst = await leastCovered(query, inProjects, condition, await lackingConditions(query, inProjects));
   const projects = worst.length > 0 ? await projectCoverage(query, worst, condition) : [];
   return { projects, projectCount: worst[0]?.count ?? 0, undated: await undatedSeries(query, inProjects) };
 }
@@ -89,7 +89,6 @@ where ${["source = 'usage' and status = 'undated' and usage_date is null", ...in
 
 const PROJECTS_MAX = 60;
 const GAPS_MAX = 20;
-
 const QUALITY = `case when status in ('complete', 'suspect') then status when fetched_at is not null then 'stale' else 'missing' end`;
 
 type ProjectRow = { readonly projectId: string; readonly project: string; readonly count: number };
@@ -105,8 +104,8 @@ where ${["is_whole is not true", ...inProjects].join(" and ")} limit ${LACKING_M
   return found.length > LACKING_MAX ? [] : projectConditions({ projectIds: found.map(({ projectId }) => projectId) });
 }
 
-/** The configured projects, those that lack the most days first; `count` is how many there are. */
-function worstCovered(query: Query, inProjects: readonly string[], condition: string, lacking: readonly string[]) {
+/** The configured projects, those with the most missing slices first; `count` is how many there are. */
+function leastCovered(query: Query, inProjects: readonly string[], condition: string, lacking: readonly string[]) {
   return query<ProjectRow>(`
 select project_id as "projectId", project, (count(*) over ())::integer as count
 from (select project_id, max(project) as project from bi.series where ${["active", ...inProjects].join(" and ")} group by project_id) known

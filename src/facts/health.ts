@@ -19,7 +19,7 @@ import { mergeRotations, rotationHealth } from "./keys.ts";
 /** In `rotations`, a rotation for many projects is one entry, not one for each project. */
 export type HealthState = HealthFacts & { readonly conditions: readonly Condition[] };
 
-/** Completeness may come from `cache`, and budgets are kept until something changes them. All else is read each time. */
+/** Completeness may come from `cache`, and `db` caches the budgets until something changes them. All else is read each time. */
 export async function health(
   db: Database,
   config: Config,
@@ -56,7 +56,7 @@ async function healthFacts(db: Database, tx: Tx, config: Config, projects: reado
   };
 }
 
-/** Reads the parts that take longer with more stored usage, and leaves out those beyond the time limit. Read budgets are cached by `db`. */
+/** Reads what takes longer with more stored usage. If that fails or takes too long, both lists are empty, and `notRead` says why. */
 async function usageFacts(db: Database, tx: Tx, config: Config) {
   const read = await tryWithin(tx, async () => ({
     budgets: await watchedBudgets(db, tx),

@@ -35,11 +35,11 @@ export type JobHealth = {
 export type LastRun = Pick<StoredRun, "trigger" | "status" | "startedAt" | "finishedAt" | "error" | "suspect">;
 
 /**
- * The newest run that failed or was interrupted, until a later run has ended well for each of its projects that is still configured. A
- * scheduled run has all projects, so if it ends well, every earlier failure is over. Backfills and stopped runs do not count.
+ * The newest run that failed or was interrupted. It is over once each of its projects that is still configured has ended well in a later run.
+ * A scheduled run has all projects, so if it ends well, every earlier failure is over. Backfills and stopped runs do not count.
  */
 export type FailedRun = Pick<LastRun, "status" | "trigger" | "startedAt" | "error"> & {
-  /** Failed or suspect slices report this failure already. */
+  /** A condition about failed or suspect slices reports this failure already. */
   readonly isExplained: boolean;
 };
 
@@ -48,18 +48,18 @@ export async function jobHealth(tx: Tx, config: Config, projects: readonly Proje
   const jobs = jobsOf(config);
   const stored = await storedJobs(tx, jobs);
   const runs = await newestRuns(tx, jobs);
-  const failing = new Set(projects.flatMap((one) => (one.failed > 0 ? `${one.source} ${one.projectId}` : [])));
+  const withFailures = new Set(projects.flatMap((one) => (one.failed > 0 ? `${one.source} ${one.projectId}` : [])));
   return jobs.map((job, i): JobHealth => {
     const { last, failed, success } = runs[i] ?? {};
     const { kind, name, schedule, timezone } = job;
-    const hasFailedSlices = kind === "export" && job.projects.some(({ id }) => failing.has(`${job.source} ${id}`));
+    const hasFailedSlices = kind === "export" && job.projects.some(({ id }) => withFailures.has(`${job.source} ${id}`));
     return {
       kind,
       job: name,
       schedule,
       timezone,
       ...(kind === "rotation" && job.isForMany && { projects: job.rotations.length }),
-      ...plannedRuns(job, stored[i], last, now),
+      ...scheduleHealth(job, stored[i], last, now),
       lastRun: last,
       failedRun: failed && failedRun(failed, hasFailedSlices),
       lastSuccess: success?.finishedAt ? success.finishedAt.getTime() / 1000 : null,
@@ -70,7 +70,7 @@ export async function jobHealth(tx: Tx, config: Config, projects: readonly Proje
 /** Until a run takes longer than this, missing days are not notified, because it may still read them. */
 const READING_MS_MAX = 2 * 60 * 60_000;
 
-function plannedRuns(job: Schedule, stored: StoredJob | undefined, last: LastRun | undefined, now: Date) {
+function scheduleHealth(job: Schedule, stored: StoredJob | undefined, last: LastRun | undefined, now: Date) {
   const isPaused = stored?.pause !== undefined;
   const isRunning = last?.status === "running";
   const overdue = overdueSince(job, stored, now);
@@ -108,11 +108,11 @@ const endedWell = sql`finished_at is not null and error is null and slices_faile
 type FoundRun = LastRun & {
   readonly index: number;
   readonly what: keyof NewestRuns;
-  /** The projects of a failed run for which no later run has ended well; null if no whole run has succeeded since. */
+  /** The projects of a failed run for which no later run has ended well; null if no later run has ended well as a whole. */
   readonly failing: readonly string[] | null;
 };
 
-/** In the order of the jobs. Each job is looked up in an index, as a job that ran for years has very many runs. */
+/** In the order of `jobs`. Each job's runs are looked up in an index, as a job that ran for years has very many. */
 async function newestRuns(tx: Tx, jobs: readonly ConfiguredJob[]): Promise<readonly NewestRuns[]> {
   const { rows } = await sql<FoundRun>`
     select c.position::integer - 1 as index, r.what, r.trigger, r.status, r.started_at as "startedAt",

@@ -65,7 +65,7 @@ export type RotationRow = {
   readonly ageSeconds: number | null;
   readonly failedAttempts: number;
   readonly lastError: string | null;
-  /** Why a call used another key than the one in use: the newest such event since that became active, at most 7 days old. */
+  /** Why a call used another key than the one in use: the newest such event since the key in use became active, at most 7 days old. */
   readonly fallback: string | null;
   readonly fallbackAt: Date | null;
   readonly keys: Readonly<Record<"pending" | "active" | "draining" | "orphan" | "dueForRemoval", number>>;
@@ -134,15 +134,15 @@ export function mergeRotations(rotations: readonly RotationHealth[]): readonly R
   return [...groups.values()].flatMap((members): readonly RotationHealth[] => {
     const [first] = members;
     if (!first || first.project === null) return members;
-    const highest = (of: (one: RotationHealth) => number) => members.reduce((a, b) => (of(b) > of(a) ? b : a));
-    const { ageDays, ageSeconds } = highest((one) => one.ageSeconds ?? -1);
-    const { failedAttempts, lastError } = highest((one) => one.failedAttempts);
-    const { fallback, fallbackAt } = highest((one) => Number(one.fallbackAt));
+    const maxBy = (value: (one: RotationHealth) => number) => members.reduce((a, b) => (value(b) > value(a) ? b : a));
+    const { ageDays, ageSeconds } = maxBy((one) => one.ageSeconds ?? -1);
+    const { failedAttempts, lastError } = maxBy((one) => one.failedAttempts);
+    const { fallback, fallbackAt } = maxBy((one) => Number(one.fallbackAt));
     const keys = { ...first.keys };
     for (const state of Object.keys(keys) as (keyof typeof keys)[])
       keys[state] = members.reduce((total, one) => total + one.keys[state], 0);
-    const ofAll = { projects: members.length, project: null, apiKeyId: null, keys };
-    return [{ ...first, ...ofAll, ageDays, ageSeconds, failedAttempts, lastError, fallback, fallbackAt }];
+    const merged = { projects: members.length, project: null, apiKeyId: null, keys };
+    return [{ ...first, ...merged, ageDays, ageSeconds, failedAttempts, lastError, fallback, fallbackAt }];
   });
 }
 
@@ -162,13 +162,13 @@ export type RotationKeys = {
   readonly keys: readonly KeyStatus[];
 };
 
-/** `rotations`: one for each project, named as in the ledger. `file.rotations`: those of the file, with their names there. */
+/** `rotations`: one for each project, named as in the ledger. `file.rotations`: as in the configuration file, with the names there. */
 type Configured = {
   readonly rotations: readonly RotationConfig[];
   readonly file: { readonly rotations: readonly Pick<RotationConfig, "name" | "maxAgeDays">[] };
 };
 
-/** Reads the first `KEYS_PER_PAGE` keys by rotation, the rotations of the file that have no key, and the newest events. */
+/** Reads the first `KEYS_PER_PAGE` keys by rotation, the configured rotations that have no key, and the newest events. */
 export async function readKeys(db: Database, config: Configured) {
   const read = async (tx: Database) =>
     [await keyStatuses(tx, KEYS_PER_PAGE + 1), await rotationsWithKeys(tx), await newestEvents(tx)] as const;
@@ -186,7 +186,7 @@ export async function readKeys(db: Database, config: Configured) {
   return { rotations: [...keyless, ...shown], hasMore: keys.length > KEYS_PER_PAGE, events };
 }
 
-/** Their names in the configuration. */
+/** Returns the names of rotations in the configuration. */
 async function rotationsWithKeys(db: Database): Promise<ReadonlySet<string>> {
   const { rows } = await sql<{ name: string }>`
     select distinct coalesce(r.job_name, r.name) as name

@@ -13,7 +13,7 @@ import { type AskedMetric, coverageConditions, isCost, literal, type Question } 
 import { type Query, readBasis } from "./scope.ts";
 
 const OVERVIEW_SPLITS = ["project", "line_item", "model", "accessor", "tags"] as const;
-/** How many groups of a split are read, the largest first. The one that rose the most is looked for among them. */
+/** How many groups of a split are read, the largest first. The group that rose the most is looked for among them. */
 const LISTED_MAX = 100;
 
 export type Overview = Awaited<ReturnType<typeof overview>>;
@@ -45,7 +45,7 @@ export async function overview(query: Query, asked: Pick<Question, "period" | "b
   const question = { ...asked, limit: LISTED_MAX, sort: "amount", metric: "hours" } as const;
   const month = monthOf(asked.period, today);
   const firstDay = asked.before?.start ?? asked.period.start;
-  // From when the states of days are read: the same day for all questions, so that one statement serves them all.
+  // The states of days are read from this day on. It is the same for all questions, so that one statement serves them all.
   const since = month && earlier(month.before.start, firstDay);
   const { totalGrouping, available, basis } = await readTotalBasis(query, { ...question, grouping: "none" }, since);
   const days = since

@@ -79,7 +79,7 @@ export function viewAndConditions(question: Question, scope: Scope) {
   return { view, column, conditions: [...conditions, ...added] };
 }
 
-/** `lineage` makes one group of all keys of a rotation, because every rotation replaces the key. */
+/** `lineage` puts all keys of a rotation into one group: otherwise each new key would begin a group of its own. */
 function columnOf({ metric, grouping }: Question, { filter }: Scope): string {
   if (grouping === "none" || !splitsOf(metric).includes(grouping)) return "null::text";
   if (grouping === "project") return "project_id";
@@ -107,7 +107,7 @@ function seriesCondition(split: Split): string {
   return `"grouping" = ${literal(split === "project" ? "none" : split)}`;
 }
 
-/** Never adds up currencies. bi.cost_by_group has the totals, too (grouping none). No estimate is by filter: filterCondition is false. */
+/** Never adds up currencies. bi.cost_by_group has the totals, too (grouping none). Filters are only for the billed cost. */
 function costView({ metric, grouping }: Question, { filter, currency = "" }: Scope) {
   const inCurrency = `currency = ${literal(currency)}`;
   if (metric === "estimated_cost") return { view: "bi.cost_estimated", conditions: [inCurrency] };

@@ -93,7 +93,7 @@ function choices({ metric }: Question, groupings: readonly Split[], filters: str
   return { groupings: known.filter((one) => splitsOf(metric).includes(one)), filters };
 }
 
-/** The currencies of the prices. Throws InvalidQuestion if the one that is asked for is not among them. */
+/** The currencies of the prices. Throws InvalidQuestion if `currency` is not among them. */
 export async function readCurrencies(query: Query, { currency }: Pick<Question, "currency">): Promise<string[]> {
   const rows = await query<{ name: string }>("select distinct currency as name from bi.price_book order by 1");
   const names = rows.map(({ name }) => name);

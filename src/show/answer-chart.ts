@@ -90,22 +90,22 @@ export function answerChart(answer: Answer, options: ChartOptions): Html {
     lacking: bars.flatMap(({ isLacking }, i) => (isLacking ? [i] : [])),
     series,
   };
-  const exact = series.filter(({ look }) => look !== "before");
+  const tableSeries = series.filter(({ look }) => look !== "before");
   const rows = bars.map(({ title, isLacking, isChanging }, i) => {
     const lacking = isLacking && html` <b class="flag">not complete</b>`;
     const day = html`<time>${title}</time>${lacking}${isChanging && html` <small>may change</small>`}`;
-    return [day, ...exact.map(({ values }) => exactText(values[i] ?? "–"))];
+    return [day, ...tableSeries.map(({ values }) => exactText(values[i] ?? "–"))];
   });
   const title = chartTitle(answer, grain);
   const caption = inSentence(title);
-  const amountTitles = exact.map(({ name, hint }) => ({ numbers: html`<bdi title="${hint}">${name}</bdi>` }));
+  const amountTitles = tableSeries.map(({ name, hint }) => ({ numbers: html`<bdi title="${hint}">${name}</bdi>` }));
   const titles = [`${capitalized(grain)} (UTC)`, ...amountTitles];
-  const shown = table(`Exact ${caption}${question.currency === null ? "" : `, in ${question.currency}`}`, titles, rows);
+  const exact = table(`Exact ${caption}${question.currency === null ? "" : `, in ${question.currency}`}`, titles, rows);
   // Without "<" the JSON can't end the script element that it stands in.
   const json = trustedHtml(JSON.stringify(description).replaceAll("<", "\\u003c"));
   return html`<figure id="${id}-chart"><script type="application/json">${json}</script>
 <figcaption><h3 id="${id}">${title}</h3></figcaption>
-${folded(`Table: ${caption}`, html`${shown}${below}`)}</figure>\n`;
+${folded(`Table: ${caption}`, html`${exact}${below}`)}</figure>\n`;
 }
 
 type Bars = ReturnType<typeof barsOf>;
@@ -158,7 +158,7 @@ function grainStart(day: Day, grain: Grain): Day {
   return addDays(day, -((startOfDay(day).getUTCDay() + 6) % 7));
 }
 
-type GroupTable = {
+type TableOptions = {
   readonly caption: string;
   readonly groups: Answer["groups"];
   readonly hrefOf: GroupHref;
@@ -169,8 +169,8 @@ type GroupTable = {
   readonly totals?: readonly Row[];
 };
 
-/** The largest groups, each with a bar as long as its amount beside the largest one. */
-export function groupTable(answer: Answer, { caption, groups, hrefOf, titles, cells, totals }: GroupTable): Html {
+/** The largest groups, each with a bar whose length is in proportion to its amount. */
+export function groupTable(answer: Answer, { caption, groups, hrefOf, titles, cells, totals }: TableOptions): Html {
   const { grouping } = answer.question;
   const largest = Math.max(0, ...groups.map(({ amount }) => Number(amount ?? "0")));
   const rows = groups.map((one) => {

@@ -11,6 +11,8 @@ export type CsvColumn = {
   readonly isText: boolean;
 };
 
+type CsvRow = readonly (string | null)[];
+
 /** Without this mark Excel reads UTF-8 in the code page of the machine, and shows wrong letters. */
 const BYTE_ORDER_MARK = "\uFEFF";
 
@@ -27,7 +29,7 @@ export function csvHeader(columns: readonly CsvColumn[]): string {
 }
 
 /** Null is an empty cell, and an empty text is "". */
-export function csvLine(columns: readonly CsvColumn[], row: readonly (string | null)[]): string {
+export function csvLine(columns: readonly CsvColumn[], row: CsvRow): string {
   const cells = columns.map(({ isText }, at) => {
     const text = row[at] ?? null;
     if (text === null) return "";
@@ -47,8 +49,6 @@ export function withoutFormula(text: string): string {
   );
   return BEGINS_FORMULA.test(text) ? `'${escaped}` : escaped;
 }
-
-type CsvRow = readonly (string | null)[];
 
 function csvFile(columns: readonly CsvColumn[], rows: readonly CsvRow[]): string {
   return csvHeader(columns) + rows.map((row) => csvLine(columns, row)).join("");

@@ -6,10 +6,10 @@ import { METRIC_TABLE } from "../usage/metrics.ts";
 import type { BudgetUse } from "../usage/money.ts";
 import { type Html, html } from "./html.ts";
 
-/** To whole units; amounts below 100 to three significant digits. */
+/** Rounds to whole units, and amounts below 100 to three significant digits. */
 const ROUNDED = { maximumFractionDigits: 0, maximumSignificantDigits: 3, roundingPriority: "morePrecision" } as const;
 const COMPACT: Intl.NumberFormatOptions = { notation: "compact", maximumFractionDigits: 1, useGrouping: true };
-/** Whole percents; below 10 % two significant digits. */
+/** Rounds to whole percents, and below 10 % to two significant digits. */
 const PERCENT = { ...ROUNDED, maximumSignificantDigits: 2, style: "percent", signDisplay: "exceptZero" } as const;
 
 /** Makes each format at its first use: making one takes milliseconds, and most commands show no amounts. */
@@ -90,11 +90,11 @@ export function exactText(amount: string | number): string {
   return digits === "" ? separated : `${separated}.${digits}`;
 }
 
-/** Shows the short amount; the exact one appears on hover. */
-export function amountHtml(amount: string | null, measure: Measure, shown: typeof shortText = shortText): Html {
+/** Shows the amount as `textOf` writes it; the exact amount appears on hover. */
+export function amountHtml(amount: string | null, measure: Measure, textOf: typeof shortText = shortText): Html {
   if (amount === null) return html`<span title="not known: not sent, or not read">–</span>`;
   const unit = measure.currency ?? metricUnit(measure.metric);
-  return html`<data value="${amount}" title="${exactText(amount)} ${unit}">${shown(amount, measure)}</data>`;
+  return html`<data value="${amount}" title="${exactText(amount)} ${unit}">${textOf(amount, measure)}</data>`;
 }
 
 /** "1 day", "2,000 days" */
@@ -136,7 +136,7 @@ export function monthName(day: Day): string {
 
 /** "Oct 26 – Nov 22, 2026". */
 export function periodText({ start, end }: Window): string {
-  // Intl puts spaces around the dash that tests and people can't type.
+  // Around the dash, Intl puts thin spaces, which people and tests can't type.
   return dateFormat({ month: "short", day: "numeric", year: "numeric" })
     .formatRange(startOfDay(start), startOfDay(end))
     .replaceAll(/[\u2009\u202f]/g, " ");
@@ -247,7 +247,7 @@ export function budgetShareText(use: BudgetUse): string {
   return `${share}, heading for ${estimateText(forecast, use)} (${wholePercent(forecastPercent)})`;
 }
 
-/** Rounded down, but at least 101% above the limit: "100%" means that the budget is used up exactly. */
+/** Rounds down, but shows 101% just above the limit, as "100%" means that the budget is used up exactly. */
 export function wholePercent(percent: string): string {
   const share = Number(percent);
   return `${share > 100 ? Math.max(101, Math.floor(share)) : Math.floor(share)}%`;

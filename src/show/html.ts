@@ -158,19 +158,20 @@ function setMembers(grouping: string, group: string | null): readonly (string | 
   if (group === null || memberNoun(grouping) === undefined) return undefined;
   try {
     const value: unknown = JSON.parse(group);
-    return Array.isArray(value) ? value.map((tag) => (tag === null ? null : String(tag))) : undefined;
+    return Array.isArray(value) ? value.map((member) => (member === null ? null : String(member))) : undefined;
   } catch {
     return undefined;
   }
 }
 
-/** The name on one line, without characters that turn the text around. A long one is cut in its middle: many differ only at the end. */
+/** The name on one line, without characters that turn the text around. A long one loses its middle, as many names differ only at the end. */
 export function shortName(name: string, lengthMax = 40): string {
   const chars = [...toPrintableLine(name)];
   if (chars.length <= lengthMax) return chars.join("");
   const endLength = Math.floor(lengthMax / 3);
   const start = chars.slice(0, lengthMax - endLength).join("");
   const end = chars.slice(-endLength - 1).join("");
+  // Each part is cut at a space if one is near the cut, else by one character.
   return `${start.replace(/(?:( )\S{0,12}|.)$/u, "$1")}…${end.replace(/^(?:\S{0,6}( )|.)/u, "$1")}`;
 }
 

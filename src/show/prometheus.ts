@@ -90,7 +90,7 @@ export function openMetrics(build: { readonly version: string; readonly schema: 
     "health_read",
     "1 if this scrape could read the health state from the database; else 0, and the metrics of the health state are absent.",
   );
-  const ofHealth = Object.entries(GAUGES).map(([name, { help, labels, samples }]) => ({
+  const healthGauges = Object.entries(GAUGES).map(([name, { help, labels, samples }]) => ({
     metric: gauge(name, `${help}. The same for every replica.`, labels),
     samples,
   }));
@@ -108,7 +108,7 @@ export function openMetrics(build: { readonly version: string; readonly schema: 
       isReady.set(ready() ? 1 : 0);
       healthRead.set(health ? 1 : 0);
       const shown = health && limited(health);
-      for (const { metric, samples } of ofHealth) {
+      for (const { metric, samples } of healthGauges) {
         // Otherwise a project or condition that is gone since the last scrape would keep its sample.
         metric.reset();
         for (const [labels, value] of shown ? samples(shown) : [])

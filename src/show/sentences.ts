@@ -31,12 +31,12 @@ import { shortName } from "./html.ts";
 export function sentences(data: Overview, budgets: readonly BudgetUse[], trouble: string | undefined): string[] {
   if (isNew(data)) return ["There are no numbers yet."];
   const main = data.cost ?? data.total;
-  const isChange = main.compared && main.total?.amount != null;
+  const hasChange = main.compared && main.total?.amount != null;
   return present([
     ...(trouble === undefined ? lackingDaysSentences(main) : [trouble]),
-    data.monthSoFar ? monthSentence(data.monthSoFar, budgets) : !isChange && periodSentence(main),
-    isChange && headline(main),
-    isChange && driversSentence(main, data.splits),
+    data.monthSoFar ? monthSentence(data.monthSoFar, budgets) : !hasChange && periodSentence(main),
+    hasChange && headline(main),
+    hasChange && driversSentence(main, data.splits),
   ]);
 }
 
@@ -108,7 +108,7 @@ export function forecastText({ forecast, low, high }: Forecast, measure: Measure
   return `${estimateText(forecast, measure)}${from === to ? "" : ` (${from} to ${to})`}`;
 }
 
-/** Finds the month's budget for the same usage. If the budget has a forecast, it replaces the month's, as a page shows only one. */
+/** Finds the month's budget for the same usage. The budget's forecast, if it has one, replaces the month's, as a page shows only one. */
 function monthForecast({ answer, forecast }: NonNullable<Overview["monthSoFar"]>, budgets: readonly BudgetUse[]) {
   const { question, projectCount } = answer;
   const budget = budgets.find(
@@ -139,10 +139,10 @@ function periodSentence(answer: Answer): string | undefined {
   return `${metricName(question.metric)} in ${periodText(askedPeriods(answer).period)}: ${quantityText(total.amount, question)}.`;
 }
 
-/** A change by a smaller share than this gets no cause: groups that rose and fell by far more may add up to it. */
+/** No cause is named for a change by a smaller share: groups that rose and fell by far more may add up to it. */
 const STEADY_SHARE = 0.03;
 
-/** Words for the share of a change that one group caused, each with the smallest share it is used for. Less gets no sentence. */
+/** Words for the share of a change that one group caused, each with the smallest share it is used for. A smaller share gets no sentence. */
 const SHARE_TEXTS = [
   [1.05, "more than all"],
   [0.995, "all"],
@@ -153,17 +153,17 @@ const SHARE_TEXTS = [
   [0.2, "a quarter"],
 ] as const;
 
-/** "Call Centre US caused half of the rise, mostly one API key, batch." The key is named if it caused more than half of that. */
+/** "Call Centre US caused half of the rise, mostly one API key, batch." The key is named if its share is more than half of the first one's. */
 function driversSentence({ question, total }: Answer, splits: Overview["splits"]): string | undefined {
   const change = Number(total?.change ?? "0");
   if (Math.abs(change) <= STEADY_SHARE * Math.abs(Number(total?.before ?? "0"))) return undefined;
-  const parts = splits
+  const drivers = splits
     .filter((one) => one.question.metric === question.metric && one.compared && one.question.grouping !== "tags")
     .flatMap((split) => driverOf(split, change) ?? []);
-  const [first] = parts;
+  const [first] = drivers;
   const share = first && SHARE_TEXTS.find(([from]) => first.share >= from)?.[1];
   if (!share) return undefined;
-  const key = parts.find(({ grouping }) => grouping === "accessor");
+  const key = drivers.find(({ grouping }) => grouping === "accessor");
   const isOneKey = key !== undefined && key !== first && key.share > first.share / 2;
   // The name of a key includes its project where other keys have the same comment.
   const mostly = isOneKey
@@ -197,7 +197,7 @@ export function changeSentences(change: Change): readonly string[] {
 }
 
 export function reasonSentences({ answer, splits }: Change): readonly string[] {
-  return present([...splits.map((split) => contributors(answer.question, split)), ...splits.map(notSplitSentence)]);
+  return present([...splits.map((split) => splitSentence(answer.question, split)), ...splits.map(notSplitSentence)]);
 }
 
 function notSplitSentence({ grouping, lacking }: ChangeSplit): string | undefined {
@@ -263,19 +263,20 @@ export function whyNotCompared(answer: Pick<Answer, "lacking" | "question">): st
   return `Not compared with ${periodText(before)}: ${reasons.join("; ")}.`;
 }
 
-/** A day that was read may lack an amount: it is incomplete, not unread. The days are listed if `of` is given, such as " of this period". */
-function lackText(unread: readonly Day[], incomplete: readonly Day[], of = "") {
-  const named = (days: readonly Day[]) => of && ` (${daysText(days)})`;
+/** A day that was read may lack an amount: it is incomplete, not unread. Lists the days if `ofPeriod` is given, such as " of this period". */
+function lackText(unread: readonly Day[], incomplete: readonly Day[], ofPeriod = "") {
+  const listed = (days: readonly Day[]) => ofPeriod && ` (${daysText(days)})`;
   const texts = present([
-    unread.length > 0 && `${counted(unread.length, `day${of} was`, `days${of} were`)} not read${named(unread)}`,
+    unread.length > 0 &&
+      `${counted(unread.length, `day${ofPeriod} was`, `days${ofPeriod} were`)} not read${listed(unread)}`,
     incomplete.length > 0 &&
-      `${counted(incomplete.length, `day${of} is`, `days${of} are`)} not complete${named(incomplete)}`,
+      `${counted(incomplete.length, `day${ofPeriod} is`, `days${ofPeriod} are`)} not complete${listed(incomplete)}`,
   ]);
   return texts.length > 0 ? texts.join(" and ") : undefined;
 }
 
 /** "By model: nova-3 +31,278 hours, aura-2 +120 hours (new)." */
-function contributors(measure: Measure, { grouping, parts }: ChangeSplit): string | undefined {
+function splitSentence(measure: Measure, { grouping, parts }: ChangeSplit): string | undefined {
   const largest = parts.filter((one) => one.part === "group" && !isZero(one.change)).slice(0, 3);
   if (largest.length === 0) return undefined;
   const named = largest.map((part) => {
@@ -288,7 +289,7 @@ function contributors(measure: Measure, { grouping, parts }: ChangeSplit): strin
   return `By ${groupingNoun(grouping)}: ${named.join(separator)}.`;
 }
 
-/** The name of a group in plain text. Groups with one label are told apart. */
+/** The name of a group in plain text. Groups with the same label get different names. */
 export function groupName(grouping: string, part: ChangePart, among: readonly ChangePart[]): string {
   return part.label === null && part.group === null ? "(no value)" : groupLabel(grouping, part, among);
 }

@@ -1,5 +1,5 @@
-// Where the monitor is reached, and which requests it answers: health checks always. With configured credentials, the requests that have them.
-// Without: on a loopback address, requests whose Host is localhost or loopback; on another address, which needs "access": "none", all.
+// The URL of the monitor, and which requests it answers. Health checks: always. If credentials are configured: requests that carry them. Else
+// all requests on an address that other machines reach ("access": "none"); on a loopback address those whose Host is localhost or loopback.
 
 import { hash, timingSafeEqual } from "node:crypto";
 import type { Secret } from "../secret.ts";
@@ -25,7 +25,7 @@ export type Access = { readonly scheme: "Bearer" | "Basic"; readonly credentials
 
 type RequestHeaders = { readonly host?: string | undefined; readonly authorization?: string | undefined };
 
-/** Undefined to let a request in. `isLoopback`: only this machine can reach the monitor. */
+/** Returns undefined to let the request in. `isLoopback`: only this machine can reach the monitor. */
 export function refusalPage(access: Access | undefined, isLoopback: boolean, sent: RequestHeaders): Page | undefined {
   if (access) {
     if (hasCredentials(access, sent.authorization)) return undefined;
@@ -46,7 +46,7 @@ function isOwnHost(host: string | undefined): boolean {
   return host !== undefined && /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i.test(host);
 }
 
-/** Compares hashes, so that the time does not tell how much of a guess is right. Hono's `bearerAuth` would refuse "!" and ":". */
+/** Compares hashes, so that the time does not tell how much of a guess is right. Hono's `bearerAuth` would refuse a token with "!" or ":". */
 function hasCredentials({ scheme, credentials }: Access, authorization = ""): boolean {
   const [, word = "", rest = ""] = /^(\w+) +(\S+)$/.exec(authorization) ?? [];
   const sent = Buffer.from(rest, scheme === "Basic" ? "base64" : "latin1");

@@ -1,4 +1,4 @@
-// The script of the pages. In the installed package it is a file of the build; from the sources it is bundled when first asked for.
+// The script of the pages. In the installed package it is a file of the build; run from the sources, the program bundles it at the first request.
 
 import { readdirSync } from "node:fs";
 import { readFile } from "node:fs/promises";

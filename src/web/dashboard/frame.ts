@@ -44,7 +44,7 @@ function servedPage(options: DocumentOptions, status: number, headers?: Page["he
 }
 
 /** The report as one file, with script and policy in it. The same options make the same bytes. */
-export function reportText(options: DocumentOptions, madeBy: string, script: string): string {
+export function reportDocument(options: DocumentOptions, madeBy: string, script: string): string {
   // Escaped, so that nothing in the script ends its element.
   const inline = script.replaceAll("</script", "<\\/script").replaceAll("<!--", "<\\!--");
   const policy = `${STYLE_POLICY}; script-src '${hashOf(inline)}'; img-src data:; form-action 'none'`;
@@ -190,13 +190,13 @@ function verdictHtml(problems: readonly Problem[], { page, view, health }: Frame
     const { to, anchor } = SECTIONS_ELSEWHERE[section] ?? { to: "health", anchor: section };
     return `${pageHref(to, view)}#${anchor}`;
   };
-  const notice = (kind: string, title: string, items: readonly Problem[], open: boolean) => {
+  const notice = (kind: string, title: string, items: readonly Problem[], isOpen: boolean) => {
     if (items.length === 0) return undefined;
     const texts = items.map(({ text, section }) =>
       section === undefined ? capitalized(text) : html`<a href="${href(section)}">${capitalized(text)}</a>`,
     );
     if (kind === "bad" && texts.length === 1) return html`<div class="notice bad">${texts}</div>\n`;
-    return html`<details class="notice ${kind}"${open && html` open`}><summary><strong>${title}</strong></summary>
+    return html`<details class="notice ${kind}"${isOpen && html` open`}><summary><strong>${title}</strong></summary>
 <ul>${texts.map((one) => html`<li>${one}</li>`)}</ul></details>\n`;
   };
   const notes = health.conditions.filter(({ isWrong }) => !isWrong);
@@ -238,8 +238,8 @@ ${projectField(view.project, health)}${controls?.fields}<button>Show</button></f
 /** If there are more projects, their names are not listed, and a person types one. */
 const PROJECTS_LISTED_MAX = 100;
 
-/** The health state lists a project twice if both its usage and its billing are read. */
 function projectField(asked: string | undefined, { projects }: HealthState): Html | undefined {
+  // The health state lists a project twice if both its usage and its billing are read.
   const names = new Map(projects.map(({ projectId, project }) => [projectId, project]));
   if (names.size < 2 && asked === undefined) return undefined;
   if (names.size > PROJECTS_LISTED_MAX)

@@ -62,7 +62,7 @@ function shownText({ slices, slicesWithNumbers }: HealthState["causes"][number])
 
 const QUALITY_WORDS: Readonly<Record<DayQuality | "not-due", string>> = {
   complete: "complete",
-  stale: "older numbers, as the newest reading failed",
+  stale: "older numbers, as no later reading succeeded",
   suspect: "in doubt: the newest answer was not believed, so earlier numbers are shown",
   missing: "no numbers",
   "not-due": "not due",
@@ -73,7 +73,7 @@ function projectsHtml({ projects, projectCount, undated }: Coverage, view: View)
   const { period } = view;
   const rows = projects.map((one) => [
     html`<a href="${pageHref("usage", { ...view, project: one.projectId })}">${shortNameHtml(one.project)}</a>`,
-    strip(period, one),
+    stripHtml(period, one),
     one.gaps.length === 0 ? "none" : gapsHtml(period, one),
     one.freshThrough ?? "never",
     one.fetchedAt === null ? "never" : instantHtml(one.fetchedAt),
@@ -99,8 +99,8 @@ function undatedHtml(undated: Coverage["undated"]): Html | undefined {
   return html`<p class="note">The service does not say to which days these numbers belong: ${names}. No figure contains them; the view <code>bi.usage_snapshot</code> has them.</p>\n`;
 }
 
-/** A bar of the project's days: a rectangle for each window of the same state. */
-function strip(period: Window, { days, project }: ProjectCoverage): Html {
+/** A bar of the project's days: a rectangle for each window of the same quality. */
+function stripHtml(period: Window, { days, project }: ProjectCoverage): Html {
   const all = daysOf(period);
   const percent = (count: number) => `${((count * 100) / all.length).toFixed(3)}%`;
   const parts = windowsByKind(all, (day) => days[day] ?? "not-due").map(({ kind, ...window }) => {
@@ -131,8 +131,6 @@ function seriesHtml({ source, grouping, filter }: Omit<SeriesName, "project">): 
   const by = grouping === "none" ? "in total" : `by ${groupingNoun(grouping)}`;
   return html`${what} ${by}${filter !== "all" && html`, ${nameHtml(filter)}`}`;
 }
-
-// The API keys that the program renews. The section reads no secret.
 
 const KEY_COLUMNS = ["Rotation", "Next rotation", "API key in use", { numbers: "Age" }, "Last used", "All keys"];
 

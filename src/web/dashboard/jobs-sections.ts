@@ -65,18 +65,17 @@ function durationsText(runs: readonly StoredRun[]): string {
 }
 
 function nextRunCell({ nextRun, paused, overdueSince }: JobHealth): Html {
-  if (paused) {
+  if (paused)
     return html`${stateHtml("paused")} since ${instantHtml(paused.at)} <small>by ${nameHtml(paused.by)}</small> ${foldedText(paused.why)}`;
-  }
   const next = nextRun ? instantHtml(nextRun) : html`none`;
   if (!overdueSince) return next;
   return html`${stateHtml("overdue")} since ${instantHtml(overdueSince)} <small>next ${next}</small>`;
 }
 
-const COUNTS = [{ numbers: "Requests" }, { numbers: "Readings" }, { numbers: "Rows changed" }];
-const RUN_COLUMNS = ["Job", "Outcome", { numbers: "Took" }, ...COUNTS];
+const COUNT_COLUMNS = [{ numbers: "Requests" }, { numbers: "Readings" }, { numbers: "Rows changed" }];
+const RUN_COLUMNS = ["Job", "Outcome", { numbers: "Took" }, ...COUNT_COLUMNS];
 const RUNS_SHOWN = 10;
-const READING = "A reading is one day of one project, in total or grouped, with or without a filter.";
+const READING_MEANING = "A reading is one day of one project, in total or grouped, with or without a filter.";
 
 /** The newest runs, and those before them that failed, were stopped or interrupted. */
 export function runsSection(runs: readonly StoredRun[], view: View): Section {
@@ -85,7 +84,7 @@ export function runsSection(runs: readonly StoredRun[], view: View): Section {
     const href = pageHref("run", view, { id: run.runId });
     return [html`<a href="${href}">${instantHtml(run.startedAt)}</a>`, ...runCells(run)];
   });
-  const caption = `The newest ${RUNS_SHOWN}, and earlier ones that did not end well. ${READING}`;
+  const caption = `The newest ${RUNS_SHOWN}, and earlier ones that did not end well. ${READING_MEANING}`;
   return { id: "runs", title: "Runs", body: stackedTable(caption, ["Started", ...RUN_COLUMNS], rows) };
 }
 
@@ -118,7 +117,7 @@ function readingsText({ planned, complete, suspect, failed, undated, stale }: Ru
   return [read, ...others.flatMap(([name, count]) => (count > 0 ? [`${exactText(count)} ${name}`] : []))].join(", ");
 }
 
-const PROJECT_COLUMNS = ["Project", "Outcome", "Ended", ...COUNTS];
+const PROJECT_COLUMNS = ["Project", "Outcome", "Ended", ...COUNT_COLUMNS];
 
 /** More projects are folded, because in an outage all rows say the same. */
 const UNFOLDED_MAX = 8;
@@ -134,26 +133,26 @@ export function projectTable(caption: string, columns: readonly Column[], rows: 
 export function runSections({ run, found, projects }: RunDetails): readonly Section[] {
   const failed = projects.filter(({ outcome }) => outcome === "failed");
   const [error, ...otherErrors] = new Set(failed.map((one) => one.error));
-  const common = failed.length > 1 && otherErrors.length === 0 ? (error ?? null) : null;
-  const note = html`<p class="note">${READING}</p><p class="note">In SQL: <code>select * from bi.runs where run_id = '${run.runId}'</code></p>`;
+  const commonError = failed.length > 1 && otherErrors.length === 0 ? (error ?? null) : null;
+  const note = html`<p class="note">${READING_MEANING}</p><p class="note">In SQL: <code>select * from bi.runs where run_id = '${run.runId}'</code></p>`;
   const sorted = [...Map.groupBy(projects, ({ outcome }) => outcome).values()].flatMap((ofOutcome) =>
     ofOutcome.toSorted((a, b) => a.project.localeCompare(b.project, "en", { numeric: true })),
   );
   const rows = sorted.map<Row>((one) => [
     shortNameHtml(one.project),
-    html`${stateHtml(one.outcome === "open" ? "not done yet" : one.outcome)} ${one.error !== common && foldedText(one.error)}`,
+    html`${stateHtml(one.outcome === "open" ? "not done yet" : one.outcome)} ${one.error !== commonError && foldedText(one.error)}`,
     one.finishedAt ? instantHtml(one.finishedAt) : "–",
     ...readingCells(one),
   ]);
   const more = found - projects.length;
   const hasOrder = projects.some(({ outcome }) => outcome !== "ok");
   const caption = hasOrder ? "Failed ones first, then those that are not done yet" : "What was read of each project";
-  const reason = common !== null && html`<p class="notice bad">Why they failed: <bdi>${common}</bdi></p>\n`;
-  const ofProjects = html`${reason}${projectTable(caption, PROJECT_COLUMNS, rows)}${
+  const reason = commonError !== null && html`<p class="notice bad">Why they failed: <bdi>${commonError}</bdi></p>\n`;
+  const projectsHtml = html`${reason}${projectTable(caption, PROJECT_COLUMNS, rows)}${
     more > 0 && html`<p class="note">${counted(more, "project")} not shown, with the same outcome or a better one.</p>`
   }`;
   return present<Section>([
     { id: "outcome", title: "Outcome", body: html`${boxes(RUN_COLUMNS, runCells(run))}${note}` },
-    found > 0 && { id: "projects", title: counted(found, "project"), body: ofProjects },
+    found > 0 && { id: "projects", title: counted(found, "project"), body: projectsHtml },
   ]);
 }

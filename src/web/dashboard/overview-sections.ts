@@ -40,15 +40,15 @@ export function overviewSections(data: Overview, budgets: readonly BudgetUse[], 
   const chart = mainSplits.find(({ question }) => question.grouping === drawn) ?? mainSplits[0] ?? main;
   const hasBudgets = budgets.length > 0;
   const splits = data.splits.filter(({ groups }) => groups.some(({ amount }) => !isZero(amount ?? "0")));
-  const others = splits.length - (hasBudgets ? 0 : 1);
-  const fewWidth = others === 2 ? "third half" : "third";
-  const width = others > 3 ? "quarter" : fewWidth;
+  // If there are no budgets, the first ranking stands beside the chart, and the others below it.
+  const countBelow = splits.length - (hasBudgets ? 0 : 1);
+  const fewWidth = countBelow === 2 ? "third half" : "third";
+  const widthBelow = countBelow > 3 ? "quarter" : fewWidth;
   return present<Section>([
     { id: "summary", title: "In short", body: summaryHtml(data, view), isTitleHidden: true },
     chart.groups.length > 0 && chartSection(chart, mainSplits, view),
     hasBudgets && { id: "budgets", title: "Budgets", width: "third", body: budgetList(budgets) },
-    // If there are no budgets, the first ranking stands beside the chart.
-    ...splits.map((split, i) => rankingSection(split, data, view, i === 0 && !hasBudgets ? "third" : width)),
+    ...splits.map((split, i) => rankingSection(split, data, view, i === 0 && !hasBudgets ? "third" : widthBelow)),
   ]);
 }
 
@@ -94,23 +94,22 @@ function monthSoFarHtml({ monthSoFar }: Overview, view: LinkedView): Html | unde
 ${earlier}</div></dl>\n`;
 }
 
-// A budget is a bar: the used part, the expected part, and a mark at its limit.
-
 const BUDGETS_SHOWN_MAX = 6;
-/** The share of the width that the largest bar takes. */
-const SCALE_MAX_PERCENT = 98;
+/** The share of the width that the end of the scale takes. The scale reaches at least so many percent of a budget, beyond its limit. */
+const SCALE_WIDTH_PERCENT = 98;
+const SCALE_END_MIN_PERCENT = 110;
 
 /** The fullest budgets come first. All bars have one scale: a budget used four times has a bar four times as long as one used up. */
 function budgetList(budgets: readonly BudgetUse[]): Html {
   const reach = ({ percent, forecastPercent }: BudgetUse) => Math.max(Number(percent), Number(forecastPercent));
   const shown = budgets.toSorted((a, b) => reach(b) - reach(a)).slice(0, BUDGETS_SHOWN_MAX);
-  const scale = SCALE_MAX_PERCENT / Math.max(110, ...shown.map(reach));
+  const scale = SCALE_WIDTH_PERCENT / Math.max(SCALE_END_MIN_PERCENT, ...shown.map(reach));
   const more = budgets.length - shown.length;
   return html`<ul class="budgets">${shown.map((use) => budgetItem(use, scale))}</ul>
 ${more > 0 && html`<p class="note">And ${counted(more, "more budget")} with less of it used.</p>`}`;
 }
 
-/** The widths are attributes, because the page's policy forbids `style` attributes. */
+/** A bar has the used part, the expected part, and a mark at the limit. Its widths are attributes, as the page's policy forbids `style`. */
 function budgetItem(use: BudgetUse, scale: number): Html {
   const { name, percent, forecastPercent, isNeverSeen } = use;
   const width = (share: string | null) => `${(Number(share) * scale).toFixed(1)}%`;
@@ -166,10 +165,10 @@ function rankingSection(answer: Answer, { total }: Overview, view: LinkedView, w
     cells: ({ amount, before }) =>
       present([amountHtml(amount, question), compared && changeText(amount ?? "0", before ?? "0")]),
   });
-  const days = lacking.unreadDays.length + lacking.incompleteDays.length;
-  const hasFewerDays = days > total.lacking.unreadDays.length + total.lacking.incompleteDays.length;
+  const lackingDays = lacking.unreadDays.length + lacking.incompleteDays.length;
+  const hasFewerDays = lackingDays > total.lacking.unreadDays.length + total.lacking.incompleteDays.length;
   const notRead = present([
-    hasFewerDays && `${counted(days, "day")} of this period`,
+    hasFewerDays && `${counted(lackingDays, "day")} of this period`,
     lacking.projectsLeftOutCount > 0 && namesText(lacking.projectsLeftOut, lacking.projectsLeftOutCount),
   ]);
   const noun = groupingNoun(grouping);

@@ -21,7 +21,7 @@ import { budgetsOf } from "../../usage/money.ts";
 import { scriptPage } from "../assets.ts";
 import { type MakePage, type Page, READ_MS_MAX, type Readiness } from "../page.ts";
 import { PAGES, type PageName, pageHref, usageQuestion, type View, viewOf } from "../url.ts";
-import { framelessPage, framePage, type PageContent, reportText } from "./frame.ts";
+import { framelessPage, framePage, type PageContent, reportDocument } from "./frame.ts";
 import { type DataHealth, healthSections } from "./health-sections.ts";
 import { runSections } from "./jobs-sections.ts";
 import { overviewSections } from "./overview-sections.ts";
@@ -103,9 +103,8 @@ export function openDashboard(
       return unavailablePage([...new Set([...readiness().reasons, reason])]);
     }
     const frame = { page, view, health: health.value, readiness: readiness() };
-    if (content.status === "fulfilled") {
+    if (content.status === "fulfilled")
       return framePage({ ...frame, ...PAGE_CONTENT[page](content.value, view, health.value) });
-    }
     if (content.reason instanceof InvalidQuestion) throw content.reason;
     const reason = errorText(content.reason);
     log.warn({ page, ...view.period, reason }, "dashboard page without its content: reading it failed");
@@ -113,11 +112,11 @@ export function openDashboard(
     return framePage({ ...frame, notice, sections: [], status: 503 });
   }
 
-  const readInTurn = (view: View) => readUsageInTurn((signal) => readReport(view, signal));
+  const readReportInTurn = (view: View) => readUsageInTurn((signal) => readReport(view, signal));
   async function answer(page: PageName | "report", query: URLSearchParams): Promise<Page> {
     try {
       const view = viewOf(page, query, dayOf(new Date()));
-      return await (page === "report" ? reportFile(view, log, readInTurn) : dashboardPage(page, view));
+      return await (page === "report" ? reportFile(view, log, readReportInTurn) : dashboardPage(page, view));
     } catch (error) {
       if (!(error instanceof InvalidQuestion)) throw error;
       return invalidPage(page === "report" ? "overview" : page, error.message);
@@ -185,9 +184,9 @@ function leadHtml([first, ...others]: readonly string[]): Html | undefined {
 /** Says after which day there is no data, and why. Undefined if the newest day has data, or if nothing fails now. */
 function troubleOf({ total, period }: Overview, { causes }: HealthState): string | undefined {
   // A refusal of billing alone never explains missing usage. On the page of one project, neither does a refused key of another project.
-  const isOfOther = (name: string | null) =>
+  const isOfOtherProject = (name: string | null) =>
     name !== null && total.question.project !== null && !total.projects.includes(name);
-  const cause = causes.find(({ project, isBillingRefused }) => !isBillingRefused && !isOfOther(project));
+  const cause = causes.find(({ project, isBillingRefused }) => !isBillingRefused && !isOfOtherProject(project));
   const newest = total.days.findLast(({ state }) => state === "final" || state === "settling");
   if (!cause || newest?.day === total.days.at(-1)?.day) return undefined;
   const what = newest ? `No data after ${dayLabel(newest.day)}` : `There is no data for ${periodText(period)}`;
@@ -211,8 +210,7 @@ export function invalidPage(page: PageName, error: string): Page {
   return framelessPage(400, "Invalid address", lead);
 }
 
-// The report file, for sending to others: the overview with its style and script in it. The same data and time make the same bytes.
-
+/** The report file, for sending to others: the overview with its style and script in it. The same data and time make the same bytes. */
 export function renderReport({ overview, budgets }: ReportData, madeAt: Date, script: string): string {
   const { period, total } = overview;
   const isOfProject = total.question.project !== null;
@@ -220,7 +218,7 @@ export function renderReport({ overview, budgets }: ReportData, madeAt: Date, sc
   const scope = isOfProject ? html`project ${total.projects.map(nameHtml)}` : html`all projects`;
   const before = comparedWindow(overview.cost ?? total);
   const compared = before && ` · compared with ${periodText(before)}`;
-  return reportText(
+  return reportDocument(
     {
       title: `Usage report, ${isOfProject ? `${total.projects.join(", ")}, ` : ""}${days}`,
       header: html`<h1>Usage report</h1>

@@ -134,7 +134,7 @@ function totalHtml(answer: Answer): Html | undefined {
   return html`<dl class="figures few">${figure(metricName(question.metric), amountHtml(sum.amount, question), periodText(askedPeriods(answer).period))}${compared}</dl>\n`;
 }
 
-/** The warnings stand right below the total, as a number that is too low looks like any other. That of incomplete days comes first. */
+/** Warnings stand right below the total, as a number that is too low looks like any other. The warning about incomplete days comes first. */
 function warningsHtml(answer: Answer, view: View): Html {
   const { complete, lacking, days, groups, total, question } = answer;
   const { metric } = question;
@@ -171,10 +171,10 @@ function narrowedHref({ question: { grouping, group: only } }: Answer, view: Vie
   return parameters && usageLink(view, { ...EVERY_GROUP, ...parameters });
 }
 
-const LIMITS = [100, 1_000];
+const GROUP_LIMITS = [100, 1_000];
 
 function moreGroupsHref({ question: { limit } }: Answer, view: View): string | undefined {
-  const more = LIMITS.find((one) => one > limit);
+  const more = GROUP_LIMITS.find((one) => one > limit);
   return more === undefined ? undefined : usageLink(view, { limit: String(more) });
 }
 
