@@ -20,7 +20,7 @@ import { type KeyRing, openKeyRing } from "./key-ring.ts";
 export type ServiceContext<Db extends Database | undefined = Database | undefined> = {
   readonly app: App;
   readonly config: Config;
-  /** Undefined only in `check`, while the database can't be reached. */
+  /** Undefined in `init`, and in `check` while the database can't be reached. */
   readonly db: Db;
   readonly service: Service;
   readonly keyRing: KeyRing;
@@ -39,7 +39,7 @@ export type ExportContext = ServiceContext<Database> & {
 
 type ServiceOptions = Pick<ServiceDeps, "onAttempt" | "waitMsMax">;
 
-/** Makes no connection before the first call. Throws an AppError with the code "config" if a key is missing. */
+/** Makes no connection to the service before the first call. Throws an AppError with the code "config" if a key is missing. */
 export async function openServiceContext<Db extends Database | undefined>(
   app: App,
   config: Config,
@@ -52,7 +52,7 @@ export async function openServiceContext<Db extends Database | undefined>(
   return { app, config, db, service, keyRing, dialects, [Symbol.asyncDispose]: service[Symbol.asyncDispose] };
 }
 
-/** Registers the series of the configuration and stores its prices and budgets. */
+/** Also registers the configured series, makes the first days of discovered projects due, and stores prices and budgets. */
 export async function openExportContext(app: App, configured: Config, db: Database, options: ServiceOptions = {}) {
   // Registering the series of a configuration without its discovered projects would retire all their series.
   if (configured.discovery.length > 0 && configured.projectsVersion === undefined) {

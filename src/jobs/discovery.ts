@@ -29,7 +29,7 @@ import { openStaticKeys } from "./key-ring.ts";
 /** The configuration with the discovered projects that are stored. Does not call the service. */
 export async function withKnownProjects(config: Config, db: Database): Promise<Config> {
   if (config.discovery.length === 0) return config;
-  // The version is read first: if a list changes in between, it is too old, so the worker's next comparison reads the projects again.
+  // Read before the projects. If a list changes in between, the version is older than the projects, and the worker reads both once more.
   const version = await projectsVersion(db);
   return withDiscovered(config, await storedProjects(db), version);
 }
@@ -59,7 +59,7 @@ export type ReadList = { readonly list: string } & (
   | { readonly error: AppError }
 );
 
-/** Reads the lists and stores what has changed. `isConfirmed`: a person says that they are right, even if most known projects are missing. */
+/** Reads the lists and stores what has changed. `isConfirmed`: a person says that the lists are right, even if most known projects are missing. */
 export async function readLists(app: App, config: Config, db: Database | undefined, isConfirmed = false) {
   const entries = new Map(config.discovery.map((entry) => [keyName(entry.key), entry]));
   if (entries.size === 0) return [];
@@ -108,8 +108,8 @@ function logChange(log: Logger, list: string, { added, vanished, waiting }: List
   const counts = { list, added: added.length, vanished: vanished.length };
   if (added.length + vanished.length > 0) log.info(counts, "the list of projects has changed");
   if (waiting.length === 0) return;
-  const kept = "they are exported until a list an hour or more later lacks them, too";
-  log.warn({ list, missing: waiting.length }, `more than half of the projects are missing from the list: ${kept}`);
+  const hint = "they are exported until a list an hour or more later lacks them, too";
+  log.warn({ list, missing: waiting.length }, `more than half of the projects are missing from the list: ${hint}`);
 }
 
 /** The configuration with the projects that the service lists now. Throws if a list can't be read and has never been read. */

@@ -41,7 +41,7 @@ import {
 } from "../usage/export-plan.ts";
 import { groupingEvidence, type NormalisedSlice, normalise, rowCount, sliceOf } from "../usage/normalise.ts";
 import { type Project, seriesKey } from "../usage/series.ts";
-import { type AnswerRules, type FilterDoubt, unknownEmptyDays } from "../usage/slice-decision.ts";
+import { type AnswerRules, type FilterDoubt, undatedEmptyProblem } from "../usage/slice-decision.ts";
 import type { ExportContext, ServiceContext } from "./context.ts";
 import { FilterCheck } from "./filter-check.ts";
 
@@ -122,11 +122,11 @@ export async function executePlan(
  * Makes the requests of one project, and goes on after failed ones. If the program stops, returns what was done until then. Throws if the
  * database is lost. `readableSource` is the source that the key may read; undefined if all requests failed.
  */
-export async function exportProject(context: ExportContext, project: ProjectRun) {
+export async function exportProject(context: ExportContext, run: ProjectRun) {
   const { signal } = context.app;
-  const { requests, stopStarting, onCounted } = project;
-  const check = new FilterCheck(context, project.job);
-  const shared = { ...project, check, fetchNo: await context.fetchNumbers() };
+  const { job, requests, stopStarting, onCounted } = run;
+  const check = new FilterCheck(context, job);
+  const shared = { ...run, check, fetchNo: await context.fetchNumbers() };
   const failures: ExportResult["failures"][number][] = [];
   const doubts: RequestReason[] = [];
   let counts: RunCounts = { ...NO_COUNTS, planned: totalSliceCount(requests) };
@@ -143,7 +143,7 @@ export async function exportProject(context: ExportContext, project: ProjectRun)
   await inParallel(requests, atOnce, makeAndCount, isOver).catch((error: unknown) => {
     if (!signal.aborted) throw error;
   });
-  const readableSource = failures.length < counts.requests ? project.job.source : undefined;
+  const readableSource = failures.length < counts.requests ? job.source : undefined;
   return { ...counts, failures, doubts, readableSource };
 }
 
@@ -252,8 +252,8 @@ export async function readBreakdown(
 }
 
 /**
- * An answer to a request without a window counts for its whole period: if older days of it are stored, they are empty now and get a slice.
- * Throws `bad_answer` if the answer has neither rows nor a date, because it is unknown which days are empty.
+ * Slices for days that are empty now. An answer to a request without a window counts for its whole period. So the days from the oldest stored one
+ * to the first of the answer have no usage any more. Throws `bad_answer` if it has no row and no date: the empty days are unknown.
  */
 function emptiedSlices(
   { oldest, hasRows }: StoredDays,
@@ -261,7 +261,7 @@ function emptiedSlices(
   covered: readonly NormalisedSlice[],
   rules: AnswerRules,
 ): readonly NormalisedSlice[] {
-  const problem = rowCount(covered) === 0 && !period && hasRows && unknownEmptyDays(rules);
+  const problem = rowCount(covered) === 0 && !period && hasRows && undatedEmptyProblem(rules);
   if (problem) throw badAnswer(problem);
   const [first] = covered;
   const emptied = first && oldest ? daysOf({ start: oldest, end: addDays(first.day, -1) }) : [];

@@ -41,7 +41,7 @@ type UnknownName = {
 /** What is known of a request besides its answer. `stored` reads what earlier answers of its series brought. */
 type Known = { readonly dialect: Dialect; readonly stored: () => Promise<StoredDays> };
 
-/** Checks the answers of one run of a project. Names and totals are requested once, or again by the next check if that failed. */
+/** Checks the answers of one run of a project. Names and totals are requested once. After a failed request the next check asks again. */
 export class FilterCheck {
   readonly #deps: Deps;
   readonly #checkFeatures: ExportJob["checkFeatures"];
@@ -126,7 +126,7 @@ export class FilterCheck {
     );
   }
 
-  /** If the request reads the total, filtered answers are compared with this reading, so that the total is not requested again for that. */
+  /** If the request reads the total, filtered answers are compared with this reading, and the total is not requested a second time. */
   offerTotal({ series, window }: UsageRequest, reading: () => Promise<readonly NormalisedSlice[]>): void {
     if (series.grouping !== "none" || filterKey(series.filter) !== NO_CONDITIONS) return;
     // The caller handles a failure of its reading.
@@ -167,8 +167,8 @@ export class FilterCheck {
   async #doubtOfEmpty(request: UsageRequest, unknown: UnknownName | undefined, { stored }: Known) {
     const { series, window } = request;
     const { source, filter } = series;
-    // A fan-out value may have no usage on these days. But if the other dialect names its filter differently, the service may not know it.
-    if (filter.seen && !filterConditions(filter).some(hasOtherDialectName)) return undefined;
+    // The value of a fan-out may have no usage on these days. But a filter that depends on the dialect may be one that the service does not know.
+    if (filter.seen && !filterConditions(filter).some(isDialectDependent)) return undefined;
     const { hasRows, isNewestEmpty } = await stored();
     const unproved = hasRows ? undefined : unknown;
     const days = (await this.#totalOf(series, window)).size;
@@ -185,8 +185,8 @@ export class FilterCheck {
   /** The doubt about an answer that may include usage that does not meet the filter. */
   async #doubtOfNumbers(request: UsageRequest, effect: Effect, unknown: UnknownName | undefined, { dialect }: Known) {
     const { source, filter } = request.series;
-    const misnamed = filterConditions(filter).find(hasOtherDialectName);
-    const suspected = unknown?.condition ?? (effect === "same" ? misnamed : undefined);
+    const dependent = filterConditions(filter).find(isDialectDependent);
+    const suspected = unknown?.condition ?? (effect === "same" ? dependent : undefined);
     if (!suspected || (!unknown && (await this.#deps.dialects.isProved(request, dialect)))) return undefined;
     const ignored = `the service seems to ignore the ${suspected.text}${unknown ? "" : SAME_NUMBERS}`;
     const isConfirmable = this.#checkFeatures === "warn" || (unknown ? !unknown.isKindListed : source === "billing");
@@ -275,7 +275,7 @@ function filterConditions({ features, dimensions }: Filter): FilterCondition[] {
   ];
 }
 
-/** Whether the other dialect has another name for the condition's dimension, or none. */
-function hasOtherDialectName({ kind }: FilterCondition): boolean {
+/** Whether the two dialects filter by the condition's dimension under different names or with different values, or only one of them does. */
+function isDialectDependent({ kind }: FilterCondition): boolean {
   return kind !== "feature" && differsIn2026(kind, "filter");
 }

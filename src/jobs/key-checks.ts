@@ -94,7 +94,7 @@ export async function retryWhileUnknown(
   }
 }
 
-/** Whether a replaced key was used in its grace period. "no" is certain: all days were read, have recent usage, and tell keys apart. */
+/** Whether a replaced key was used in its grace period. "no" is certain: every day was read, some usage is recent, and keys are told apart. */
 export type LastUse = { readonly seen: "yes" | "no" | "unknown"; readonly text: string };
 
 /** If even the newest usage by any key is older than this, the breakdown lags behind, and proves nothing about the last days. */
@@ -107,9 +107,9 @@ export async function readClocks({ db, service }: Pick<RotationContext, "db" | "
 
 /** Reads the days of the grace period, and today. Usage on the first day may be from before the replacement; then the key is kept longer. */
 export async function lastUse(context: RotationContext, job: RotationConfig, key: LedgerKey): Promise<LastUse> {
-  const { app, service, keyRing } = context;
-  const { signal } = app;
-  const { project } = job;
+  const { service, keyRing } = context;
+  const { signal } = context.app;
+  const { project, graceDays } = job;
   const series = { project, source: "usage", grouping: "accessor", filter: ALL_USAGE } as const;
   try {
     const listed = await keyRing.useCreatorKey(job, (secret) => listKeys(service, project.id, secret, signal));
@@ -120,7 +120,7 @@ export async function lastUse(context: RotationContext, job: RotationConfig, key
       const text = `the clocks of database, machine and service disagree: it is ${earliest} by one and ${today} by another`;
       return { seen: "unknown", text };
     }
-    const start = addDays(earliest, -Math.max(job.graceDays, 1));
+    const start = addDays(earliest, -Math.max(graceDays, 1));
     const used: KeyUsage[] = [];
     for (const request of requestsOfDays(series, daysOf({ start, end: today }))) {
       const answer = await keyRing.use(project, (secret) => fetchBreakdown(service, request, secret, signal));

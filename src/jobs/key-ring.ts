@@ -1,4 +1,4 @@
-// The API keys that projects are called with: from the environment, a file, a command, or the ledger of the rotation that renews them.
+// The API keys for the calls about each project: from the environment, a file, a command, or the ledger of the rotation that renews them.
 
 import type { App } from "../app.ts";
 import { batched, memoizeAsync } from "../async.ts";
@@ -62,7 +62,7 @@ async function callWithKey<T>(
   if (!reference) throw new AppError("config", `project "${project.name}" has no key`);
   const refused: RefusedKey[] = [];
   for (;;) {
-    // Read again for each call, because a refused key may have been replaced since.
+    // The ledger is read again for each call, because a refused key may have been replaced since.
     const { key, id, trouble } = await findKey(deps, project, reference, refused);
     try {
       const answer = await call(key.named(keyName(reference)));
@@ -117,7 +117,7 @@ async function reportFallback({ app, db }: KeyRingDeps, project: Project, rotati
   if (db) await recordEvent(db, { rotation, intentId: undefined, event: "fallback", actor: app.actor, reason });
 }
 
-// Keys in variables, in files and from commands. A printed key is kept in memory, and its command runs again when the service refuses it.
+// Keys in variables, in files and from commands. A printed key is kept in memory, and its command runs again when the service refuses the key.
 // Nothing that a command prints is shown or logged: it may be the key.
 
 /** The least time between two runs of a command that failed, or whose key is refused. Otherwise every call would run it again. */

@@ -70,7 +70,7 @@ export async function checkProject(context: ServiceContext, project: Project): P
   return findings;
 }
 
-type CheckedSeries = { readonly series: Series; readonly windowed: boolean; readonly filterCheck: FilterCheck };
+type CheckedSeries = { readonly series: Series; readonly hasWindow: boolean; readonly filterCheck: FilterCheck };
 
 /** Each grouping and each filter is checked once, even if several exports have it. Fan-outs are left out. */
 async function checkSource(target: Target, check: Check, source: Source, jobs: readonly ExportJob[]): Promise<void> {
@@ -80,18 +80,18 @@ async function checkSource(target: Target, check: Check, source: Source, jobs: r
     // With checkFeatures "off", the command `check` warns all the same.
     const filterCheck = target.filterChecks[job.checkFeatures === "error" ? "error" : "warn"];
     return seriesOf({ ...job, seen: new Map() }, { projects: [target.project.name] }).map(
-      (series): CheckedSeries => ({ series, windowed: job.window !== undefined, filterCheck }),
+      (series): CheckedSeries => ({ series, hasWindow: job.window !== undefined, filterCheck }),
     );
   });
   const dependent = all.find(({ series }) => dependsOnDialect(series));
   if (dependent && source === "usage" && target.service.dialect === "auto") {
-    await check("dialect", () => checkDialect(target, dependent.windowed));
+    await check("dialect", () => checkDialect(target, dependent.hasWindow));
   }
-  for (const { series, windowed } of new Map(all.map((one) => [one.series.grouping, one])).values()) {
+  for (const { series, hasWindow } of new Map(all.map((one) => [one.series.grouping, one])).values()) {
     const unfiltered = { ...series, filter: ALL_USAGE };
-    await check(`${prefix}grouping ${series.grouping}`, () => checkGrouping(target, unfiltered, windowed));
+    await check(`${prefix}grouping ${series.grouping}`, () => checkGrouping(target, unfiltered, hasWindow));
   }
-  if (all.some(({ windowed }) => windowed)) {
+  if (all.some(({ hasWindow }) => hasWindow)) {
     const series = { grouping: "none", filter: ALL_USAGE, project: target.project, source } as const;
     // Reading throws if the answer is for another window.
     const readDay = () => read(target, { series, window: lastDays(target.today, 1) });
@@ -124,24 +124,24 @@ async function checkSinksAndCreatorKey({ app, service, keyRing }: Target, job: R
   return fail(`${which} may not create keys: it has the scopes ${scopes}; add keys:write${hint}`);
 }
 
-async function checkDialect({ dialects, project, today }: Target, windowed: boolean): Promise<CheckResult> {
-  const dialect = await dialects.probe(project, windowed ? lastDays(today, REQUEST_DAYS_MAX) : undefined);
+async function checkDialect({ dialects, project, today }: Target, hasWindow: boolean): Promise<CheckResult> {
+  const dialect = await dialects.probe(project, hasWindow ? lastDays(today, REQUEST_DAYS_MAX) : undefined);
   if (dialect !== undefined) return ok(`"${dialect}", as the service's answers show`);
   const used = `so "${DEFAULT_DIALECT}" is used; set service.dialect if you know it`;
   return warn(`no usage shows yet which dialect the service speaks, ${used}`);
 }
 
-async function checkGrouping(target: Target, series: Series, windowed: boolean): Promise<CheckResult> {
-  const request = { series, window: windowed ? lastDays(target.today, 1) : undefined };
+async function checkGrouping(target: Target, series: Series, hasWindow: boolean): Promise<CheckResult> {
+  const request = { series, window: hasWindow ? lastDays(target.today, 1) : undefined };
   const rows = rowCount((await read(target, request)).slices);
-  return ok(`${rows} ${rows === 1 ? "row" : "rows"}${windowed ? " yesterday" : ""}`);
+  return ok(`${rows} ${rows === 1 ? "row" : "rows"}${hasWindow ? " yesterday" : ""}`);
 }
 
 /** The numbers of several days are compared, because a feature may not be used every day. */
 const RECENT_DAYS = 7;
 
-async function checkFilter(target: Target, { series, windowed, filterCheck }: CheckedSeries): Promise<CheckResult> {
-  const window = windowed ? lastDays(target.today, RECENT_DAYS) : undefined;
+async function checkFilter(target: Target, { series, hasWindow, filterCheck }: CheckedSeries): Promise<CheckResult> {
+  const window = hasWindow ? lastDays(target.today, RECENT_DAYS) : undefined;
   const request = { series: { ...series, grouping: "none" }, window } as const;
   const { slices, doubt } = await read(target, request, filterCheck);
   const effect = await filterCheck.effectOf(request, slices);

@@ -93,7 +93,7 @@ async function createNewKey({ context, job, ledger }: RotationRun, reason: strin
   await ledger.write({ kind: "intent", intentId, comment }, reason);
   let created: NewKey;
   let mayHaveBeenSent = false;
-  // Called before the create is sent, and again if the call must wait anew. It throws, and nothing is sent, if the rotation was taken over.
+  // Called before the create is sent, and again if the call must wait anew. If another process has the lease, it throws and nothing is sent.
   const beforeCreate = async () => {
     mayHaveBeenSent = false;
     await ledger.confirmLease();

@@ -32,10 +32,10 @@ export type RotationResult = Readonly<Record<"did" | "kept" | "errors", readonly
 
 const RENEW_MS = (LEASE_SECONDS * 1000) / 3;
 /** Twice as long as a lease: by then the lease of a crashed process has expired. */
-const LEASE_WAIT_MS_MAX = LEASE_SECONDS * 2_000;
+const LEASE_WAIT_MS_MAX = 2 * LEASE_SECONDS * 1000;
 const LEASE_POLL_MS = 250;
 
-/** Calls `work` while no other process rotates the key. If one does, waits until it has finished. */
+/** Calls `work` under the rotation's lease. If another process has the lease, waits for it, and throws `stopped` if that takes too long. */
 export async function withRotationLease<T>(
   { app, db }: Pick<RotationContext, "app" | "db">,
   job: RotationConfig,

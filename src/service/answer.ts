@@ -98,7 +98,7 @@ export function undefinedFor(...statuses: readonly number[]): (error: unknown) =
 // JSON: numbers keep all their digits, and text that can't be stored as it was sent is refused.
 
 const DEPTH_MAX = 64;
-/** The escape of a colon, or the first two characters of any other escape, so that the second of two backslashes begins none. */
+/** Matches an escaped colon whole, and the first two characters of any other escape. So an escaped backslash does not begin another escape. */
 const ESCAPE = /\\(?:u003a|.)/gi;
 /** A number of at most 15 digits keeps all of them when it is converted to a double and back, unless its exponent is large. */
 const SHORT_NUMBER = /^-?[\d.]{1,15}(?:[eE][+-]?\d{1,2})?$/;
@@ -108,8 +108,8 @@ const LONG_NUMBER = /(?:^|[:,[])\s*(-?\d[\d.]{15,}(?:[eE][+-]?\d+)?)/g;
 const LARGE_EXPONENT = /[eE][+-]?\d{3,}\s*(?:[,}\]]|$)/;
 
 /**
- * Numbers that a double can't hold come back as ExactNumber. Throws a SyntaxError if the text is not JSON, is nested too deeply, has half of
- * a surrogate pair (Postgres would replace it, and two groups could become one), or has an object with two members of one name.
+ * Parses JSON. A number that a double can't hold becomes an ExactNumber. Throws a SyntaxError for invalid JSON, too many levels, two members of one
+ * name, a member `__proto__`, and half of a surrogate pair. Postgres would replace such a half, and two groups could become one.
  */
 export function parseExact(text: string): unknown {
   const value = parse(text);
@@ -120,7 +120,7 @@ export function parseExact(text: string): unknown {
   if (colonsIn(unescaped) !== colonsOf(value, 0, hasEscapes)) {
     throw new SyntaxError("it has an object with two members of one name");
   }
-  // A reviver makes parsing seven times as long, and few answers need one. If only a string holds such a number, it does no harm.
+  // A reviver makes parsing seven times as long, and few answers need one. A match within a string does no harm.
   const isExactText =
     !LARGE_EXPONENT.test(text) && text.matchAll(LONG_NUMBER).every(([, number = ""]) => isExact(number));
   return isExactText ? value : JSON.parse(text, reviveNumber);

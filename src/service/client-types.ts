@@ -67,9 +67,9 @@ export type Service = Pick<ServiceSettings, "baseUrl" | "dialect"> & {
 
 /** Goes into the metrics, so it has no path: a path holds ids. */
 export type AttemptReport = {
-  /** "breakdown", "create_key" */
+  /** Such as "breakdown" or "create_key". */
   readonly operation: string;
-  /** "ok" if a readable answer came, whose content is checked later; otherwise the code of the error. */
+  /** "ok" if a readable answer came: what it says is checked later. Otherwise the code of the error. */
   readonly result: "ok" | ErrorCode | "internal";
   /** The time for the connection and the whole answer, without the wait for a permit. */
   readonly seconds: number;

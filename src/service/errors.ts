@@ -64,7 +64,7 @@ const WAIT_MS_MAX = HOUR_MS;
 /** A longer wait is a mistake of the service, such as a date of the wrong century or milliseconds for seconds. */
 const PLAUSIBLE_WAIT_MS_MAX = DAY_MS;
 
-/** Reads Retry-After. If it is a date, it is compared with the answer's Date header, because the local clock may be wrong. */
+/** Reads Retry-After; undefined without a plausible one. A date is compared with the answer's Date header, as the local clock may be wrong. */
 export function requestedWaitMs(headers: ResponseHeaders, nowMs: number): number | undefined {
   const wait = String([headers["retry-after"]].flat()[0]).trim();
   const untilMs = httpDateMs(wait) ?? Number.NaN;

@@ -36,7 +36,7 @@ export async function listKeys(service: Service, projectId: string, key: Secret,
   });
 }
 
-/** False if the key was gone. Safe to repeat. Callers must spare their own key and a project's last: the service would delete them, too. */
+/** False if the key was gone. Safe to repeat. Callers must spare their own key and a project's last key: the service would delete these, too. */
 export async function deleteKey(service: Service, projectId: string, id: string, key: Secret, signal: AbortSignal) {
   const path = ["v1", "projects", projectId, "keys", id];
   const call = { operation: "delete_key", method: "DELETE", path, scopes: ["keys:write"] } as const;

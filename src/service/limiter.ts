@@ -21,7 +21,7 @@ type Waiter = PromiseWithResolvers<number> & { readonly project: string };
 
 /** Given instead of a key's name to pause all calls. */
 export const EVERY_KEY = "";
-/** How far starts may lag behind their schedule, as after a late timer, and still catch up. After a longer lag it begins anew. */
+/** How far starts may lag behind their schedule, as after a late timer, and still catch up. After a longer lag the schedule begins anew. */
 const LATE_MS_MAX = 100;
 
 /** The slots of this process until `untilMs`. The share after an expired one has a new generation: others may have used its slots. */

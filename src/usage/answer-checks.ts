@@ -44,15 +44,15 @@ export function remembered<T>(compute: (text: string) => T): (text: string) => T
   };
 }
 
-/** If a window was sent, the period must be that. A service without windows takes `start` for a feature, and chooses the days itself. */
+/** The period that the answer names. It must be the window, if one was sent: a service without windows takes `start` for a feature. */
 export function answerPeriod(answer: JsonObject, window: Window | undefined): Window | undefined {
   requireDailyBuckets(answer.resolution);
   const start = readDay(answer.start, "start");
   const end = readDay(answer.end, "end");
   if (window && (start !== window.start || end !== window.end)) {
-    const came = start === undefined && end === undefined ? "none" : `${start ?? "?"} to ${end ?? "?"}`;
+    const named = start === undefined && end === undefined ? "none" : `${start ?? "?"} to ${end ?? "?"}`;
     throw badAnswer(
-      `asked for ${window.start} to ${window.end}, but the answer names ${came} as its window; if the service does not know windows, remove "window" from the export`,
+      `asked for ${window.start} to ${window.end}, but the answer names ${named} as its window; if the service does not know windows, remove "window" from the export`,
     );
   }
   if (start === undefined || end === undefined) return undefined;
@@ -78,7 +78,7 @@ export function coveredDays(
   runDay: Day,
 ): Day[] | undefined {
   if (window) return daysOf(window);
-  const named = namedDays(period, rowDays, runDay);
+  const named = namedPeriod(period, rowDays, runDay);
   // Tomorrow may have begun by the service's clock. A date far in the future would make every day up to it due.
   const tomorrow = addDays(runDay, 1);
   if (named && (named.end > tomorrow || dayCount(named) > ANSWER_DAYS_MAX))
@@ -87,7 +87,7 @@ export function coveredDays(
 }
 
 /** From the first row's day to the last row's, or to the period's last day if that is later. Without rows: only the period's last day. */
-function namedDays(period: Window | undefined, rowDays: readonly Day[], runDay: Day): Window | undefined {
+function namedPeriod(period: Window | undefined, rowDays: readonly Day[], runDay: Day): Window | undefined {
   const sorted = [...rowDays].sort();
   // A period that is not over is cut at `runDay`.
   const periodEnd = period && period.end > runDay && period.start <= runDay ? runDay : period?.end;

@@ -148,7 +148,7 @@ export function differsIn2026(name: Dimension, use: "grouping" | "filter"): bool
   return in2026?.[use] !== undefined || (use === "filter" && in2026FiltersById === true);
 }
 
-/** `grouping` is none or one dimension, as in every question. */
+/** Whether the groups add up to the total. `grouping` is none or one dimension: for several the result may be wrong. */
 export function addsUp(grouping: string): boolean {
   return !ENTRIES.get(grouping)?.overlaps;
 }

@@ -72,12 +72,13 @@ export function seriesOf(job: ExportJob, selection: Selection = {}): Series[] {
   return [...ofFilters, ...ofFanOuts];
 }
 
-/** Leaves out the total and the grouping by the filter's own dimension: all usage by that dimension has a row with the same numbers. */
-function seenSeries(project: Project, filter: Filter, groupings: readonly Grouping[], names: Selection["filters"]) {
+/** Leaves out the total and the grouping by the filter's own dimension: the series of all usage by that dimension has a row with the same numbers. */
+function seenSeries(project: Project, filter: Filter, groupings: readonly Grouping[], selected: Selection["filters"]) {
   const dimension = filter.seen?.dimension;
-  const isSelected = !names || names.includes(filter.name) || (dimension && names.includes(everyValueName(dimension)));
-  const read = isSelected ? groupings.filter((grouping) => grouping !== "none" && grouping !== dimension) : [];
-  return read.map((grouping): Series => ({ project, source: "usage", grouping, filter }));
+  const names = [filter.name, dimension && everyValueName(dimension)];
+  if (selected && !selected.some((name) => names.includes(name))) return [];
+  const wanted = groupings.filter((grouping) => grouping !== "none" && grouping !== dimension);
+  return wanted.map((grouping): Series => ({ project, source: "usage", grouping, filter }));
 }
 
 export type ConfiguredSeries = {
@@ -94,17 +95,17 @@ export function configuredSeries(jobs: readonly ExportJob[]): ConfiguredSeries[]
       const key = seriesKey(series);
       const other = configured.get(key);
       const windowDays = Math.max(other?.windowDays ?? 0, job.window?.days ?? 0);
-      // The days of a fan-out's value are kept, whichever job has the fan-out.
-      const isSeen = other?.series.filter.seen?.days !== undefined;
-      configured.set(key, { series: isSeen ? other.series : series, windowDays: windowDays || undefined });
+      // A filter that a fan-out made has days to make due. They are kept if another job has the same filter without them.
+      const hasDays = other?.series.filter.seen?.days !== undefined;
+      configured.set(key, { series: hasDays ? other.series : series, windowDays: windowDays || undefined });
     }
   }
   return [...configured.values()];
 }
 
-/** One request for each stretch of consecutive days, the newest first. A longer stretch than a request may have is split. */
+/** One request for each stretch of consecutive days, the newest first. A stretch that is too long for one request is split. */
 export function requestsOfDays(series: Series, days: readonly Day[]): UsageRequest[] {
-  return consecutiveDays(days, REQUEST_DAYS_MAX).map((window) => ({ series, window }));
+  return stretchesOf(days, REQUEST_DAYS_MAX).map((window) => ({ series, window }));
 }
 
 export type DueDays = {
@@ -134,8 +135,8 @@ export type ExportPlan = {
 };
 
 /**
- * A due slice that needs another reading: it has no good numbers of its whole day, its newest reading failed, or it is suspect, older than the
- * window, and another answer may confirm the doubt. Younger suspect slices are left to the scheduled runs.
+ * A due slice that needs another reading: it has no good numbers of its whole day, its newest reading failed, or a doubt about it is left to
+ * confirm. The last means that another answer may confirm the doubt, and that no scheduled run reads the day, as it is older than the window.
  */
 export type DueSlice = {
   readonly seriesId: number;
@@ -150,7 +151,7 @@ export type DueSlice = {
 /** The codes of failures that may be over in a minute. After any other failure, another attempt soon would have the same result. */
 export const RETRIED_CODES: readonly string[] = ["unavailable", "rate_limited"];
 
-/** A slice that the run itself has tried is due again only if its failure may be over. Any other slice is due if it was when the run began. */
+/** A failed or suspect slice that was tried since the run began is due only if its failure may be over; any other, if it was due at that time. */
 export function isDueInRun(slice: DueSlice, startedAt: Date): boolean {
   const { status, attemptedAt, code } = slice;
   if (status !== "missing" && attemptedAt && attemptedAt >= startedAt) return RETRIED_CODES.includes(code ?? "");
@@ -170,7 +171,7 @@ export type DaysToReread = ReadonlyMap<string, readonly { readonly day: Day }[]>
 
 type StoredState = {
   readonly toReread?: DaysToReread;
-  /** Whether the run need not read the slice (without a window: the series), as it was read since the run began. */
+  /** Whether the slice (without a window: the series) was read since the run began, or failed for good, so that the run need not read it. */
   readonly isSettled?: (series: Series, day: Day | undefined) => boolean;
   /** False if the run only reads days of `toReread`. */
   readonly readsWindow?: boolean;
@@ -187,9 +188,9 @@ export function planRun(
   const requests = seriesOf(job, selection).flatMap((series): UsageRequest[] => {
     if (!windowDays) return readsWindow && !isSettled?.(series, undefined) ? [{ series, window: undefined }] : [];
     const unsettled = readsWindow ? windowDays.filter((day) => !isSettled?.(series, day)) : [];
-    const again = selection.days ? [] : (toReread.get(seriesKey(series)) ?? []).map(({ day }) => day);
-    const before = again.filter((day) => !readsWindow || day < (windowDays[0] ?? today));
-    return requestsOfDays(series, [...unsettled, ...before]);
+    const incomplete = selection.days ? [] : (toReread.get(seriesKey(series)) ?? []).map(({ day }) => day);
+    const again = incomplete.filter((day) => !readsWindow || day < (windowDays[0] ?? today));
+    return requestsOfDays(series, [...unsettled, ...again]);
   });
   return { requests: requests.sort(newestFirst), runDay: today, due: dueDays(job, today, selection) };
 }
@@ -209,11 +210,11 @@ export function windowOf({ window }: ExportJob, runDay: Day): Window | undefined
 /** The window of the job, or those of the picked days, the newest first. */
 function windowsOf(job: ExportJob, today: Day, { days }: Selection): readonly Window[] | undefined {
   const window = windowOf(job, today);
-  return window && (days ? consecutiveDays(days) : [window]);
+  return window && (days ? stretchesOf(days) : [window]);
 }
 
 /** The stretches of consecutive days, the newest first. A stretch longer than `lengthMax` is split from its end. */
-function consecutiveDays(days: readonly Day[], lengthMax = Number.POSITIVE_INFINITY): Window[] {
+function stretchesOf(days: readonly Day[], lengthMax = Number.POSITIVE_INFINITY): Window[] {
   const windows: Window[] = [];
   for (const day of [...new Set(days)].sort().reverse()) {
     const last = windows.at(-1);
@@ -224,7 +225,7 @@ function consecutiveDays(days: readonly Day[], lengthMax = Number.POSITIVE_INFIN
   return windows;
 }
 
-/** For each project. A single one makes two requests for each slot, so that no slot is idle. One of several leaves a slot for the others. */
+/** How many requests a project makes at once: two for each slot if it is the only one, so that no slot is idle. Else it leaves a slot for others. */
 export function requestsAtOnce(maxConcurrent: number, projects: number): number {
   return projects === 1 ? 2 * maxConcurrent : Math.max(1, maxConcurrent - 1);
 }

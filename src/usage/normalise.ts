@@ -89,8 +89,8 @@ function sameMetrics(a: RowMetrics, b: RowMetrics): boolean {
 }
 
 /**
- * Some row must have the dimension, because a service that does not know a grouping answers with the ungrouped total. Where rows name
- * it as the other dialect does, one must have a value: a service of that dialect names all its dimensions in every row.
+ * Some row must have the dimension, because a service that does not know a grouping answers with the ungrouped total. Under its name in the
+ * other dialect it must have a value: a service of that dialect names all its dimensions in every row.
  */
 function requireDimension(dimension: Dimension, askedAs: string, results: readonly JsonObject[], source: Source): void {
   const hasDimension = (row: JsonObject) => {
@@ -120,8 +120,7 @@ export function groupingEvidence(dimension: Dimension, answer: unknown): "value"
 
 /** The dimension's value in the row's `grouping` or in the row itself, under its name in either dialect; undefined if it is absent. */
 function dimensionValue(row: JsonObject, dimension: Dimension): { value: unknown; name: string } {
-  const { grouping } = row;
-  const inner = isObject(grouping) ? grouping : row;
+  const inner = isObject(row.grouping) ? row.grouping : row;
   for (const name of [dimension, groupingIn("2026", dimension)]) {
     if (Object.hasOwn(inner, name)) return { value: inner[name], name };
     if (Object.hasOwn(row, name)) return { value: row[name], name };
@@ -178,12 +177,12 @@ function valueJson(dimension: Dimension, display: string | null): string {
  * The group of a value of a dimension. A text and an array with that one text are the same group: the service has sent both. Null, an absent
  * value, an empty text, and an array of nothing but null or empty texts are the one group "no value".
  */
-export function groupOf(dimension: Dimension, value: unknown, row: number): Group {
+export function groupOf(dimension: Dimension, value: unknown, rowNo: number): Group {
   if (value === undefined) return ABSENT;
   for (const member of Array.isArray(value) ? value : [value]) {
     if (member === null || typeof member === "string") continue;
     const expected = "expected a text, an array of texts or null";
-    throw badAnswer(`results[${row}].${dimension}: ${expected}, got ${describeJson(member)}`);
+    throw badAnswer(`results[${rowNo}].${dimension}: ${expected}, got ${describeJson(member)}`);
   }
   const json = JSON.stringify(value);
   return dimension === "tags" ? groupOfTags(json) : groupOfOthers(json);

@@ -92,10 +92,9 @@ const FILTER_KEYS = new WeakMap<Filter, string>();
 
 /** The filter's conditions as canonical JSON: a filter with other conditions makes another series. */
 export function filterKey(filter: Filter): string {
-  const { features, dimensions } = filter;
   const key =
     FILTER_KEYS.get(filter) ??
-    JSON.stringify({ features: sortedConditions(features), dimensions: sortedConditions(dimensions) });
+    JSON.stringify({ features: sortedConditions(filter.features), dimensions: sortedConditions(filter.dimensions) });
   FILTER_KEYS.set(filter, key);
   return key;
 }

@@ -131,7 +131,7 @@ const AMOUNT_MIN = new Map<StoredMetric, number>([
 
 const FALL_BELOW = 0.1;
 
-/** Compares the requests. If one side has none, compares the first metric that both have. Doubles are exact enough. */
+/** Compares the requests. If one side does not count requests, compares the first metric that both have. Doubles are exact enough. */
 function fallOf({ totals = [] }: StoredSlice, incoming: IncomingSlice) {
   for (const metric of ["requests", ...STORED_METRICS] as const) {
     const i = STORED_METRICS.indexOf(metric);
@@ -159,8 +159,8 @@ export function decideSnapshot(newest: StoredSnapshot | undefined, incoming: Sto
   return newest?.contentHash === incoming.contentHash ? "unchanged" : "replace";
 }
 
-/** For an empty answer that names no day, to a request without a window, in a series with dated rows: why it can't be stored, if so. */
-export function unknownEmptyDays({ emptyGuard, undated }: AnswerRules): string | undefined {
+/** Why an empty answer that names no day can't be stored, in a series with dated rows and without a window; undefined if it can. */
+export function undatedEmptyProblem({ emptyGuard, undated }: AnswerRules): string | undefined {
   if (undated !== "snapshot" || emptyGuard !== "confirm") return undefined;
   return 'the answer has no rows and names no day, though earlier ones had dated rows, so it is unknown which days are empty; "emptyGuard": "off" takes it for a day without usage';
 }

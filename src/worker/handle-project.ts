@@ -40,7 +40,7 @@ export async function handleProject(context: WorkerContext, deps: ProjectDeps, c
     const project = job?.projects.find(({ id }) => id === projectId);
     if (job && project) return readProject(context, deps, claimed, run, { ...job, projects: [project] });
   }
-  return leaveToOthers(context, deps, claimed, run);
+  return handleUnknownProject(context, deps, claimed, run);
 }
 
 const KNOWN_RUNS_MAX = 100;
@@ -53,8 +53,8 @@ function forgetRefusalsOfEarlierRuns({ service }: WorkerContext, knownRuns: Set<
   service.forgetRefusals();
 }
 
-/** Another worker may have a newer configuration with the project, so the job is tried again. A vanished project just ends, without an error. */
-async function leaveToOthers(
+/** Throws so that the job is tried again, as another worker may know the project. The last try ends it with an error, a vanished project without. */
+async function handleUnknownProject(
   context: WorkerContext,
   { onUnknownProject }: ProjectDeps,
   claimed: ClaimedJob,
@@ -119,20 +119,20 @@ async function readProject(
   if (project && readableSource) await readKeysAndBalances(context, project, readableSource);
 }
 
-/** The requests that are left. A scheduled run reads all of its window, others only due days. `settled` counts the slices that are done. */
+/** The requests that are left. A scheduled run reads all of its window, others only due days. `settled` counts slices that need no request. */
 async function remainingRequests({ ids, reader }: WorkerContext, job: ExportJob, run: OpenProject) {
   const { scheduledFor, startedAt } = run;
   const runDay = dayOf(startedAt);
   const seriesIds = seriesOf(job).map((series) => seriesIdOf(ids, series));
   const window = windowOf(job, runDay);
-  const read = scheduledFor ? await reader.settledSlices({ ...run, seriesIds, window }) : [];
+  const done = scheduledFor ? await reader.settledSlices({ ...run, seriesIds, window }) : [];
   const toReread = await daysToReread({ ids, reader }, job, startedAt);
   const sliceKey = (seriesId: number, day: Day | undefined | null) => `${seriesId} ${day ?? ""}`;
-  const settledKeys = new Set(read.map(({ seriesId, day }) => sliceKey(seriesId, day)));
+  const settledKeys = new Set(done.map(({ seriesId, day }) => sliceKey(seriesId, day)));
   const isSettled = (series: Series, day: Day | undefined) => settledKeys.has(sliceKey(seriesIdOf(ids, series), day));
   const { requests } = planRun(job, runDay, {}, { isSettled, toReread, readsWindow: scheduledFor !== null });
-  const settled = { ...NO_COUNTS, planned: read.length };
-  for (const { status } of read) settled[status]++;
+  const settled = { ...NO_COUNTS, planned: done.length };
+  for (const { status } of done) settled[status]++;
   return { requests, runDay, settled };
 }
 

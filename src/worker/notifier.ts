@@ -85,7 +85,7 @@ export function openNotifier(context: NotifierContext): () => Promise<unknown> {
   return () => attempt("evaluate", sendDue);
 }
 
-/** Returns a function that says whether the work succeeded. It logs a problem when it begins, and not again while it lasts. */
+/** Returns a function that does some work and says whether it succeeded. A problem is logged when it begins, and not again while it lasts. */
 function openAttempts(log: App["log"], stop: AbortSignal) {
   const problems = new Set<keyof typeof PROBLEMS>();
   return async (problem: keyof typeof PROBLEMS, work: () => Promise<void>): Promise<boolean> => {

@@ -25,13 +25,13 @@ export type WorkerDeps = {
   readonly liveness: Liveness;
   readonly metrics: ProcessMetrics;
   readonly reloader: Pick<Reloader, "current" | "refusal" | "request">;
-  /** Called when the database is reached, before the first tick. */
+  /** Called for each configuration that is taken up, once the database is reached, before the first tick. */
   readonly onReady: (config: Config) => Promise<void>;
 };
 
 const RETRY_MS = 1_000;
 
-/** Retries `open` while the database can't be reached or is busy. Throws any other error of it, such as denied access. */
+/** Retries `open` while the database can't be reached or is busy. Any other error, such as denied access, is thrown. */
 export async function retryUntilReached<T>(app: App, liveness: Liveness, open: () => Promise<T>): Promise<T> {
   for (;;) {
     try {

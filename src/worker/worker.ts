@@ -138,9 +138,7 @@ function startTicks(
 ) {
   const { app, config, db } = opened;
   let context = opened;
-  const onRead = () => ticks.request();
-  // False while the lists of discovered projects are being read.
-  const shouldPlan = watchProjects({ app, config, db, onChange: reloader.request, onRead });
+  const shouldPlan = watchProjects({ app, config, db, onChange: reloader.request, onRead: () => ticks.request() });
   const judge = atMostEvery(JUDGE_MS, () => judgeDays(opened));
   const cleanUp = atMostEvery(DAY_MS, async () => {
     const deleted = await deleteOldRecords(db, config.runs.keepDays);
