@@ -10,12 +10,12 @@ export const CONSOLE_KEY = { secret: SECRET, projectId: PROJECT, scopes: ["membe
 /** A Wednesday at noon. */
 const NOON = new Date("2026-03-18T12:00:00Z");
 
-/** Starts an emulator at noon. */
+/** Starts an emulator whose clock stands at `NOON`. */
 export function start(options: Partial<EmulatorOptions> = {}): Promise<Emulator> {
   return startEmulator({ consoleKeys: [CONSOLE_KEY], now: () => NOON, ...options });
 }
 
-type Asking = {
+type RequestOptions = {
   readonly method?: string;
   readonly secret?: string;
   readonly headers?: Readonly<Record<string, string>>;
@@ -24,9 +24,9 @@ type Asking = {
 };
 
 /** A `path` that does not start with a slash is relative to the project's path. */
-export function ask(emulator: Emulator, path: string, asking: Asking = {}): Promise<Response> {
+export function ask(emulator: Emulator, path: string, options: RequestOptions = {}): Promise<Response> {
   const target = path.startsWith("/") ? path : `/v1/projects/${PROJECT}/${path}`;
-  const { method = "GET", secret = SECRET, headers, body, signal } = asking;
+  const { method = "GET", secret = SECRET, headers, body, signal } = options;
   return fetch(emulator.url + target, {
     method,
     headers: { authorization: `Token ${secret}`, "content-type": "application/json", ...headers },

@@ -24,14 +24,14 @@ function numberAsText(_: string, value: unknown, context?: { source?: string }):
   return typeof value === "number" ? context?.source : value;
 }
 
-async function rows(emulator: Emulator, query: string): Promise<readonly Row[]> {
+async function readRows(emulator: Emulator, query: string): Promise<readonly Row[]> {
   return (await read(emulator, `billing/breakdown?${query}`)).results;
 }
 
-const sum = (of: readonly Row[]) => sumOf(of.map(({ dollars }) => dollars));
+const sum = (rows: readonly Row[]) => sumOf(rows.map(({ dollars }) => dollars));
 
-function sumByDay(of: readonly Row[]): Record<string, string> {
-  const days = Map.groupBy(of, ({ grouping }) => String(grouping.start));
+function sumByDay(rows: readonly Row[]): Record<string, string> {
+  const days = Map.groupBy(rows, ({ grouping }) => String(grouping.start));
   return Object.fromEntries([...days].map(([day, ofDay]) => [day, sum(ofDay)]));
 }
 
@@ -41,14 +41,14 @@ const COMBINATIONS = ["none", "tags", "line_item and tags", GROUPINGS.join(" and
 test.each(COMBINATIONS)("the groups by %s add up to the total exactly", async (combination) => {
   const groupings = GROUPINGS.filter((name) => combination.includes(name));
   await using emulator = await start();
-  const total = await rows(emulator, WEEK);
-  const grouped = await rows(emulator, `${WEEK}&${groupings.map((name) => `grouping=${name}`).join("&")}`);
+  const total = await readRows(emulator, WEEK);
+  const grouped = await readRows(emulator, `${WEEK}&${groupings.map((name) => `grouping=${name}`).join("&")}`);
   expect(total).toHaveLength(7);
   expect(sumByDay(grouped)).toEqual(sumByDay(total));
-  if (groupings.length > 0) expect(grouped.length).toBeGreaterThan(14);
+  if (groupings.length > 0) expect(grouped.length).toBeGreaterThan(2 * total.length);
   for (const { grouping } of grouped) {
-    const filled = Object.entries(grouping).filter(([name, value]) => value !== null && GROUPINGS.includes(name));
-    expect(groupings).toEqual(expect.arrayContaining(filled.map(([name]) => name)));
+    const withValue = Object.entries(grouping).filter(([name, value]) => value !== null && GROUPINGS.includes(name));
+    expect(groupings).toEqual(expect.arrayContaining(withValue.map(([name]) => name)));
   }
 });
 
@@ -70,7 +70,7 @@ test.each([
   ["a_name_nobody_knows=true", "15"],
 ])("of 15 dollars, the filter %s selects %s", async (filter, dollars) => {
   await using emulator = await start({ usage });
-  expect((await rows(emulator, `${DAY}&${filter}`)).map((row) => row.dollars)).toEqual(dollars ? [dollars] : []);
+  expect((await readRows(emulator, `${DAY}&${filter}`)).map((row) => row.dollars)).toEqual(dollars ? [dollars] : []);
 });
 
 const BY_KEY_AND_ITEM = ["k1 streaming::nova-3 1", "k2 streaming::nova-3 2", "k1 sync::aura-2 4", "  8"];
@@ -84,7 +84,7 @@ test.each([
   await using emulator = await start({ usage });
   const asked = new URLSearchParams(query).getAll("grouping");
   const names = GROUPINGS.filter((name) => asked.includes(name));
-  const found = (await rows(emulator, `${DAY}&${query}`)).map(({ dollars, grouping }) =>
+  const found = (await readRows(emulator, `${DAY}&${query}`)).map(({ dollars, grouping }) =>
     [...names.map((name) => String(grouping[name] ?? "")), dollars].join(" "),
   );
   expect(found).toEqual(groups);
@@ -93,9 +93,9 @@ test.each([
 test("amounts of 28 digits, amounts below 0 and tenths are added up exactly", async () => {
   const amounts = ["0.1", "0.2", "12345678901234.56789012345678", "-12345678901234.06789012345677"];
   await using emulator = await start({ usage: () => amounts.map((dollars) => ({ dollars })) });
-  expect(await rows(emulator, DAY)).toMatchObject([{ dollars: "0.80000000000001" }]);
+  expect(await readRows(emulator, DAY)).toMatchObject([{ dollars: "0.80000000000001" }]);
   await using credit = await start({ usage: () => [{ dollars: "-0.05" }] });
-  expect(await rows(credit, DAY)).toMatchObject([{ dollars: "-0.05" }]);
+  expect(await readRows(credit, DAY)).toMatchObject([{ dollars: "-0.05" }]);
 });
 
 test("billing/fields lists what cost something on the days asked for, with a display name for each line item", async () => {
@@ -119,13 +119,13 @@ test("billing/fields lists what cost something on the days asked for, with a dis
   });
 });
 
-test("the balance falls by the amount of every day since `countsFrom`, today included", async () => {
+test("of $25,000 the balance has left what no day since `countsFrom` has cost, today included", async () => {
   await using emulator = await start({ countsFrom: "2026-03-16" });
   const { balances } = await read(emulator, "balances");
   expect(balances).toEqual([
     { balance_id: expect.any(String), amount: expect.any(String), units: "usd", purchase_order_id: expect.any(String) },
   ]);
-  const spent = sum(await rows(emulator, "start=2026-03-16&end=2026-03-18"));
+  const spent = sum(await readRows(emulator, "start=2026-03-16&end=2026-03-18"));
   expect(exact(balances[0].amount) + exact(spent)).toBe(exact("25000"));
 });
 

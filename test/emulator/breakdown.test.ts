@@ -21,11 +21,11 @@ function sumByDay(rows: readonly Row[]): Record<string, number[]> {
   return sums;
 }
 
-const addingUp = (["interface", "2026"] as const).flatMap((dialect) =>
+const EACH_GROUPING = (["interface", "2026"] as const).flatMap((dialect) =>
   GROUPINGS[dialect].map((grouping) => ({ dialect, filter: "diarize=true&endpoint=listen", grouping })),
 );
 
-test.each(addingUp)(
+test.each(EACH_GROUPING)(
   "in dialect $dialect, the groups by $grouping with filter '$filter' add up to the total",
   async (c) => {
     await using emulator = await start({ dialect: c.dialect });
@@ -98,7 +98,7 @@ async function rowsAt(emulator: Emulator, instant: string, grouping = ""): Promi
   return results;
 }
 
-test("two days after a day most of its numbers have grown, and none ever falls", async () => {
+test("a day after its end, most numbers of a day have grown, and none ever falls", async () => {
   await using emulator = await start();
   const early = await rowsAt(emulator, "2026-03-11T00:00:00Z", "accessor");
   expect(await rowsAt(emulator, "2026-03-11T23:59:59Z", "accessor")).toEqual(early);
@@ -107,10 +107,10 @@ test("two days after a day most of its numbers have grown, and none ever falls",
   const restated = next.filter((row, i) => row.requests !== early[i]?.requests);
   expect(restated.length).toBeGreaterThan(next.length / 2);
   for (const later of [next, await rowsAt(emulator, "2026-03-13T00:00:00Z", "accessor")]) {
-    const byKey = new Map(later.map((row) => [row.grouping.accessor, row]));
+    const byAccessor = new Map(later.map((row) => [row.grouping.accessor, row]));
     for (const { grouping, requests, hours } of early) {
-      expect(byKey.get(grouping.accessor)?.requests).toBeGreaterThanOrEqual(requests);
-      expect(byKey.get(grouping.accessor)?.hours).toBeGreaterThanOrEqual(hours);
+      expect(byAccessor.get(grouping.accessor)?.requests).toBeGreaterThanOrEqual(requests);
+      expect(byAccessor.get(grouping.accessor)?.hours).toBeGreaterThanOrEqual(hours);
     }
   }
 });
@@ -148,7 +148,7 @@ test.each([
   ["start=2026-03-15", "2026-03-15", "2026-03-17", 3],
   ["end=2026-01-31", "2026-01-02", "2026-01-31", 30],
 ])(
-  "the query '%s' is answered for %s to %s, with rows for past days and today only",
+  "the query '%s' is answered for %s to %s, with rows for no day after today, 2026-03-18",
   async (query, first, last, days) => {
     await using emulator = await start({ usage: () => [{ requests: 1 }] });
     const answer = await breakdown(emulator, query);

@@ -4,7 +4,7 @@ import { startEmulator } from "../support/emulator.ts";
 
 const OPTIONS = { port: 0, dialect: "interface", project: ["demo"] } satisfies EmulatorCommandOptions;
 
-/** Starts the command, waits for its first output, and returns a function that stops it. */
+/** Starts the command and waits for its first output. `ended` resolves when the command has ended. */
 async function startCommand(env: Readonly<Record<string, string>>, options: EmulatorCommandOptions = OPTIONS) {
   const stop = new AbortController();
   const firstText = Promise.withResolvers<string>();

@@ -7,7 +7,7 @@ import { storeBudgets } from "../../src/db/prices-and-budgets.ts";
 import { type Change, changes, costChanges } from "../../src/facts/changes.ts";
 import { overview, readReportData } from "../../src/facts/overview.ts";
 import { changeSentences } from "../../src/show/sentences.ts";
-import { comparedPeriod } from "../../src/usage/days.ts";
+import { comparedPeriod, daysOf } from "../../src/usage/days.ts";
 import { forgetAll, storeSeries } from "../db/reported-usage.ts";
 import { storeBills, storeHourPrices } from "../db/stored-charges.ts";
 import { daysBack, newProject } from "../db/stored-usage.ts";
@@ -20,12 +20,12 @@ const question = { period, before: { start: back(8), end: back(8) }, projects: u
 
 beforeEach(() => forgetAll(db));
 
-/** Hours by group. */
-type Rows = Readonly<Record<string, string>>;
+/** By group; the group of a total is "". */
+type Hours = Readonly<Record<string, string>>;
 
-const usageOf = (before: Rows | undefined, now: Rows) => {
-  const of = (rows: Rows) => Object.entries(rows).map(([value, hours]) => [value, { hours }] as const);
-  return { ...(before && { [back(8)]: of(before) }), [back(1)]: of(now) };
+const usageOf = (before: Hours | undefined, now: Hours) => {
+  const rowsOf = (ofDay: Hours) => Object.entries(ofDay).map(([value, hours]) => [value, { hours }] as const);
+  return { ...(before && { [back(8)]: rowsOf(before) }), [back(1)]: rowsOf(now) };
 };
 
 const overviewOf = (projects: readonly string[] | undefined) =>
@@ -94,7 +94,7 @@ test("days that were not read leave a total without a change and a split without
   });
 });
 
-test("a project's cost is compared by its bill if both periods are billed, else by the estimate in each currency", async () => {
+test("a project's cost is compared by bills if both periods are billed, else by the estimate in each currency", async () => {
   const [billed, other] = [newProject(), newProject()];
   const usage = usageOf({ a: "1", b: "1" }, { a: "3", b: "2" });
   await storeHourPrices(db, ["a", "USD", "2"], ["b", "EUR", "2"]);
@@ -130,9 +130,9 @@ test("a project's cost is compared by its bill if both periods are billed, else 
 });
 
 test("the overview forecasts the month of all projects together", async () => {
-  const days = Array.from({ length: 69 }, (_, i) => back(i + 1));
-  const usage = Object.fromEntries(days.map((day) => [day, [["", { hours: "2" }] as const]]));
-  const part = { grouping: "none", usage, due: { start: back(69), end: back(1) }, windowDays: 1 } as const;
+  const due = { start: back(70), end: back(1) }; // the days that a forecast reads
+  const usage = Object.fromEntries(daysOf(due).map((day) => [day, [["", { hours: "2" }] as const]]));
+  const part = { grouping: "none", usage, due, windowDays: 1 } as const;
   await storeSeries(
     db,
     [newProject(), newProject()].map((project) => ({ ...part, project })),

@@ -21,7 +21,7 @@ const PERIOD = `from=${back(3)}&to=${back(1)}`;
 
 beforeEach(() => forgetAll(db));
 
-const price = storeHourPrices.bind(undefined, db);
+const storePrices = storeHourPrices.bind(undefined, db);
 
 /** The same rows on each of the three days. */
 const onEachDay = (...rows: Usage[string][number][]): Usage =>
@@ -58,11 +58,11 @@ test("an estimated cost names the days and prices that it lacks", async () => {
   const usage = { [back(1)]: [["nova", { hours: "4" }] as const, ["new-model", { hours: "4" }] as const] };
   const project = newProject();
   await storeSeries(db, [{ project, grouping: "model", usage, due: { start: back(2), end: back(1) } }]);
-  const empty = await ask("metric=estimated_cost");
-  expect([empty.groups, empty.question.currency]).toEqual([[], null]);
+  const unpriced = await ask("metric=estimated_cost");
+  expect([unpriced.groups, unpriced.question.currency]).toEqual([[], null]);
   expect(await pageAt("metric=estimated_cost")).toContain("No prices are configured");
 
-  await price(["nova", "EUR", "0.5"]);
+  await storePrices(["nova", "EUR", "0.5"]);
   const answer = await ask("metric=estimated_cost&compare=none");
   expect(answer.groups.map(({ group, amount }) => [group, amount])).toEqual([["nova", "2"]]);
   expect(answer).toMatchObject({ complete: false, lacking: { unpricedModels: 1, incompleteDays: [back(2)] } });
@@ -80,12 +80,12 @@ test("an estimated cost names the days and prices that it lacks", async () => {
 test("only unpriced models that the answer covers are counted", async () => {
   const project = newProject();
   const due = { start: back(3), end: back(1) };
-  const inAll = onEachDay([null, { hours: "4" }]);
+  const totals = onEachDay([null, { hours: "4" }]);
   await storeSeries(db, [
     { project, grouping: "model", usage: { [back(1)]: [["nova", { hours: "4" }] as const] }, due },
-    { project, grouping: "none", usage: inAll, due },
+    { project, grouping: "none", usage: totals, due },
   ]);
-  await price(["nova", "EUR", "0.5"]);
+  await storePrices(["nova", "EUR", "0.5"]);
   const query = "metric=estimated_cost&compare=none";
   const lackingDays = await ask(query);
   expect(lackingDays).toMatchObject({
@@ -94,7 +94,7 @@ test("only unpriced models that the answer covers are counted", async () => {
   });
 
   await forgetAll(db);
-  await price(["nova", "EUR", "0.5"]);
+  await storePrices(["nova", "EUR", "0.5"]);
   const usage = onEachDay(["nova", { hours: "4" }], ["new", { hours: "4" }]);
   await storeSeries(db, [{ project: newProject(), grouping: "model", usage, due }]);
   expect(await ask(`${query}&group=nova`)).toMatchObject({ complete: true, lacking: { unpricedModels: 0 } });
@@ -107,7 +107,7 @@ test("the metrics without a price are those that bi.cost_estimated has as unpric
   const usage = { ...onEachDay(nova), [back(2)]: [nova, ["idle", { hours: "0", requests: "1" }]] } as const;
   const due = { start: back(3), end: back(1) };
   await storeSeries(db, [{ project: newProject(), grouping: "model", usage, due }]);
-  await price(["nova", "EUR", "0.5"], ["idle", "EUR", "0.5"]);
+  await storePrices(["nova", "EUR", "0.5"], ["idle", "EUR", "0.5"]);
   const { lacking } = await ask("metric=estimated_cost&compare=none");
   expect(lacking).toMatchObject({ unpricedModels: 2, unpricedMetrics: ["requests", "tokens_in"] });
   const unpriced = sql`select distinct model, metric from bi.cost_estimated where status = 'unpriced' order by model`;
@@ -124,7 +124,7 @@ test("an answer in one currency names the other currencies that have prices", as
   const query = "metric=estimated_cost&compare=none";
   expect(await ask(query)).toMatchObject({ complete: false, total: { amount: null } });
 
-  await price(["nova", "EUR", "0.5"], ["new", "USD", "1"]);
+  await storePrices(["nova", "EUR", "0.5"], ["new", "USD", "1"]);
   const inEuro = await ask(query);
   await expectAmounts(inEuro, { nova: ["6", null] });
   expect(inEuro).toMatchObject({ complete: true, total: { amount: "6" }, lacking: { otherCurrencies: ["USD"] } });
@@ -159,11 +159,11 @@ test("each total on the overview equals the answer to its question, even with cr
     fc.asyncProperty(someDays, fc.boolean(), async (days, isBilled) => {
       await forgetAll(db);
       const [project, due] = [newProject(), { start: back(10), end: back(1) }];
-      const of = ({ amount }: (typeof days)[number]) =>
+      const rowsOf = ({ amount }: (typeof days)[number]) =>
         ["nova", "aura"].map((model) => [model, { hours: amount.replace("-", "") }] as const);
-      const rows = days.map((day) => [back(day.back), of(day)] as const);
-      const series = { project, usage: Object.fromEntries(rows), due, windowDays: 1 };
-      await price(["nova", "EUR", "0.5"], ["aura", "USD", "3"]);
+      const usage = Object.fromEntries(days.map((day) => [back(day.back), rowsOf(day)] as const));
+      const series = { project, usage, due, windowDays: 1 };
+      await storePrices(["nova", "EUR", "0.5"], ["aura", "USD", "3"]);
       const groupings = ["none", "model"] as const;
       await storeSeries(
         db,
@@ -203,7 +203,7 @@ test("a line item is shown with the newest name that the service gave it", async
   ]);
 });
 
-test("a day with a charge without an amount, or that was read before its end, is incomplete, and the page warns", async () => {
+test("a billed day is incomplete if a charge lacks its amount or the day was read before its end, and the page warns", async () => {
   const charges = [1, 2, 3, 8, 9, 10].flatMap((day) => [
     { day: back(day), accessor: "key-1", dollars: "10" },
     { day: back(day), accessor: "key-2", dollars: "90" },

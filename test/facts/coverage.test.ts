@@ -26,17 +26,17 @@ beforeEach(() => forgetAll(db));
 const read = (projects?: readonly string[]) => readByStatements(db, (run) => coverage(run, { period, projects }));
 
 test("projects that lack the most come first, and a failed day with older numbers is stale, not missing", async () => {
-  const [bad, good] = [newProject(), { ...newProject(), name: "a good one" }];
+  const [lacking, complete] = [newProject(), { ...newProject(), name: "a complete one" }];
   const usage = (days: readonly number[]) => Object.fromEntries(days.map((day) => [back(day), []]));
   const [seriesId = 0] = await storeSeries(db, [
-    { project: bad, grouping: "model", usage: usage([1]), due: period, windowDays: 1 },
-    // This complete series does not help: a project is only as fresh as its worst series.
-    { project: bad, grouping: "none", usage: usage([1, 2, 3, 4]), due: period, windowDays: 1 },
-    { project: good, grouping: "none", usage: usage([1, 2, 3, 4]), due: period, windowDays: 1 },
+    { project: lacking, grouping: "model", usage: usage([1]), due: period, windowDays: 1 },
+    // This series is complete, but a project is only as fresh as its worst series.
+    { project: lacking, grouping: "none", usage: usage([1, 2, 3, 4]), due: period, windowDays: 1 },
+    { project: complete, grouping: "none", usage: usage([1, 2, 3, 4]), due: period, windowDays: 1 },
   ]);
   const failure = { seriesId, days: [back(2), back(1)], reason: "the service was away" };
   await recordFailure(db, { ...failure, fetchNo: await nextFetchNo(db) });
-  const readings = sql<object>`select max(fetched_at) as "fetchedAt" from bi.coverage where project_id = ${bad.id}`;
+  const readings = sql<object>`select max(fetched_at) as "fetchedAt" from bi.coverage where project_id = ${lacking.id}`;
   const [newest] = (await readings.execute(db)).rows;
 
   const all = await read();
@@ -45,7 +45,7 @@ test("projects that lack the most come first, and a failed day with older number
     projectCount: 2,
     projects: [
       {
-        ...{ projectId: bad.id, freshThrough: null, ...newest },
+        ...{ projectId: lacking.id, freshThrough: null, ...newest },
         days: { [back(4)]: "missing", [back(3)]: "missing", [back(2)]: "missing", [back(1)]: "stale" },
         gaps: [
           { ...gap, quality: "stale", start: back(1), end: back(1), error: "the service was away" },
@@ -53,11 +53,11 @@ test("projects that lack the most come first, and a failed day with older number
           { ...gap, quality: "missing", start: back(4), end: back(3), error: null },
         ],
       },
-      { projectId: good.id, freshThrough: back(1), gaps: [] },
+      { projectId: complete.id, freshThrough: back(1), gaps: [] },
     ],
     undated: [],
   });
-  expect(await read([good.id])).toMatchObject({ projectCount: 1, projects: [{ projectId: good.id }] });
+  expect(await read([complete.id])).toMatchObject({ projectCount: 1, projects: [{ projectId: complete.id }] });
   await expect(read(["nobody"])).rejects.toThrow('project: no usage of a project "nobody" was ever exported');
 });
 
@@ -97,9 +97,10 @@ test("a key was last used on the newest day that still shows requests by it, as 
   expect(rows).toMatchObject(viewed);
 });
 
-const PERIOD = { start: "2026-10-01", end: "2026-10-31" };
+const OCTOBER = { start: "2026-10-01", end: "2026-10-31" };
 
-async function storeMonth() {
+/** Stores usage and charges of October, and usage of the days around it. A double can't hold the largest number of hours. */
+async function storeOctober() {
   await forgetAll(db);
   const [one, other] = [newProject(), newProject()];
   const due = { start: "2026-09-30", end: "2026-11-01" };
@@ -123,7 +124,7 @@ async function storeMonth() {
       { project, grouping: "none", usage: totals, due, windowDays: 1 },
     ]);
   const charge = { accessor: "key-1", deployment: null, line_item: "streaming", tags: null };
-  await storeBills(db, one, ["none", "accessor"], PERIOD, [
+  await storeBills(db, one, ["none", "accessor"], OCTOBER, [
     { ...charge, day: "2026-10-02", dollars: "1.005" },
     { ...charge, day: "2026-10-03", accessor: "key-2", dollars: "2.25" },
   ]);
@@ -131,13 +132,13 @@ async function storeMonth() {
 }
 
 test.each(CHARGED_BY)("the chargeback by %s of a month adds up exactly to the month's totals", async (by) => {
-  const [one] = await storeMonth();
-  const charges = await readByStatements(db, (run) => chargeback(run, { period: PERIOD, projects: undefined, by }));
+  const [one] = await storeOctober();
+  const charges = await readByStatements(db, (run) => chargeback(run, { period: OCTOBER, projects: undefined, by }));
   const metrics = Map.groupBy(charges, ({ metric }) => metric);
   expect([...metrics.keys()].sort()).toEqual(["billed_cost", "hours", "requests"]);
   for (const [metric, rows] of metrics) {
-    const none = { before: undefined, projects: undefined, currency: undefined, filter: undefined, group: undefined };
-    const question = { ...none, period: PERIOD, metric, grouping: by, limit: 100, sort: "amount" } as const;
+    const unset = { before: undefined, projects: undefined, currency: undefined, filter: undefined, group: undefined };
+    const question = { ...unset, period: OCTOBER, metric, grouping: by, limit: 100, sort: "amount" } as const;
     const { total } = await readByStatements(db, (run) => readAnswer(run, question));
     expect(sumOf(rows.map(({ amount }) => amount))).toBe(total?.amount);
     expect(new Set(rows.map((row) => row.total))).toEqual(new Set([total?.amount]));
@@ -155,7 +156,7 @@ test.each(CHARGED_BY)("the chargeback by %s of a month adds up exactly to the mo
 });
 
 test("the chargeback CSV has the days and the project that are requested, and says which rows are complete", async () => {
-  const [one, other] = await storeMonth();
+  const [one, other] = await storeOctober();
   const log = pino({ enabled: false });
   const api = openReadApi({ log, version: "1", readByStatements: (read) => readByStatements(db, read) });
   const response = await api.request("/api/v1/chargeback.csv?from=2026-10-01&to=2026-10-31");

@@ -152,9 +152,9 @@ function usageOf(grouping: UsageGrouping, entries: readonly Entry[]): Usage {
 }
 
 function queryOf(projects: readonly Project[], { period, days, project, group, ...rest }: Asked): URLSearchParams {
-  const [length, end] = days;
+  const [lengthLessOne, endDaysAgo] = days;
   const named: Record<string, string | undefined> = {
-    ...(period === undefined ? { from: back(end + length), to: back(end) } : { period }),
+    ...(period === undefined ? { from: back(endDaysAgo + lengthLessOne), to: back(endDaysAgo) } : { period }),
     project: project && projects[0]?.[project as "id" | "name"],
     ...(rest.grouping === "none" || group === undefined
       ? {}

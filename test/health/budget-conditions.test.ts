@@ -37,7 +37,7 @@ async function storeHours({ seriesId }: NotifierFixture, hours: string, day: Day
   await store(db, seriesId, [total(day, { hours })], { grouping: "none", cliffGuard: "off" });
 }
 
-/** Two ticks of two workers, which restart in between. */
+/** Ticks two workers, and then two new ones: what is not stored is forgotten in between. */
 async function tickTwice(fixture: NotifierFixture): Promise<void> {
   for (let i = 0; i < 2; i++) await fixture.tickAll();
 }
@@ -67,14 +67,14 @@ test("each threshold is notified once by one worker, also if corrected numbers a
   expect(fixture.texts).toHaveLength(2);
 });
 
-test("each caught-up day over its budget is notified once, even if it is read again", async () => {
+test("each caught-up day over its budget is notified once, even if it is read again days later", async () => {
   await using fixture = await openNotifierFixture(db);
   await setBudget(fixture, { period: "day", thresholds: ["100"], from: addDays(today, -60) });
   await sql`update usage_export.budget set recorded_at = now() - interval '60 days'`.execute(db);
   const days = [40, 39, 38].map((back) => addDays(today, -back));
-  const [first = "", quiet = "", last = ""] = days;
+  const [first = "", below = "", last = ""] = days;
   await storeHours(fixture, "150", first);
-  await storeHours(fixture, "99", quiet);
+  await storeHours(fixture, "99", below);
   await storeHours(fixture, "150", last);
   await tickTwice(fixture);
   expect(fixture.texts).toEqual(
@@ -89,7 +89,7 @@ test("each caught-up day over its budget is notified once, even if it is read ag
   expect(fixture.texts.slice(2)).toEqual([]);
 });
 
-test("old notifications of a budget are deleted, and their periods are not notified again", async () => {
+test("records of budget notifications are deleted after 400 days, and their periods are not notified again", async () => {
   await using fixture = await openNotifierFixture(db);
   await setBudget(fixture, { period: "day", thresholds: ["100"], from: addDays(today, -450) });
   await sql`update usage_export.budget set recorded_at = now() - interval '450 days'`.execute(db);
@@ -106,7 +106,7 @@ test("old notifications of a budget are deleted, and their periods are not notif
   expect(rows.map(({ subject }) => subject)).toEqual(kept.sort());
 });
 
-test("thresholds that are reached at once give one notification, unless the period ended before the budget was changed", async () => {
+test("two thresholds reached at once give one notification, and a period that ended before the budget changed gives none", async () => {
   await using fixture = await openNotifierFixture(db);
   await setBudget(fixture, { period: "day", from: addDays(today, -2), amount: "200" });
   await sql`update usage_export.budget set recorded_at = now() - interval '60 days'`.execute(db);
@@ -117,7 +117,7 @@ test("thresholds that are reached at once give one notification, unless the peri
   expect(fixture.texts).toEqual([expect.stringContaining(`Budget limit (${today}) reached 100%`)]);
 });
 
-test("if budgets and unusual days can't be read, alerts about the program are notified and status names the error", async () => {
+test("if budgets and anomalies can't be read, a failed export is notified all the same", async () => {
   await using fixture = await openNotifierFixture(db);
   await setBudget(fixture);
   await fixture.endRun("failed", "no answer");

@@ -6,7 +6,7 @@ import type { FailureCause } from "../../src/db/usage/failures.ts";
 import type { HealthFacts } from "../../src/facts/conditions.ts";
 import { isWell } from "../../src/facts/health.ts";
 import { DAY_SECONDS } from "../../src/usage/days.ts";
-import { FAILED_RUN, healthState, jobLine, makeBudgetUse, NOW, rotationLine, worker } from "./sample-health-state.ts";
+import { FAILED_RUN, healthState, makeBudget, makeJob, makeRotation, makeWorker, NOW } from "./sample-health-state.ts";
 
 type Part = Partial<HealthFacts>;
 
@@ -19,7 +19,7 @@ const projectLacking = (project: string, lacking: Partial<typeof SLICES>) => ({
   ...SLICES,
   ...lacking,
 });
-const SILENT = worker({ state: "silent", recent: false });
+const SILENT = makeWorker({ state: "silent", recent: false });
 /** `waiting` is how many projects are missing from a list that is in doubt. */
 const LIST = {
   ...{ list: "env ACCOUNT_KEY", readAt: NOW, projects: 10, vanished: 0 },
@@ -27,46 +27,43 @@ const LIST = {
 };
 
 test.each<[string, Part]>([
-  ["a paused job", { jobs: [jobLine({ paused: { at: NOW, why: "moving", by: "me" } })] }],
-  ["no worker, and no job that needs one", { jobs: [jobLine({ needsWorker: false })], workers: [] }],
-  ["a worker that stopped a moment ago", { workers: [worker({ state: "stopped" })] }],
-  [
-    "a failed run whose slices have a condition",
-    { jobs: [jobLine({ failedRun: { ...FAILED_RUN, isExplained: true } })] },
-  ],
-  ["the refusal of a worker that is gone", { workers: [{ ...SILENT, refusal: { reason: "no", at: NOW } }, worker()] }],
+  ["a paused job", { jobs: [makeJob({ paused: { at: NOW, why: "moving", by: "me" } })] }],
+  ["no worker, and no job that needs one", { jobs: [makeJob({ needsWorker: false })], workers: [] }],
+  ["a worker that stopped a moment ago", { workers: [makeWorker({ state: "stopped" })] }],
+  ["a failed run that failed slices explain", { jobs: [makeJob({ failedRun: { ...FAILED_RUN, isExplained: true } })] }],
+  ["a silent worker's refusal", { workers: [{ ...SILENT, refusal: { reason: "no", at: NOW } }, makeWorker()] }],
   ["a list that was read", { lists: [LIST] }],
   ["a list that was read again", { lists: [{ ...LIST, failingSince: NOW, waitingSince: NOW }] }],
-  ["a list that fails and lacks projects, but not known since when", { lists: [{ ...LIST, error: "no", waiting: 6 }] }],
-  ["a key two days over its maximum age", { rotations: [rotationLine({ ageDays: 32 })] }],
-  ["no key yet", { rotations: [rotationLine({ ageDays: null })] }],
-  ["a rotation no longer configured", { rotations: [rotationLine({ configured: undefined, keys: { orphan: 1 } })] }],
-  ["a budget far from its thresholds", { budgets: [makeBudgetUse({ reached: [], forecastPercent: "100" })] }],
+  ["a list that fails and lacks projects since an unknown time", { lists: [{ ...LIST, error: "no", waiting: 6 }] }],
+  ["a key two days over its maximum age", { rotations: [makeRotation({ ageDays: 32 })] }],
+  ["no key yet", { rotations: [makeRotation({ ageDays: null })] }],
+  ["a rotation no longer configured", { rotations: [makeRotation({ configured: undefined, keys: { orphan: 1 } })] }],
+  ["a budget far from its thresholds", { budgets: [makeBudget({ reached: [], forecastPercent: "100" })] }],
 ])("%s: no condition", (_, part) => {
   expect(conditionsOf(part)).toEqual([]);
 });
 
 const [MONDAY, TUESDAY] = [new Date("2026-03-09T05:00:00Z"), new Date("2026-03-10T05:00:00Z")];
 const FALLBACKS = [TUESDAY, MONDAY, NOW].map((at, i) =>
-  rotationLine({ project: `p${i}`, fallback: "401", fallbackAt: at }),
+  makeRotation({ project: `p${i}`, fallback: "401", fallbackAt: at }),
 );
 
 test.each<[string, Part]>([
   ["no worker", { workers: [{ ...SILENT, lastSeenAt: MONDAY }] }],
-  ["an overdue job", { jobs: [jobLine({ overdueSince: MONDAY })] }],
-  ["a refused configuration", { workers: [worker({ refusal: { reason: "no", at: MONDAY } })] }],
+  ["an overdue job", { jobs: [makeJob({ overdueSince: MONDAY })] }],
+  ["a refused configuration", { workers: [makeWorker({ refusal: { reason: "no", at: MONDAY } })] }],
   ["a list that fails", { lists: [{ ...LIST, error: "no", failingSince: MONDAY }] }],
   ["a list that lacks projects", { lists: [{ ...LIST, waiting: 6, waitingSince: MONDAY }] }],
-  ["a failed run", { jobs: [jobLine({ failedRun: { ...FAILED_RUN, startedAt: MONDAY } })] }],
-  ["refused keys of several projects, with the first of their times", { rotations: FALLBACKS }],
-])("%s: the condition has the time of its beginning", (_, part) => {
+  ["a failed run", { jobs: [makeJob({ failedRun: { ...FAILED_RUN, startedAt: MONDAY } })] }],
+  ["refused keys of several projects, the first of them on Monday", { rotations: FALLBACKS }],
+])("%s since Monday: the condition has the time of its beginning", (_, part) => {
   expect(conditionsOf(part).map(({ since }) => since)).toEqual([MONDAY]);
 });
 
 test("a condition says how many projects the rotation has, also if some have no key yet", () => {
-  const jobs = [jobLine({ job: "fleet" }), jobLine({ kind: "rotation", job: "keys", projects: 7 })];
-  const fleet = jobLine({ kind: "rotation", job: "fleet", projects: 300 });
-  const rotations = ["a", "b"].map((project) => rotationLine({ rotation: "fleet", project, keys: { orphan: 1 } }));
+  const jobs = [makeJob({ job: "fleet" }), makeJob({ kind: "rotation", job: "keys", projects: 7 })];
+  const fleet = makeJob({ kind: "rotation", job: "fleet", projects: 300 });
+  const rotations = ["a", "b"].map((project) => makeRotation({ rotation: "fleet", project, keys: { orphan: 1 } }));
   expect(conditionsOf({ jobs: [...jobs, fleet], rotations })[0]?.text).toMatch(/; in 2 of 300 projects \(a, b\)$/);
   // Without the job, only the projects that have a rotation line are counted.
   expect(conditionsOf({ jobs, rotations })[0]?.text).toMatch(/; in 2 of 2 projects \(a, b\)$/);
@@ -80,7 +77,7 @@ test("a rotation of many projects sums up its projects", () => {
     fallback: fallbackAt && `${fallbackAt}`,
   }));
   const rotations = [0, 1, 2].map((i) =>
-    rotationLine({
+    makeRotation({
       ...{ rotation: "fleet", project: `p${i}`, keys: { orphan: i } },
       ...{ ...ages[i], ...failures[i], ...refusals[i] },
     }),
@@ -94,37 +91,37 @@ test("a rotation of many projects sums up its projects", () => {
   ]);
 });
 
-const OF_ROTATION = jobLine({ kind: "rotation", job: "exporter", failedRun: FAILED_RUN });
-const OF_EXPORT = jobLine({ job: "exporter", failedRun: FAILED_RUN });
-const failing = (failedAttempts: number, lastError = "no") => [rotationLine({ failedAttempts, lastError })];
-const OLD_KEY = [rotationLine({ ageDays: 33 })];
+const FAILED_ROTATION = makeJob({ kind: "rotation", job: "exporter", failedRun: FAILED_RUN });
+const FAILED_EXPORT = makeJob({ job: "exporter", failedRun: FAILED_RUN });
+const failing = (failedAttempts: number, lastError = "no") => [makeRotation({ failedAttempts, lastError })];
+const OLD_KEY = [makeRotation({ ageDays: 33 })];
 
 test.each<[string, Part, readonly string[]]>([
-  ["five failed attempts explain a failed rotation", { jobs: [OF_ROTATION], rotations: failing(5) }, ["key attention"]],
-  ["an old key explains no failed rotation", { jobs: [OF_ROTATION], rotations: OLD_KEY }, ["rotation", "key age"]],
+  ["five attempts explain a failed rotation", { jobs: [FAILED_ROTATION], rotations: failing(5) }, ["key attention"]],
+  ["an old key explains no failed rotation", { jobs: [FAILED_ROTATION], rotations: OLD_KEY }, ["rotation", "key age"]],
   [
     "attempts of a rotation do not explain a failed export of the same name",
-    { jobs: [OF_EXPORT], rotations: failing(1) },
+    { jobs: [FAILED_EXPORT], rotations: failing(1) },
     ["export", "key attempts"],
   ],
-  ["one job needs the missing worker", { jobs: [jobLine({ needsWorker: false }), jobLine()], workers: [] }, ["worker"]],
+  ["one job needs the missing worker", { jobs: [makeJob({ needsWorker: false }), makeJob()], workers: [] }, ["worker"]],
 ])("%s", (_, part, names) => {
   expect(conditionsOf(part).map(({ name }) => name)).toEqual(names);
 });
 
-test.each<[string, Part, readonly boolean[]]>([
-  ["while an export may read them", { jobs: [jobLine(), jobLine({ mayReadMissing: true })] }, [true, false]],
-  ["while a rotation runs", { jobs: [jobLine({ kind: "rotation", mayReadMissing: true })] }, [false, false]],
-])("notifications of missing days are held back only %s, and those of failed days never", (_, part, quiet) => {
+test.each<[string, isHeldBack: boolean, Part]>([
+  ["an export may read them", true, { jobs: [makeJob(), makeJob({ mayReadMissing: true })] }],
+  ["a rotation runs", false, { jobs: [makeJob({ kind: "rotation", mayReadMissing: true })] }],
+])("while %s, missing days are held back from notifications: %s, and failed days never", (_, isHeldBack, part) => {
   const projects = [projectLacking("a", { missing: 1 }), projectLacking("b", {})];
   const shown = conditionsOf({ ...part, projects, slices: { ...SLICES, missing: 1, failed: 1 } });
-  expect(shown.map(({ isQuiet }) => isQuiet)).toEqual(quiet);
+  expect(shown.map(({ isQuiet }) => isQuiet)).toEqual([isHeldBack, false]);
   expect(shown[0]?.text).toMatch(/^usage of 1 project was due/);
 });
 
-test("a long reason of a refused configuration is cut after 400 characters", () => {
+test("a long reason of a refused configuration is cut to 400 characters", () => {
   const reason = (length: number) =>
-    conditionsOf({ workers: [worker({ refusal: { reason: "x".repeat(length), at: NOW } })] })[0]?.text;
+    conditionsOf({ workers: [makeWorker({ refusal: { reason: "x".repeat(length), at: NOW } })] })[0]?.text;
   expect([reason(400), reason(401)]).toEqual([expect.stringMatching(/; x{400}$/), expect.stringMatching(/; x{399}…$/)]);
 });
 
@@ -133,7 +130,7 @@ test.each([
   ["100", "critical"],
   ["120", "critical"],
 ] as const)("a budget that has reached %s%% has the severity %s", (threshold, severity) => {
-  expect(conditionsOf({ budgets: [makeBudgetUse({ reached: ["50", threshold] })] })).toMatchObject([{ severity }]);
+  expect(conditionsOf({ budgets: [makeBudget({ reached: ["50", threshold] })] })).toMatchObject([{ severity }]);
 });
 
 const saying = (text: string | RegExp) => (typeof text === "string" ? text : expect.stringMatching(text));
@@ -141,7 +138,7 @@ const saying = (text: string | RegExp) => (typeof text === "string" ? text : exp
 const MANUAL_RUN = "in its run of 2026-03-10 06:00 UTC (manual)";
 const INTERRUPTED = { failedRun: { ...FAILED_RUN, status: "interrupted", error: null } } as const;
 
-const CASES: readonly [name: string, text: string | RegExp, part: Part][] = [
+const CASES: readonly [sectionAndName: string, text: string | RegExp, part: Part][] = [
   [
     "gaps: missing",
     "usage of 2 projects was due and never read: usage-export status says which",
@@ -156,17 +153,17 @@ const CASES: readonly [name: string, text: string | RegExp, part: Part][] = [
   [
     "jobs: overdue export nightly",
     "export nightly has been overdue since 2026-03-10 06:00 UTC: no worker has taken it up",
-    { jobs: [jobLine({ overdueSince: NOW })] },
+    { jobs: [makeJob({ overdueSince: NOW })] },
   ],
   [
     "jobs: worker",
     "no worker runs, so nothing is done on schedule: the last one, node-1 pid 41, was seen 2026-03-10 06:00 UTC; run: usage-export start",
-    { jobs: [jobLine({ overdueSince: NOW })], workers: [SILENT] },
+    { jobs: [makeJob({ overdueSince: NOW })], workers: [SILENT] },
   ],
   [
     "jobs: config",
     "configuration refused since 2026-03-10 06:00 UTC: the worker node-1 pid 41 keeps the previous one; line 3: no",
-    { workers: [worker({ refusal: { reason: "line 3:\n  no", at: NOW } })] },
+    { workers: [makeWorker({ refusal: { reason: "line 3:\n  no", at: NOW } })] },
   ],
   [
     'jobs: projects "env ACCOUNT_KEY"',
@@ -178,18 +175,18 @@ const CASES: readonly [name: string, text: string | RegExp, part: Part][] = [
     /^6 of 10 projects of env ACCOUNT_KEY have been missing from the list since .*check --confirm-projects$/,
     { lists: [{ ...LIST, waiting: 6, waitingSince: NOW }] },
   ],
-  ["runs: export nightly", `export nightly failed ${MANUAL_RUN}: no`, { jobs: [jobLine({ failedRun: FAILED_RUN })] }],
-  ["runs: export nightly", `export nightly was interrupted ${MANUAL_RUN}`, { jobs: [jobLine(INTERRUPTED)] }],
+  ["runs: export nightly", `export nightly failed ${MANUAL_RUN}: no`, { jobs: [makeJob({ failedRun: FAILED_RUN })] }],
+  ["runs: export nightly", `export nightly was interrupted ${MANUAL_RUN}`, { jobs: [makeJob(INTERRUPTED)] }],
   [
     "runs: rotation exporter",
     /^rotation exporter failed in its run of /,
-    { jobs: [OF_ROTATION], rotations: [rotationLine()] },
+    { jobs: [FAILED_ROTATION], rotations: [makeRotation()] },
   ],
   // The failed attempts say why the run failed, so the run has no condition of its own.
   [
     "keys: key attempts exporter",
     "rotation exporter: 4 failed attempts, the last: the vault is closed",
-    { jobs: [OF_ROTATION], rotations: failing(4, "the vault is closed") },
+    { jobs: [FAILED_ROTATION], rotations: failing(4, "the vault is closed") },
   ],
   [
     "keys: key attention exporter",
@@ -199,7 +196,7 @@ const CASES: readonly [name: string, text: string | RegExp, part: Part][] = [
   [
     "keys: key fallback exporter",
     "rotation exporter: the key in use did not work at 2026-03-10 06:00 UTC, so calls used another key: 401; see usage-export keys",
-    { rotations: [rotationLine({ fallback: "401", fallbackAt: NOW })] },
+    { rotations: [makeRotation({ fallback: "401", fallbackAt: NOW })] },
   ],
   [
     "keys: key age exporter",
@@ -217,11 +214,11 @@ test.each(CASES)("%s: the program is not well (%#)", (name, text, part) => {
 
 const BUDGET = "limit 2026-03";
 
-const ONE_ORPHAN = rotationLine({ keys: { orphan: 1 } });
-const TWO_DUE = rotationLine({ keys: { dueForRemoval: 2 } });
-const ONE_DUE = rotationLine({ configured: { maxAgeDays: 30, retire: "delete" }, keys: { dueForRemoval: 1 } });
+const ONE_ORPHAN = makeRotation({ keys: { orphan: 1 } });
+const TWO_DUE = makeRotation({ keys: { dueForRemoval: 2 } });
+const ONE_DUE = makeRotation({ configured: { maxAgeDays: 30, retire: "delete" }, keys: { dueForRemoval: 1 } });
 const UNREAD = { used: null, percent: null, forecast: null, reached: ["50"], daysMissing: 31, daysNotFinal: 0 };
-const FORECAST_ONLY = { budgets: [makeBudgetUse({ reached: [] })] };
+const FORECAST_ONLY = { budgets: [makeBudget({ reached: [] })] };
 const OTHER_FILTER = { project: "acme eu", filter: "diarized", unfiltered: false };
 
 const REMINDERS: readonly [name: string, text: string | RegExp, part: Part][] = [
@@ -231,12 +228,12 @@ const REMINDERS: readonly [name: string, text: string | RegExp, part: Part][] = 
   [
     `budget ${BUDGET} 80`,
     "budget limit (2026-03, estimated) reached 80%: $834.50 of $1,000 (83%), heading for $1,120 (112%); 1 day not read and not counted; 2 days may still change; usage without a price, or charges without an amount, are not counted",
-    { budgets: [makeBudgetUse()] },
+    { budgets: [makeBudget()] },
   ],
   [
     `budget ${BUDGET} 50`,
     "budget limit (2026-03, estimated) reached 50%: no day of it was read yet; the budget is $1,000; 31 days not read and not counted",
-    { budgets: [makeBudgetUse({ ...UNREAD, hasUnpriced: false })] },
+    { budgets: [makeBudget({ ...UNREAD, hasUnpriced: false })] },
   ],
   [`budget forecast ${BUDGET}`, /^budget limit \(2026-03, estimated\) will probably be exceeded: /, FORECAST_ONLY],
   [
@@ -254,12 +251,12 @@ const REMINDERS: readonly [name: string, text: string | RegExp, part: Part][] = 
     /^unusual usage of acme eu \(filter diarized\) on /,
     { anomalies: [unusual(OTHER_FILTER)] },
   ],
-  ["unread ", "budgets and anomalies: not read, as reading them failed: timeout", { notRead: "timeout" }],
+  ["unread", "budgets and anomalies: not read, as reading them failed: timeout", { notRead: "timeout" }],
 ];
 
 test.each(REMINDERS)("%s: only a reminder (%#)", (name, text, part) => {
   const state = healthState(part);
-  expect(state.conditions.map((one) => `${one.name} ${one.subject}`)).toEqual([name]);
+  expect(state.conditions.map((one) => `${one.name} ${one.subject}`.trim())).toEqual([name]);
   expect(state.conditions).toMatchObject([{ text: saying(text), isWrong: false }]);
   expect(isWell(state)).toBe(true);
 });
@@ -326,17 +323,17 @@ test.each<[Partial<FailureCause>, string, string]>([
 });
 
 test.each<[string, number, Partial<FailureCause>, boolean]>([
-  ["a new failure that is tried again within minutes is not sent", 1, {}, true],
-  ["a new failure that is not tried again soon is sent", 1, { code: "rejected" }, false],
+  ["a failure of a minute that is tried again within minutes is not sent", 1, {}, true],
+  ["a failure of a minute that is not tried again soon is sent", 1, { code: "rejected" }, false],
   ["a failure of 15 minutes is sent", 15, {}, false],
-  ["a failure that nothing tries again is sent", 1, { isRetried: false }, false],
+  ["a failure of a minute that nothing tries again is sent", 1, { isRetried: false }, false],
 ])("%s", (_, minutesAgo, part, isQuiet) => {
   const since = new Date(NOW.getTime() - minutesAgo * 60_000);
   const causes = [{ ...CAUSE, ...part, since }];
   expect(conditionsOf({ causes, slices: { ...SLICES, failed: 12 } })).toMatchObject([{ isQuiet }]);
 });
 
-test("only the five largest causes are listed, and the slices of the others are counted", () => {
+test("only the first five causes are listed, and the slices of the others are counted", () => {
   const causes = Array.from({ length: 8 }, (_, i) => ({ ...CAUSE, code: "bad_answer", error: `no ${i}` }));
   const texts = conditionsOf({ causes, slices: { ...SLICES, failed: 8 * 12 } }).map(({ text }) => text);
   expect(texts).toHaveLength(6);
@@ -346,10 +343,10 @@ test("only the five largest causes are listed, and the slices of the others are 
 const FLEET = Array.from({ length: 300 }, (_, i) => `prod-${i}`);
 
 test("a failure in 300 projects of a rotation is one condition", () => {
-  const failing = { failedAttempts: 2, lastError: "the vault is closed" };
-  const members = FLEET.map((project) => rotationLine({ rotation: "fleet", project, ...failing }));
-  const runs = ["fleet", "single"].map((job) => jobLine({ kind: "rotation", job, failedRun: FAILED_RUN }));
-  const state = healthState({ rotations: [...members, rotationLine({ rotation: "single", ...failing })], jobs: runs });
+  const failures = { failedAttempts: 2, lastError: "the vault is closed" };
+  const members = FLEET.map((project) => makeRotation({ rotation: "fleet", project, ...failures }));
+  const runs = ["fleet", "single"].map((job) => makeJob({ kind: "rotation", job, failedRun: FAILED_RUN }));
+  const state = healthState({ rotations: [...members, makeRotation({ rotation: "single", ...failures })], jobs: runs });
   expect(state.conditions.map(({ name, subject, text }) => [name, subject, text])).toEqual([
     [
       ...["key attempts", "fleet"],

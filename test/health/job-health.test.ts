@@ -8,13 +8,13 @@ import { jobHealth } from "../../src/facts/jobs.ts";
 import { smallConfig } from "../cli/small-config.ts";
 import { parse } from "../config/sample-config.ts";
 import { testDatabase } from "../support/database.ts";
-import { projectLine } from "./sample-health-state.ts";
+import { makeProject } from "./sample-health-state.ts";
 
 const { db } = await testDatabase();
 
 type Run = readonly [trigger: string, status: string, part?: { readonly suspect?: number; readonly error?: string }];
 
-/** The health of a new job with these runs, oldest first. */
+/** The health of a new job with these runs, oldest first, whose project has `failed` failed slices. */
 async function healthAfter(runs: readonly Run[], failed = 0) {
   const name = `job-${randomUUID()}`;
   for (const [i, [trigger, status, { suspect = 0, error = null } = {}]] of runs.entries()) {
@@ -27,12 +27,12 @@ async function healthAfter(runs: readonly Run[], failed = 0) {
     `.execute(db);
   }
   const config = parse(smallConfig("http://127.0.0.1:1", { exports: [{ name }] }));
-  const projects = [projectLine({ projectId: config.projects[0]?.id ?? "", failed })];
+  const projects = [makeProject({ projectId: config.projects[0]?.id ?? "", failed })];
   const [health] = await readAtOneMoment(db, (tx) => jobHealth(tx, config, projects, new Date()));
   return health;
 }
 
-test("a job that never ran has neither a run nor a failure", async () => {
+test("a job that never ran has no run, no failure and no success", async () => {
   const none = { lastRun: undefined, failedRun: undefined, mayReadMissing: false, lastSuccess: null };
   expect(await healthAfter([])).toMatchObject(none);
 });
@@ -63,10 +63,10 @@ test("a run ends the failures of its own projects, and a scheduled run those of 
   const rotation = { name: "fleet", schedule: "0 4 * * *", projects: ["*"], comment: "c", scopes: ["keys:write"] };
   const projects = ["p", "q"].map((id) => ({ id, name: id, key: { env: "KEY" } }));
   const config = parse({ ...smallConfig("http://127.0.0.1:1", { projects, exports: [] }), rotations: [rotation] });
-  /** The error of each project. */
-  type Ends = Readonly<Record<string, string | null>>;
-  const failedAfter = async (trigger: string, ends: Ends, scheduledFor: string | null = null) => {
-    const error = Object.values(ends).find((one) => one !== null) ?? null;
+  /** By project, its error; null if the run was good for the project. */
+  type Errors = Readonly<Record<string, string | null>>;
+  const failureAfter = async (trigger: string, errors: Errors, scheduledFor: string | null = null) => {
+    const error = Object.values(errors).find((one) => one !== null) ?? null;
     await sql`
       with run as (
         insert into usage_export.run (run_id, kind, job, trigger, status, scheduled_for, started_at, finished_at, error)
@@ -74,18 +74,18 @@ test("a run ends the failures of its own projects, and a scheduled run those of 
         returning run_id
       )
       insert into usage_export.run_project (run_id, project_id, slices_planned, finished_at, error)
-      select run_id, p.key, 0, now(), p.value from run, jsonb_each_text(${JSON.stringify(ends)}::jsonb) p
+      select run_id, p.key, 0, now(), p.value from run, jsonb_each_text(${JSON.stringify(errors)}::jsonb) p
     `.execute(db);
     const jobs = await readAtOneMoment(db, (tx) => jobHealth(tx, config, [], new Date()));
     return jobs.find(({ kind }) => kind === "rotation")?.failedRun?.error;
   };
-  expect(await failedAfter("schedule", { p: "no", q: null }, "2026-03-01T04:00:00Z")).toBe("no");
-  expect(await failedAfter("manual", { q: null })).toBe("no");
-  expect(await failedAfter("catchup", { new: null })).toBe("no");
-  expect(await failedAfter("manual", { p: null })).toBeUndefined();
-  expect(await failedAfter("schedule", { gone: "no", q: null }, "2026-03-02T04:00:00Z")).toBe("no");
-  expect(await failedAfter("manual", { q: null })).toBeUndefined();
-  expect(await failedAfter("schedule", { q: null }, "2026-03-03T04:00:00Z")).toBeUndefined();
+  expect(await failureAfter("schedule", { p: "no", q: null }, "2026-03-01T04:00:00Z")).toBe("no");
+  expect(await failureAfter("manual", { q: null })).toBe("no");
+  expect(await failureAfter("catchup", { new: null })).toBe("no");
+  expect(await failureAfter("manual", { p: null })).toBeUndefined();
+  expect(await failureAfter("schedule", { gone: "no", q: null }, "2026-03-02T04:00:00Z")).toBe("no");
+  expect(await failureAfter("manual", { q: null })).toBeUndefined();
+  expect(await failureAfter("schedule", { q: null }, "2026-03-03T04:00:00Z")).toBeUndefined();
 });
 
 test("a failed run is explained by failed slices of its projects, and by suspect ones if it has no error", async () => {

@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import { type HealthFacts, TRAITS } from "../../src/facts/conditions.ts";
 import { notificationsOf, type Phase, sanitizeText, senderSuffix } from "../../src/show/notification.ts";
-import { FAILED_RUN, healthState, jobLine, makeBudgetUse, NOW, rotationLine } from "./sample-health-state.ts";
+import { FAILED_RUN, healthState, makeBudget, makeJob, makeRotation, NOW } from "./sample-health-state.ts";
 
 type Part = Partial<HealthFacts>;
 type Sent = Readonly<Record<string, Phase>>;
@@ -12,13 +12,13 @@ function notified(part: Part, lastSent: Sent = {}, scrub = (text: string) => tex
   return notificationsOf(healthState(part).conditions, new Map(Object.entries(lastSent)), scrub);
 }
 
-const failed = (job = "nightly", error = "no") => jobLine({ job, failedRun: { ...FAILED_RUN, error } });
+const failed = (job = "nightly", error = "no") => makeJob({ job, failedRun: { ...FAILED_RUN, error } });
 const FAILED = { jobs: [failed()] };
 const MISSING = { slices: { complete: 1, suspect: 0, failed: 0, missing: 2 } };
 
-const IN_A_RUN = { ...MISSING, jobs: [jobLine({ mayReadMissing: true })] };
-const FIFTH = { rotations: [rotationLine({ failedAttempts: 5 })] };
-const OTHER_KIND = ["export nightly: wrong", "rotation nightly: well"];
+const IN_A_RUN = { ...MISSING, jobs: [makeJob({ mayReadMissing: true })] };
+const FIVE_ATTEMPTS = { rotations: [makeRotation({ failedAttempts: 5 })] };
+const EXPORT_BUT_ROTATION_WELL = ["export nightly: wrong", "rotation nightly: well"];
 
 test.each<[name: string, part: Part, lastSent: Sent, sent: readonly string[]]>([
   ["nothing is wrong", {}, {}, []],
@@ -27,29 +27,29 @@ test.each<[name: string, part: Part, lastSent: Sent, sent: readonly string[]]>([
   ["a job works again", {}, { "export nightly": "wrong" }, ["export nightly: well"]],
   ["a job goes on working", {}, { "export nightly": "well" }, []],
   ["a job fails after its recovery was sent", FAILED, { "export nightly": "well" }, ["export nightly: wrong"]],
-  ["a job of the other kind failed", FAILED, { "rotation nightly": "wrong" }, OTHER_KIND],
+  ["an export of a rotation's name failed", FAILED, { "rotation nightly": "wrong" }, EXPORT_BUT_ROTATION_WELL],
   ["days are missing", MISSING, {}, ["missing: wrong"]],
   ["more days are missing than were sent", MISSING, { missing: "wrong" }, []],
   ["days are missing that a run may read", IN_A_RUN, {}, []],
   ["days that were sent are missing in a run", IN_A_RUN, { missing: "wrong" }, []],
-  ["a fifth attempt fails", FIFTH, { "key attempts exporter": "wrong" }, ["key attention exporter: wrong"]],
-  ["a budget was sent and is below its threshold", {}, { "budget limit 2026-03 80": "wrong" }, []],
-  ["a budget's period was over before it was stored", { budgets: [makeBudgetUse({ isBeforeStored: true })] }, {}, []],
-  ["a budget will be exceeded", { budgets: [makeBudgetUse({ reached: [] })] }, {}, []],
-  ["an unusual day is over", {}, { "anomaly production": "wrong" }, ["anomaly production: well"]],
+  ["a fifth attempt fails", FIVE_ATTEMPTS, { "key attempts exporter": "wrong" }, ["key attention exporter: wrong"]],
+  ["a budget was sent and is below its threshold again", {}, { "budget limit 2026-03 80": "wrong" }, []],
+  ["a budget's period was over before it was stored", { budgets: [makeBudget({ isBeforeStored: true })] }, {}, []],
+  ["a budget will be exceeded", { budgets: [makeBudget({ reached: [] })] }, {}, []],
+  ["an anomaly has ended", {}, { "anomaly production": "wrong" }, ["anomaly production: well"]],
   [
-    "an unusual day is over while a job fails",
+    "an anomaly has ended while a job fails",
     FAILED,
     { "anomaly production": "wrong", "export nightly": "wrong" },
     ["anomaly production: well"],
   ],
   [
-    "a job works again, and unusual days could not be read",
+    "a job works again, and anomalies could not be read",
     { notRead: "no" },
     { "export nightly": "wrong" },
     ["export nightly: well"],
   ],
-  ["unusual days could not be read", { notRead: "no" }, { "anomaly production": "wrong" }, []],
+  ["anomalies could not be read", { notRead: "no" }, { "anomaly production": "wrong" }, []],
 ])("what is sent if %s", (_, part, lastSent, sent) => {
   expect(notified(part, lastSent).map(({ subject, state }) => `${subject}: ${state}`)).toEqual(sent);
 });
@@ -92,7 +92,7 @@ test("a name can't call everybody in a chat, and a text begins with a capital", 
   expect(sanitizeText("abcdef", (text) => text, 4)).toBe("Abc…");
 });
 
-test("several causes with one code are one notification if one of them is not retried soon", () => {
+test("new causes with one code are one notification if one of them is not retried, and none if all are", () => {
   const cause = { project: null, isBillingRefused: false, slices: 1, slicesWithNumbers: 0, days: 1, projects: 1 };
   const failure = { code: "unavailable", error: "no", since: NOW };
   const causes = [true, false].map((isRetried) => ({ ...cause, ...failure, isRetried }));
@@ -104,9 +104,9 @@ test("several causes with one code are one notification if one of them is not re
   expect(notified({ causes: causes.slice(0, 1), slices: { ...slices, failed: 1 } })).toEqual([]);
 });
 
-const ENDING = Object.entries(TRAITS).filter(([name, traits]) => name !== "budget" && !("isQuiet" in traits));
+const WITH_AN_END = Object.entries(TRAITS).filter(([name, traits]) => name !== "budget" && !("isQuiet" in traits));
 
-test.each(ENDING)("the end of a condition %s is sent", (name) => {
+test.each(WITH_AN_END)("the end of a condition %s is sent", (name) => {
   const ended = { subject: `${name} one`, state: "well", text: expect.stringMatching(/^Over: .+ one\.$/) };
   expect(notified({}, { [`${name} one`]: "wrong" })).toEqual([ended]);
 });

@@ -42,11 +42,11 @@ test("two workers together send one notification when a job fails, and one when 
   expect(fixture.texts.slice(1)).toEqual([`Over: export ${fixture.name}.`]);
 });
 
-test("two workers send a due report once, also if the receiver was away at first", async () => {
+test("two workers send a due report of seven days once, also if the receiver was away at first", async () => {
   await using fixture = await openNotifierFixture(db, { notify: { webhook: { env: "HOOK" }, report: "* * * * *" } });
   const back = await daysBack(db);
-  const week = [total(back(1), { hours: "2.5" }), total(back(7), { hours: "10" }), total(back(8), { hours: "100" })];
-  await store(db, fixture.seriesId, week, { grouping: "none" });
+  const totals = [total(back(1), { hours: "2.5" }), total(back(7), { hours: "10" }), total(back(8), { hours: "100" })];
+  await store(db, fixture.seriesId, totals, { grouping: "none" });
   const workers = [fixture.notifier(), fixture.notifier()];
   const tickAll = () => fixture.tickAll(workers);
   const reports = () => fixture.texts.filter((text) => text.includes("12.5 hours"));
@@ -57,12 +57,12 @@ test("two workers send a due report once, also if the receiver was away at first
   await tickAll();
   await tickAll();
   // Another minute may have begun.
-  expect(reports()).toHaveLength(await sentReports());
+  expect(reports()).toHaveLength(await countSentReports());
   expect(reports().length).toBeLessThan(3);
   expect(reports()[0]).toMatch(/12\.5 hours\.$/);
 });
 
-async function sentReports(): Promise<number> {
+async function countSentReports(): Promise<number> {
   const sent = sql`select from usage_export.notice where subject like 'report %' and state = 'wrong'`;
   return (await sent.execute(db)).rows.length;
 }
@@ -73,20 +73,20 @@ test("a weekly report that was missed for days is not sent", async () => {
     notify: { webhook: { env: "HOOK" }, report: `0 0 * * ${weekday}` },
   });
   await fixture.notifier().tick();
-  expect(await sentReports()).toBe(0);
+  expect(await countSentReports()).toBe(0);
 });
 
 test.each([
   [{}, `usage-export on ${os.hostname()}`],
   [{ publicUrl: "https://a.example:8443/b/" }, "usage-export at a.example:8443, https://a.example:8443/b/"],
-])("with monitor %j a notification names who sent it", async (monitor, signature) => {
+])("with monitor %j a notification names its sender, even if its text is cut", async (monitor, signature) => {
   await using fixture = await openNotifierFixture(db, { monitor });
   await fixture.endRun("failed", "x".repeat(1000));
   await fixture.notifier().tick();
   expect(fixture.signatures).toEqual([signature]);
 });
 
-test("a receiver that was not available gets the notification later and once, and the failure is logged once", async () => {
+test("a receiver that answers 503 at first gets the notification later and once, and the failure is logged once", async () => {
   await using fixture = await openNotifierFixture(db);
   const worker = fixture.notifier();
   await fixture.endRun("failed", "no");
@@ -175,7 +175,7 @@ test("a day that is refused every night is notified once", async () => {
 test.each([
   ["not notified while the next tick is about to plan a run", "* * * * *", 90_000, 0],
   ["notified while the job is overdue", farSchedule(), 2 * DAY_MS, 1],
-  ["notified while the job is overdue, even if its newest scheduled time is new", "* * * * *", 5 * 60_000, 1],
+  ["notified while the job is overdue, even if a run was planned minutes ago", "* * * * *", 5 * 60_000, 1],
 ])("missing days are %s", async (_, schedule, plannedAgoMs, notifications) => {
   await using fixture = await openNotifierFixture(db, { schedule });
   await storeWithGaps(fixture);

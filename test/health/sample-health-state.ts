@@ -13,7 +13,7 @@ export const NOW = new Date("2026-03-10T06:00:30Z");
 
 export function healthState(part: Partial<HealthFacts> = {}): HealthState {
   return withConditions({
-    ...{ readAt: NOW, callPauses: [], jobs: [jobLine()], workers: [worker()], projects: [] },
+    ...{ readAt: NOW, callPauses: [], jobs: [makeJob()], workers: [makeWorker()], projects: [] },
     slices: { complete: 60, suspect: 0, failed: 0, missing: 0 },
     ...{ causes: [], rotations: [], lists: [] },
     ...{ budgets: [], anomalies: [] },
@@ -21,10 +21,10 @@ export function healthState(part: Partial<HealthFacts> = {}): HealthState {
   });
 }
 
-export function jobLine(part: Partial<JobHealth> = {}): JobHealth {
+export function makeJob(part: Partial<JobHealth> = {}): JobHealth {
   return {
     ...{ kind: "export", job: "nightly", schedule: "15 2 * * *", timezone: "Europe/Vienna" },
-    lastRun: runLine(),
+    lastRun: makeRun(),
     nextRun: new Date("2026-03-11T01:15:00Z"),
     ...{ paused: undefined, overdueSince: undefined, needsWorker: true, mayReadMissing: false },
     ...{ failedRun: undefined, lastSuccess: null },
@@ -36,7 +36,7 @@ export const FAILED_RUN: FailedRun = {
   ...{ status: "failed", trigger: "manual", startedAt: NOW, error: "no", isExplained: false },
 };
 
-export function runLine(part: Partial<StoredRun> = {}): StoredRun {
+export function makeRun(part: Partial<StoredRun> = {}): StoredRun {
   return {
     runId: "00000000-1111-2222-3333-444444444444",
     ...{ requests: 12, kind: "export", job: "nightly", trigger: "schedule", status: "ok" },
@@ -47,7 +47,7 @@ export function runLine(part: Partial<StoredRun> = {}): StoredRun {
   };
 }
 
-export function worker(part: Partial<StoredWorker> = {}): StoredWorker {
+export function makeWorker(part: Partial<StoredWorker> = {}): StoredWorker {
   return {
     ...{ host: "node-1", pid: 41, version: "1.2.3", state: "live", recent: true, refusal: undefined },
     ...{ startedAt: new Date("2026-03-01T12:00:00Z"), lastSeenAt: new Date("2026-03-10T06:00:02Z") },
@@ -55,7 +55,7 @@ export function worker(part: Partial<StoredWorker> = {}): StoredWorker {
   };
 }
 
-export function projectLine(part: Partial<ProjectHealth> = {}): ProjectHealth {
+export function makeProject(part: Partial<ProjectHealth> = {}): ProjectHealth {
   return {
     ...{ project: "production", projectId: "p", source: "usage", series: 16, complete: 112 },
     ...{ missing: 0, failed: 0, suspect: 0, freshThrough: "2026-03-09" },
@@ -63,7 +63,7 @@ export function projectLine(part: Partial<ProjectHealth> = {}): ProjectHealth {
   };
 }
 
-export function rotationLine({
+export function makeRotation({
   keys,
   ...part
 }: Partial<Omit<RotationHealth, "keys">> & {
@@ -81,7 +81,7 @@ export function rotationLine({
 }
 
 /** A budget that has reached two of its three thresholds. */
-export function makeBudgetUse(part: Partial<BudgetUse> = {}): BudgetUse {
+export function makeBudget(part: Partial<BudgetUse> = {}): BudgetUse {
   return {
     ...{ name: "limit", projectIds: ["project-1"], scope: "all", scopeValue: null },
     ...{ metric: "cost", currency: "USD", costSource: "estimated" },

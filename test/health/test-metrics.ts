@@ -9,7 +9,7 @@ import { healthState } from "./sample-health-state.ts";
 export type TestMetrics = ProcessMetrics & {
   readonly logLines: readonly string[];
   readonly scrape: ReturnType<typeof openScrape>;
-  /** The lines of a scrape that have samples of our own metrics. */
+  /** The lines of a scrape with a sample of a metric of this program, not of Node's. */
   readonly samples: () => Promise<readonly string[]>;
 };
 

@@ -32,7 +32,7 @@ export type NotifierFixture = AsyncDisposable & {
   readonly requests: readonly string[];
   /** Opens a notifier with one of the two receivers. */
   readonly notifier: (receiver?: keyof Receivers, stop?: AbortSignal) => TestNotifier;
-  /** Ticks two workers at the same time; unless given, they are opened anew. */
+  /** Ticks the workers at the same time. By default they are two new ones. */
   readonly tickAll: (workers?: readonly TestNotifier[]) => Promise<void>;
   readonly endRun: (status: "ok" | "failed", error?: string) => Promise<void>;
 };
@@ -67,10 +67,10 @@ export async function openNotifierFixture(
     }
     answer(response, fixture.status, "");
   });
-  const key = [...ids].find(([one]) => one.includes(config.projects[0]?.id ?? ""));
+  const [, seriesId = 0] = [...ids].find(([series]) => series.includes(config.projects[0]?.id ?? "")) ?? [];
 
   const fixture: NotifierFixture = {
-    ...{ name, texts, signatures, requests, status: 200, seriesId: key?.[1] ?? 0 },
+    ...{ name, texts, signatures, requests, status: 200, seriesId },
     notifier(receiver = "webhook", stop = new AbortController().signal) {
       const lines: string[] = [];
       const scrubber = new Scrubber();

@@ -69,8 +69,8 @@ test.for<Case>([
   ["the key is 1 ms younger than maxAgeDays", undefined, [key({ requestedAt: daysAgo(30, 1) })]],
   ["the key is exactly maxAgeDays old", "create", [key({ requestedAt: daysAgo(30) })]],
   ["the key was requested maxAgeDays ago", "create", [key({ requestedAt: daysAgo(30), activeSince: daysAgo(2) })]],
-  ["a key was restored later", undefined, [key({ requestedAt: daysAgo(90), rollbackAt: daysAgo(30, 1) })]],
-  ["a key was restored maxAgeDays ago", "create", [key({ requestedAt: daysAgo(90), rollbackAt: daysAgo(30) })]],
+  ["the key was restored 1 ms less than maxAgeDays ago", undefined, [{ ...TOO_OLD, rollbackAt: daysAgo(30, 1) }]],
+  ["the key was restored maxAgeDays ago", "create", [key({ requestedAt: daysAgo(90), rollbackAt: daysAgo(30) })]],
   ["the key expires in graceDays and 1 ms", undefined, [key({ expiresAt: daysAgo(-7, 1) })]],
   ["the key expires in exactly graceDays", "create", [key({ expiresAt: daysAgo(-7) })]],
   ["the key has expired", "create", [key({ expiresAt: daysAgo(1) })]],
@@ -111,10 +111,10 @@ test.for<Case>([
   ["a sink was added and the key is due", "create", [key({ ...UNDELIVERED, requestedAt: daysAgo(30) })]],
   ["a sink was removed", undefined, [key()], { job: { deliver: [] } }],
   ["an attempt failed and nothing is left to do", "recover", [key()], FAILED],
-  ["an attempt failed and a sink lacks it", "deliver ue-1", [key(UNDELIVERED)], FAILED],
+  ["an attempt failed and a sink lacks the key", "deliver ue-1", [key(UNDELIVERED)], FAILED],
 ])("if %s, the next step for the active key is %s", expectNext);
 
-const EARLIER = { requestedAt: daysAgo(1) };
+const [EARLIER, SAME_TIME] = [{ requestedAt: daysAgo(1) }, { requestedAt: NOW }];
 const FRESH = { wants: "fresh" } as const;
 const FRESH_AGAIN = { ...FRESH, ...FAILED } as const;
 
@@ -123,7 +123,7 @@ test.for<Case>([
   ["the active key is exactly as old as the request", undefined, [key({ activeSince: NOW })], FRESH],
   ["a key is pending", "verify ue-new", [key(), pending("stored", EARLIER)], FRESH],
   ["a pending key has failed before", "discard ue-new", [key(), pending("stored", EARLIER)], FRESH_AGAIN],
-  ["a key made for it has failed", "verify ue-new", [key(), pending("stored", { requestedAt: NOW })], FRESH_AGAIN],
+  ["a key made for the request has failed", "verify ue-new", [key(), pending("stored", SAME_TIME)], FRESH_AGAIN],
   ["a delivery of a pending key failed", "deliver ue-new", [key(), pending("verified", EARLIER)], FRESH_AGAIN],
 ])("if a fresh key is requested and %s, the next step is %s", expectNext);
 
@@ -140,19 +140,21 @@ test.for<Case>([
   ["requested and the replaced key was retired", undefined, [{ ...draining(), state: "retired" }, NEWER], PREVIOUS],
   ["requested and no key is active", undefined, [draining()], PREVIOUS],
   ["requested after a rollback", "rollback ue-0", [draining(), { ...NEWER, rollbackAt: daysAgo(1) }], PREVIOUS],
-  ["requested and done by another process", undefined, [key({ rollbackAt: NOW }), draining()], PREVIOUS],
+  ["requested and already done by another process", undefined, [key({ rollbackAt: NOW }), draining()], PREVIOUS],
   ["requested and another key is pending", "rollback ue-0", [draining(), NEWER, pending("stored")], PREVIOUS],
   ["recorded while the sinks have another key", "deliver ue-0", [draining(), NEWER], ROLLBACK],
-  ["recorded while every sink has that key", "promote ue-0", [draining({ heldBy: IN_FILE }), NEWER], ROLLBACK],
+  ["recorded while every sink has the previous key", "promote ue-0", [draining({ heldBy: IN_FILE }), NEWER], ROLLBACK],
   ["recorded after a create was begun", "mark-orphan ue-new", [draining(), NEWER, pending("intent")], ROLLBACK],
   ["recorded while another key is pending", "discard ue-new", [draining(), NEWER, pending("verified")], ROLLBACK],
   ["recorded before a fresh key was requested", "create", [draining(), NEWER], { ...ROLLBACK, ...FRESH }],
-  ["recorded and done", undefined, [key(), draining({ intentId: "ue-2" })], { rollbackTo: "ue-1" }],
+  ["recorded and already done", undefined, [key(), draining({ intentId: "ue-2" })], { rollbackTo: "ue-1" }],
 ])("if a rollback is %s, the next step is %s", expectNext);
 
 const HOUR_MS = 60 * 60 * 1000;
 const DELETE = { retire: "delete" } as const;
-const REMOVABLE = { dueForRemovalAt: daysAgo(1) };
+const DUE = { dueForRemovalAt: daysAgo(1) };
+const DUE_BUT_HELD = { ...DUE, heldBy: IN_FILE };
+const TWO_SINKS = { deliver: [FILE, COMMAND] };
 const REPLACED = [draining({ drainingSince: daysAgo(9) }), key()];
 const FOUND = [orphan({ apiKeyId: "k" })];
 
@@ -171,22 +173,18 @@ test.for<CleanupCase>([
   ["past its grace period", "mark-due ue-0", REPLACED],
   ["past its grace period while no key is active", undefined, REPLACED.slice(0, 1)],
   ["past its grace period but to be restored", undefined, REPLACED, ROLLBACK],
-  ["due while retire is keep", "recheck ue-0", [draining(REMOVABLE), key()]],
-  ["due", "delete ue-0", [draining(REMOVABLE), key()], DELETE],
-  ["due but still in a sink", "recheck ue-0", [draining({ ...REMOVABLE, heldBy: IN_FILE }), key()], DELETE],
-  [
-    ...(["due but still in one of two sinks", "recheck ue-0"] as const),
-    [draining({ ...REMOVABLE, heldBy: IN_FILE }), key()],
-    { ...DELETE, deliver: [FILE, COMMAND] },
-  ],
-  ["due and in a removed sink", "delete ue-0", [draining({ ...REMOVABLE, heldBy: ["file /gone"] }), key()], DELETE],
-  ["due while no key is active", undefined, [draining(REMOVABLE)], DELETE],
-  ["due but to be restored", undefined, [draining(REMOVABLE), key()], { ...DELETE, ...ROLLBACK }],
+  ["due while retire is keep", "recheck ue-0", [draining(DUE), key()]],
+  ["due", "delete ue-0", [draining(DUE), key()], DELETE],
+  ["due but still in the only sink", "recheck ue-0", [draining(DUE_BUT_HELD), key()], DELETE],
+  ["due but still in one of two sinks", "recheck ue-0", [draining(DUE_BUT_HELD), key()], { ...DELETE, ...TWO_SINKS }],
+  ["due and in a removed sink", "delete ue-0", [draining({ ...DUE, heldBy: ["file /gone"] }), key()], DELETE],
+  ["due while no key is active", undefined, [draining(DUE)], DELETE],
+  ["due but to be restored", undefined, [draining(DUE), key()], { ...DELETE, ...ROLLBACK }],
   ["an orphan whose API key id is not known", "search ue-lost", [orphan()]],
   ["an orphan whose API key id was found, with retire keep", "recheck ue-lost", FOUND],
   ["an orphan whose API key id was found, with no active key", "delete ue-lost", FOUND, DELETE],
   ["active", undefined, [key({ requestedAt: daysAgo(999), activeSince: daysAgo(999) })], { ...DELETE, graceDays: 0 }],
-  ["due for removal by mistake, and active", undefined, [key(REMOVABLE)], DELETE],
+  ["due for removal by mistake, and active", undefined, [key(DUE)], DELETE],
   ["pending", undefined, [key(), pending("stored", { requestedAt: daysAgo(99) })], DELETE],
 ])("the step of the cleanup for a key that is %s is %s", ([_, step, keys, given]) => {
   expect(stepsOf(keys, given)).toEqual(step === undefined ? [] : [step]);
@@ -201,6 +199,6 @@ test.each([
 });
 
 test("each replaced or lost key has its own step", () => {
-  const keys = [draining(REMOVABLE), draining({ intentId: "ue-a", drainingSince: daysAgo(8) }), key(), orphan()];
+  const keys = [draining(DUE), draining({ intentId: "ue-a", drainingSince: daysAgo(8) }), key(), orphan()];
   expect(stepsOf(keys)).toEqual(["recheck ue-0", "mark-due ue-a", "search ue-lost"]);
 });

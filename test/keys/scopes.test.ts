@@ -24,7 +24,7 @@ test.each<readonly [asked: readonly string[], granted: readonly string[], missin
   [["billing:write"], ["admin"], ["billing:write"]],
   [["a-role-of-tomorrow"], ["a-role-of-tomorrow"], []],
   [["a-role-of-tomorrow"], ["member"], ["a-role-of-tomorrow"]],
-  [["keys:write"], ["memberships"], ["keys:write"]],
+  [["keys:write"], ["member-of-tomorrow"], ["keys:write"]],
   [["billing:read"], ["member"], ["billing:read"]],
   [["billing:read"], ["admin"], []],
   [["anything:at-all"], ["owner"], []],

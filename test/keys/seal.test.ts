@@ -40,7 +40,7 @@ test("sealing a key twice gives two different texts, and neither contains the ke
   for (const part of parts) expect(Buffer.from(part, "base64url").toString("latin1")).not.toContain(KEY.reveal());
 });
 
-test("without its master key a sealed key does not open, and the error names the missing one", async () => {
+test("without its master key a sealed key does not open, and the error has that master key's id", async () => {
   const message = `no master key ${OURS.current.id} is given`;
   await expect(open("key-1", masterKeysOf(SECOND))).rejects.toMatchObject({ code: "config", message });
 });
@@ -97,7 +97,7 @@ test.each([
   expect(masterKeysOf(encode(bytes)).current.id).toBe(masterKeysOf(bytes.toString("base64")).current.id);
 });
 
-test("the error about a missing master key names both ways to fix it", () => {
+test("sealed keys without their master key are an error that names both ways to fix it", () => {
   const sealedWith = [OURS.current.id];
   expect(() => requireMasterKeys(masterKeysOf(SECOND), sealedWith)).toThrow(/not the .* set it to .* or .* rewrap$/);
   expect(() => requireMasterKeys(masterKeysOf(SECOND, FIRST), sealedWith)).not.toThrow();

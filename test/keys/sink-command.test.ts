@@ -16,16 +16,16 @@ function run(script: string, timeoutSeconds?: number): Promise<void> {
   return deliverKey(sink, { key: KEY, apiKeyId: "id-of-the-key" });
 }
 
-const written = (name: string) => readFile(path.join(folder, name), "utf8");
+const readWritten = (name: string) => readFile(path.join(folder, name), "utf8");
 
 test("a command gets the key only on standard input", async () => {
   await run(
     'cat > "$1/input"; echo "$USAGE_EXPORT_API_KEY_ID" > "$1/id"; echo "$0" "$@" > "$1/arguments"; env > "$1/environment"',
   );
-  expect(await written("input")).toBe(`${KEY.reveal()}\n`);
-  expect(await written("id")).toBe("id-of-the-key\n");
-  expect(await written("arguments")).toBe(`sh ${folder}\n`);
-  expect(await written("environment")).not.toContain(KEY.reveal());
+  expect(await readWritten("input")).toBe(`${KEY.reveal()}\n`);
+  expect(await readWritten("id")).toBe("id-of-the-key\n");
+  expect(await readWritten("arguments")).toBe(`sh ${folder}\n`);
+  expect(await readWritten("environment")).not.toContain(KEY.reveal());
 });
 
 test("of this process's environment the command gets only PATH and HOME", async () => {
@@ -34,35 +34,34 @@ test("of this process's environment the command gets only PATH and HOME", async 
     delete process.env.A_SECRET_OF_OURS;
   });
   await run('env | cut -d= -f1 | sort > "$1/names"');
-  // The shell adds these variables itself.
-  const own = ["OLDPWD", "PWD", "SHLVL", "_"];
-  const names = (await written("names")).trim().split("\n");
-  expect(names.filter((name) => !own.includes(name))).toEqual(["HOME", "PATH", "USAGE_EXPORT_API_KEY_ID"]);
+  const addedByShell = ["OLDPWD", "PWD", "SHLVL", "_"];
+  const names = (await readWritten("names")).trim().split("\n");
+  expect(names.filter((name) => !addedByShell.includes(name))).toEqual(["HOME", "PATH", "USAGE_EXPORT_API_KEY_ID"]);
 });
 
-const HINT = "its output is not shown, as it may hold the key; run it by hand to see why";
+const OUTPUT_HIDDEN = "its output is not shown, as it may hold the key; run it by hand to see why";
 
 test.each([
-  ["exits", "cat; echo no room left >&2; exit 3", "ended with 3"],
+  ["exits with 3", "cat; echo no room left >&2; exit 3", "ended with 3"],
   ["is ended by a signal", "echo first; kill -TERM $$", "ended with SIGTERM"],
-])("the error of a command that %s says so, and has nothing of its output", async (_, script, failure) => {
-  const message = `the command "sh" ${failure}: ${HINT}`;
+])("the error about a command that %s says so, and has nothing of the command's output", async (_, script, failure) => {
+  const message = `the command "sh" ${failure}: ${OUTPUT_HIDDEN}`;
   await expect(run(script)).rejects.toMatchObject({ code: "delivery", message });
 });
 
 test("at the time limit the command and the processes that it started are ended", async () => {
   const startedMs = performance.now();
-  const late = run('echo waiting; (sleep 60; echo late > "$1/late"); true', 1);
-  await expect(late).rejects.toThrow('the command "sh" took longer than 1 s');
+  const delivery = run('echo waiting; (sleep 60; echo late > "$1/late"); true', 1);
+  await expect(delivery).rejects.toThrow('the command "sh" took longer than 1 s');
   expect(performance.now() - startedMs).toBeLessThan(30_000);
 });
 
 test("a missing program fails the test of the sink, and the delivery", async () => {
   const sink = sinkOf(["no-such-program"]);
-  const failing = (how: string) => ({ code: "delivery", message: `the command "no-such-program" ${how}` });
-  await expect(testSink(sink)).rejects.toMatchObject(failing("does not exist, or may not be run"));
+  const failure = (what: string) => ({ code: "delivery", message: `the command "no-such-program" ${what}` });
+  await expect(testSink(sink)).rejects.toMatchObject(failure("does not exist, or may not be run"));
   const delivery = deliverKey(sink, { key: KEY, apiKeyId: "id" });
-  await expect(delivery).rejects.toMatchObject(failing(`could not be run (ENOENT): ${HINT}`));
+  await expect(delivery).rejects.toMatchObject(failure(`could not be run (ENOENT): ${OUTPUT_HIDDEN}`));
 });
 
 test("only a program that may be run passes the test of the sink", async () => {

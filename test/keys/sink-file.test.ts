@@ -60,7 +60,7 @@ test("a file is not replaced if the signal aborts after the last piece was writt
 test("a reader always sees a whole key", async () => {
   const file = path.join(newFolder(), "exporter.key");
   await writeKeyFile(file, OLD);
-  const allowed = [OLD, NEW].map((key) => `${key.reveal()}\n`);
+  const wholeKeys = [OLD, NEW].map((key) => `${key.reveal()}\n`);
   let isWriting = true;
   const reading = (async () => {
     const seen = new Set<string>();
@@ -69,17 +69,17 @@ test("a reader always sees a whole key", async () => {
   })();
   for (let i = 0; i < 100; i++) await writeKeyFile(file, i % 2 === 0 ? NEW : OLD);
   isWriting = false;
-  expect([...(await reading)].sort()).toEqual(allowed);
+  expect([...(await reading)].sort()).toEqual(wholeKeys);
 });
 
 test("the file is synced before it is renamed, and the folder after that", async () => {
   const file = path.join(newFolder(), "exporter.key");
   const synced = await recordSyncs(file);
   await writeKeyFile(file, NEW);
-  expect(synced).toEqual(["file before it is there", "folder after"]);
+  expect(synced).toEqual(["file before the rename", "folder after the rename"]);
 });
 
-/** Records what is synced from now on, and whether the key file existed then. A power failure can't be simulated. */
+/** Records each sync from now on, and whether the key file exists by then, under its name. A power failure can't be simulated. */
 async function recordSyncs(file: string): Promise<readonly string[]> {
   await using handle = await fs.open(path.dirname(file));
   const handles: Pick<FileHandle, "sync"> = Object.getPrototypeOf(handle);
@@ -90,7 +90,7 @@ async function recordSyncs(file: string): Promise<readonly string[]> {
   const synced: string[] = [];
   handles.sync = async function (this: FileHandle) {
     const what = (await this.stat()).isDirectory() ? "folder" : "file";
-    synced.push(`${what} ${existsSync(file) ? "after" : "before it is there"}`);
+    synced.push(`${what} ${existsSync(file) ? "after" : "before"} the rename`);
     return sync.call(this);
   };
   return synced;
@@ -139,7 +139,7 @@ const KEY = new Secret("0123456789abcdef0123456789abcdef01234567");
 const sinkNamed = (name: string) => ({ file: path.join(newFolder(), name) });
 
 /** What is wrong with the sinks, all of which got the key. */
-async function faultsOf(...sinks: readonly Sink[]): Promise<readonly string[]> {
+async function staleTextsOf(...sinks: readonly Sink[]): Promise<readonly string[]> {
   const stale = await staleFiles(sinks, sinks.map(sinkId), KEY);
   return [...stale.values()];
 }
@@ -158,7 +158,7 @@ test("only a file that got the key and does not hold it is reported", async () =
 test("a file that is gone or is a folder is reported", async () => {
   const [folder, gone] = [sinkNamed("folder"), sinkNamed("gone")];
   await mkdir(folder.file);
-  expect(await faultsOf(folder, gone)).toEqual([
+  expect(await staleTextsOf(folder, gone)).toEqual([
     `the delivered file ${folder.file} can't be read (EISDIR)`,
     `the delivered file ${gone.file} is gone`,
   ]);
@@ -166,10 +166,10 @@ test("a file that is gone or is a folder is reported", async () => {
 
 test("a file on which an earlier operation still hangs is reported", async () => {
   const [silent, gone] = [sinkNamed("silent"), sinkNamed("gone")];
-  const { promise: answer, resolve } = Promise.withResolvers<void>();
+  const { promise: hanging, resolve } = Promise.withResolvers<void>();
   onTestFinished(() => resolve());
-  await expect(withFileLimit(silent.file, 1, () => answer)).rejects.toMatchObject({ code: "ETIMEDOUT" });
-  expect(await faultsOf(silent, gone)).toEqual([
+  await expect(withFileLimit(silent.file, 1, () => hanging)).rejects.toMatchObject({ code: "ETIMEDOUT" });
+  expect(await staleTextsOf(silent, gone)).toEqual([
     `the delivered file ${silent.file} can't be read (ETIMEDOUT)`,
     `the delivered file ${gone.file} is gone`,
   ]);
@@ -181,7 +181,7 @@ test("a file that this user may not read is not reported", async () => {
   await chmod(sink.file, 0o000);
   // Root reads a file whatever its mode is, except those in /sys that are only written.
   const unreadable = process.getuid?.() === 0 ? { file: "/sys/bus/platform/uevent" } : sink;
-  expect(await faultsOf(unreadable)).toEqual([]);
+  expect(await staleTextsOf(unreadable)).toEqual([]);
 });
 
 test("a sink's id depends on its file or command, and not on its time limit", () => {

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import type { PageData } from "../../src/web/dashboard/pages.ts";
 import type { Page as WebPage } from "../../src/web/page.ts";
 import { makeAnswer, makeCoverage, makeOverview, NOTHING_LACKING, PERIOD } from "../facts/sample-facts.ts";
-import { jobLine, makeBudgetUse, NOW, runLine } from "../health/sample-health-state.ts";
+import { makeBudget, makeJob, makeRun, NOW } from "../health/sample-health-state.ts";
 import { HOSTILE_NAMES } from "../show/hostile-names.ts";
 import { pageOf } from "../web/dashboard/sample-pages.ts";
 import { expectNothingMisplaced } from "./boxes.ts";
@@ -15,9 +15,9 @@ const browser = await openBrowser();
 const AMOUNT = "987654321012345";
 const LONG = "a-name-without-any-space-that-somebody-made-as-long-as-it-may-be-in-the-configuration-of-the-program";
 const HEALTH = {
-  jobs: [jobLine({ job: LONG, overdueSince: NOW }), jobLine({ paused: { at: NOW, why: LONG, by: LONG } })],
+  jobs: [makeJob({ job: LONG, overdueSince: NOW }), makeJob({ paused: { at: NOW, why: LONG, by: LONG } })],
   slices: { complete: 987_654_321_012_345, suspect: 1, failed: 987_654, missing: 987_654_321 },
-  budgets: [makeBudgetUse({ name: LONG, amount: AMOUNT, used: AMOUNT })],
+  budgets: [makeBudget({ name: LONG, amount: AMOUNT, used: AMOUNT })],
 };
 
 const LEFT_OUT = { projectsLeftOut: [LONG], projectsLeftOutCount: 1 };
@@ -49,7 +49,7 @@ function widePage(page: keyof PageData): WebPage {
     ...{ ...one, project: LONG, gaps: [{ ...gap, quality: "missing" as const, error: LONG }] },
   }));
   const amounts = { rowsChanged: Number(AMOUNT), requests: Number(AMOUNT) };
-  const runs = [runLine({ job: LONG, status: "failed", error: LONG, ...amounts })];
+  const runs = [makeRun({ job: LONG, status: "failed", error: LONG, ...amounts })];
   const data: Partial<{ readonly [P in keyof PageData]: Partial<PageData[P]> }> = {
     ...{
       overview: wideOverview(),
@@ -74,7 +74,7 @@ test.each(["overview", "usage", "health", "run"] as const)(
 
 test.each([0, 2])("when all is well, the overview with %i budgets fits on a screen", async (count) => {
   const budgets = Array.from({ length: count }, () =>
-    makeBudgetUse({ name: LONG, percent: "40", forecastPercent: "90", reached: [] }),
+    makeBudget({ name: LONG, percent: "40", forecastPercent: "90", reached: [] }),
   );
   const shown = pageOf("overview", {}, { health: { budgets } });
   const url = `${await servePages({ "/page": () => shown })}/page`;

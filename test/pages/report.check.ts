@@ -8,7 +8,7 @@ import type { Overview } from "../../src/facts/overview.ts";
 import { scriptPage } from "../../src/web/assets.ts";
 import { renderReport } from "../../src/web/dashboard/pages.ts";
 import { makeAnswer, makeOverview } from "../facts/sample-facts.ts";
-import { makeBudgetUse } from "../health/sample-health-state.ts";
+import { makeBudget } from "../health/sample-health-state.ts";
 import { HOSTILE_NAMES } from "../show/hostile-names.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { axeFindings } from "./axe.ts";
@@ -21,7 +21,7 @@ const { body: script } = await scriptPage();
 
 function save(name: string, overview: Overview): string {
   const file = path.join(folder, `${name}.html`);
-  const budgets = [makeBudgetUse()];
+  const budgets = [makeBudget()];
   fs.writeFileSync(file, renderReport({ overview, budgets }, new Date(0), script));
   return pathToFileURL(file).href;
 }

@@ -7,7 +7,7 @@ import { dayLabel } from "../../src/show/format.ts";
 import { GROUPINGS, type Grouping } from "../../src/usage/series.ts";
 import { DIARIZED, forgetAll, storeSeries, type Usage } from "../db/reported-usage.ts";
 import { daysBack, newProject } from "../db/stored-usage.ts";
-import { healthState, projectLine } from "../health/sample-health-state.ts";
+import { healthState, makeProject } from "../health/sample-health-state.ts";
 import { testDatabase } from "../support/database.ts";
 import { usageSite } from "../web/usage-site.ts";
 import { openBrowser, openPage, servePages } from "./browser.ts";
@@ -38,7 +38,7 @@ async function storeAll(): Promise<readonly string[]> {
 
 /** The site of the stored usage, and its page Usage in the browser. */
 async function open(query: string, options: Parameters<typeof openPage>[2] = {}, projects: readonly string[] = []) {
-  const health = healthState({ projects: projects.map((project) => projectLine({ project, projectId: project })) });
+  const health = healthState({ projects: projects.map((project) => makeProject({ project, projectId: project })) });
   const url = `${await servePages(usageSite(db, () => health))}/`;
   const viewport = { width: 1440, height: 900 };
   return { ...(await openPage(browser, `${url}usage?${query}`, { viewport, ...options })), url };

@@ -12,7 +12,7 @@ import {
   whyNotCompared,
 } from "../../src/show/sentences.ts";
 import { makeAnswer, NOTHING_LACKING } from "../facts/sample-facts.ts";
-import { makeBudgetUse } from "../health/sample-health-state.ts";
+import { makeBudget } from "../health/sample-health-state.ts";
 
 const PERIODS = { now: "Feb 10 – Mar 9, 2026", before: "Jan 13 – Feb 9, 2026" };
 
@@ -182,11 +182,11 @@ test.each([
   ["with usage without a price", { hasUnpriced: true }, /without a price/],
 ])("a budget %s says how much of it is used", (_, use, text) => {
   const whole = { daysMissing: 0, daysNotFinal: 0, hasUnpriced: false };
-  expect(spentText(makeBudgetUse({ ...whole, ...use }))).toMatch(text);
+  expect(spentText(makeBudget({ ...whole, ...use }))).toMatch(text);
 });
 
 test("a budget is named with its month or day, and the source of its cost", () => {
   const use = { name: "b", start: "2026-11-01" };
-  expect(budgetTitle(makeBudgetUse({ ...use, period: "month", costSource: "billed" }))).toBe("b (2026-11, billed)");
-  expect(budgetTitle(makeBudgetUse({ ...use, period: "day", costSource: null }))).toBe("b (2026-11-01)");
+  expect(budgetTitle(makeBudget({ ...use, period: "month", costSource: "billed" }))).toBe("b (2026-11, billed)");
+  expect(budgetTitle(makeBudget({ ...use, period: "day", costSource: null }))).toBe("b (2026-11-01)");
 });

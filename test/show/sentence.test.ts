@@ -6,7 +6,7 @@ import { forecastText, reportText, sentences } from "../../src/show/sentences.ts
 import { daysOf } from "../../src/usage/days.ts";
 import type { BudgetUse } from "../../src/usage/money.ts";
 import { makeAnswer, makeOverview, NOTHING_LACKING, PERIOD } from "../facts/sample-facts.ts";
-import { makeBudgetUse } from "../health/sample-health-state.ts";
+import { makeBudget } from "../health/sample-health-state.ts";
 
 const COST = { metric: "billed_cost", currency: "USD", grouping: "none" } as const;
 const MONTH = { start: "2026-03-01", end: "2026-03-09" };
@@ -42,7 +42,7 @@ test("with a cost, the sentences name the month's forecast, the budget, the chan
     splitOf("project", { "Call Centre US": "25", other: "5" }),
     splitOf("accessor", { "key (Call Centre US)": "20" }),
   ];
-  const budgets = [makeBudgetUse({ amount: "58000", forecast: null, forecastPercent: "412" })];
+  const budgets = [makeBudget({ amount: "58000", forecast: null, forecastPercent: "412" })];
   expect(say({ cost, monthSoFar: monthOf(), splits }, budgets)).toEqual([
     "March: $165,519 so far, heading for $239,000 ($232,000 to $246,000), 4.1 times the budget.",
     "Billed cost rose by 50%, from $100.00 (Jan 13 – Feb 9) to $150.00 (Feb 10 – Mar 9, 2026).",
@@ -51,7 +51,7 @@ test("with a cost, the sentences name the month's forecast, the budget, the chan
 });
 
 test("the month shows the forecast of the budget for everything instead of its own", () => {
-  const budgets = [makeBudgetUse({ amount: "1000", forecast: "1120.4", forecastPercent: "112.04" })];
+  const budgets = [makeBudget({ amount: "1000", forecast: "1120.4", forecastPercent: "112.04" })];
   expect(say({ monthSoFar: monthOf() }, budgets)[0]).toContain(
     "heading for $1,120 ($1,050 to $1,190), 112% of the budget of $1,000.",
   );
@@ -177,7 +177,7 @@ test.each([
 
 const BUDGET = { amount: "58000", forecast: null, forecastPercent: "50" };
 
-test.each<[string, Parameters<typeof makeBudgetUse>[0], said: RegExp]>([
+test.each<[string, Parameters<typeof makeBudget>[0], said: RegExp]>([
   ["of everything is said", {}, /, 50% of the budget of \$58,000\.$/],
   ["without a forecast has its share so far", { forecastPercent: null, percent: "12.9" }, /, 12% of the budget/],
   ["that is used up once is a share", { forecastPercent: "199.9" }, /, 199% of the budget of/],
@@ -190,7 +190,7 @@ test.each<[string, Parameters<typeof makeBudgetUse>[0], said: RegExp]>([
   ["of other projects is not said", { projectIds: ["a", "b"] }, /\$246,000\)\.$/],
   ["in another currency is not said", { currency: "EUR" }, /\$246,000\)\.$/],
 ])("a budget %s", (_, part, said) => {
-  expect(say({ monthSoFar: monthOf() }, [makeBudgetUse({ ...BUDGET, ...part })])[0]).toMatch(said);
+  expect(say({ monthSoFar: monthOf() }, [makeBudget({ ...BUDGET, ...part })])[0]).toMatch(said);
 });
 
 test.each([
@@ -198,7 +198,7 @@ test.each([
   ["requests", /so far\.$/],
 ] as const)("a budget of %s beside hours is said only if it is of hours", (metric, said) => {
   const hours = { ...monthOf({ question: { grouping: "none" } }), forecast: null };
-  const budget = makeBudgetUse({ ...BUDGET, metric, currency: null });
+  const budget = makeBudget({ ...BUDGET, metric, currency: null });
   expect(say({ monthSoFar: hours }, [budget])[0]).toMatch(said);
 });
 

@@ -14,7 +14,7 @@ import { openDashboard } from "../../src/web/dashboard/pages.ts";
 import type { MakePage } from "../../src/web/page.ts";
 import { parseQuery, QuestionParameters, questionOf } from "../../src/web/url.ts";
 import { dashboardReads } from "../../src/worker/monitoring.ts";
-import { healthState, projectLine } from "../health/sample-health-state.ts";
+import { healthState, makeProject } from "../health/sample-health-state.ts";
 import { WELL } from "./test-monitor.ts";
 
 const cache = openRowCache();
@@ -41,7 +41,7 @@ async function healthOf(db: Database): Promise<HealthState> {
   const { rows } = await sql<{ project: string; projectId: string }>`
     select distinct project_id as "projectId", project from bi.series
   `.execute(db);
-  return healthState({ projects: rows.map(projectLine) });
+  return healthState({ projects: rows.map(makeProject) });
 }
 
 function asPage(api: ReturnType<typeof openReadApi>, path: string): MakePage {

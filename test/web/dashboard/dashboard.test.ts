@@ -4,7 +4,7 @@ import { InvalidQuestion } from "../../../src/facts/question.ts";
 import { type DashboardDeps, openDashboard, type PageData } from "../../../src/web/dashboard/pages.ts";
 import type { Page } from "../../../src/web/page.ts";
 import { makeAnswer, makeOverview } from "../../facts/sample-facts.ts";
-import { healthState, projectLine } from "../../health/sample-health-state.ts";
+import { healthState, makeProject } from "../../health/sample-health-state.ts";
 import { WELL } from "../test-monitor.ts";
 import { pageData } from "./sample-pages.ts";
 
@@ -99,7 +99,7 @@ test("an unknown project and an unknown run are refused with a reason", async ()
 
 /** A health state with these projects; the number of each is its identifier. */
 function withProjects(names: readonly string[]) {
-  const projects = names.map((project, i) => projectLine({ project, projectId: String(i) }));
+  const projects = names.map((project, i) => makeProject({ project, projectId: String(i) }));
   return { readHealth: async () => healthState({ projects }) };
 }
 

@@ -3,7 +3,7 @@ import { scheduleText } from "../../../src/web/dashboard/jobs-sections.ts";
 import { invalidPage, type PageData, unavailablePage } from "../../../src/web/dashboard/pages.ts";
 import { PAGES, type PageName } from "../../../src/web/url.ts";
 import { BEFORE, makeAnswer, makeCoverage, NOTHING_LACKING, PERIOD } from "../../facts/sample-facts.ts";
-import { jobLine, makeBudgetUse, NOW, projectLine, rotationLine, runLine } from "../../health/sample-health-state.ts";
+import { makeBudget, makeJob, makeProject, makeRotation, makeRun, NOW } from "../../health/sample-health-state.ts";
 import { keyLine, pageData, pageOf, rotationKeys } from "./sample-pages.ts";
 
 const HOSTILE = `<script>alert("1")</script>'"><img src=x onerror=alert(2)>\u202Eevil 🦊 ${"x".repeat(500)}`;
@@ -48,11 +48,11 @@ test("the pages show jobs, runs, keys and days in words", () => {
   expect(textOf(pageOf("run"))).toContain(
     "production failed the service answered 503 2026-03-10 01:15 12 10 of 12, 2 failed 0",
   );
-  const counted = runLine({ complete: 45, undated: 1, failed: 2, suspect: 3, stale: 4 });
+  const counted = makeRun({ complete: 45, undated: 1, failed: 2, suspect: 3, stale: 4 });
   expect(textOf(pageOf("run", { run: counted }))).toContain(
     " 45 of 60, 1 without a date, 2 failed, 3 in doubt, 4 outdated ",
   );
-  expect(textOf(pageOf("run", { run: runLine({ complete: 0, failed: 60 }) }))).toContain(" all 60 failed ");
+  expect(textOf(pageOf("run", { run: makeRun({ complete: 0, failed: 60 }) }))).toContain(" all 60 failed ");
 });
 
 test("a run over many projects says an error that they share once, and folds all but the first", () => {
@@ -201,7 +201,7 @@ test("a cost that can't be compared has no change, though the hours have one", (
 
 test("budgets are bars of one scale on the overview, the fullest first", () => {
   const budgets = ["5", "120.5", null, "80"].map((percent, i) =>
-    makeBudgetUse({ name: `b${i}`, percent, forecast: null, forecastPercent: null }),
+    makeBudget({ name: `b${i}`, percent, forecast: null, forecastPercent: null }),
   );
   const { body } = pageOf("overview", {}, { health: { budgets } });
   expect(textOf({ body })).toMatch(/ b1 .*\(120%\).* b3 .*\(80%\).* b0 .*\(5%\).* b2 /);
@@ -210,7 +210,7 @@ test("budgets are bars of one scale on the overview, the fullest first", () => {
 });
 
 test("a budget of several projects is not shown beside the usage of one", () => {
-  const budgets = [["p1"], ["p1", "p2"]].map((projectIds) => makeBudgetUse({ name: projectIds.join("+"), projectIds }));
+  const budgets = [["p1"], ["p1", "p2"]].map((projectIds) => makeBudget({ name: projectIds.join("+"), projectIds }));
   const namesOf = (project: string | null) => {
     const total = makeAnswer({ question: { grouping: "none", project } });
     const { body } = pageOf("overview", { total }, { health: { budgets } });
@@ -251,8 +251,8 @@ test("a page does not claim that nothing was used on days that could not be read
 test("every anchor that a page links to exists once, on the page that the link leads to", () => {
   const health = {
     slices: { complete: 1, missing: 1, failed: 1, suspect: 1 },
-    rotations: [rotationLine({ failedAttempts: 1 })],
-    jobs: [jobLine({ overdueSince: NOW })],
+    rotations: [makeRotation({ failedAttempts: 1 })],
+    jobs: [makeJob({ overdueSince: NOW })],
   };
   const ids = (page: keyof PageData) =>
     [...pageOf(page, undefined, { health }).body.matchAll(/ id="([^"]*)"/g)].map(([, id]) => id);
@@ -268,10 +268,10 @@ test("every anchor that a page links to exists once, on the page that the link l
 
 test("the verdict names the last day up to which every project has data, and claims nothing of one without a due day", () => {
   const projects = ["2026-03-08", "2026-03-07", "2026-03-09"].map((freshThrough, i) =>
-    projectLine({ projectId: `p${i}`, project: `p${i}`, freshThrough }),
+    makeProject({ projectId: `p${i}`, project: `p${i}`, freshThrough }),
   );
   expect(textOf(pageOf("overview", {}, { health: { projects } }))).toContain("All data up to Mar 7 is in.");
-  projects.push(projectLine({ projectId: "new", project: "new", freshThrough: null }));
+  projects.push(makeProject({ projectId: "new", project: "new", freshThrough: null }));
   expect(textOf(pageOf("overview", {}, { health: { projects } }))).toContain(
     "Where days are due, all data up to Mar 7",
   );
@@ -297,10 +297,10 @@ test("the content security policy allows nothing from elsewhere", () => {
 });
 
 test("names and errors from outside are shown unchanged and can't become markup", () => {
-  const paused = jobLine({ job: HOSTILE, paused: { at: NOW, why: HOSTILE, by: HOSTILE } });
+  const paused = makeJob({ job: HOSTILE, paused: { at: NOW, why: HOSTILE, by: HOSTILE } });
   const readiness = { live: true, reasons: [HOSTILE] };
   const around = { health: { jobs: [paused] }, readiness, view: { project: HOSTILE } };
-  const run = runLine({ job: HOSTILE, status: "failed", error: HOSTILE });
+  const run = makeRun({ job: HOSTILE, status: "failed", error: HOSTILE });
   const { projects: [project] = [] } = pageData().run ?? expect.fail("expected a run");
   const hostile = { ...(project ?? expect.fail("expected a project")), project: HOSTILE, error: HOSTILE };
   const key = keyLine({ apiKeyId: HOSTILE, comment: HOSTILE, note: HOSTILE });
@@ -327,7 +327,7 @@ const NAMES: Readonly<Record<string, string>> = { "<": "lt", ">": "gt", '"': "qu
 test("a failed or interrupted run is shown even if others came after it, and a run has its usual time beside it", () => {
   const finishedAt = (i: number) => new Date(Date.UTC(2026, 2, 10, 1, 15, 2 + ((i * 7) % 40)));
   const runs = Array.from({ length: 40 }, (_, i) =>
-    runLine({ status: i === 20 ? "interrupted" : i === 30 ? "failed" : "ok", finishedAt: finishedAt(i + 1) }),
+    makeRun({ status: i === 20 ? "interrupted" : i === 30 ? "failed" : "ok", finishedAt: finishedAt(i + 1) }),
   );
   const { body } = pageOf("health", { runs });
   const shown = /<section id="runs".*?<\/section>/s.exec(body)?.[0] ?? "";
@@ -339,7 +339,7 @@ test("a failed or interrupted run is shown even if others came after it, and a r
 test("the reasons why this worker can't work come first, and reminders are notes", () => {
   const unusual = { metric: "requests", amount: "9", low: "1", high: "2", daysBefore: 0, isFinal: true } as const;
   const anomalies = [{ ...unusual, project: "production", filter: "all", unfiltered: true, day: "2026-03-06" }];
-  const reminders = { rotations: [rotationLine({ keys: { orphan: 1 } })], budgets: [makeBudgetUse()], anomalies };
+  const reminders = { rotations: [makeRotation({ keys: { orphan: 1 } })], budgets: [makeBudget()], anomalies };
   const health = { slices: { complete: 0, suspect: 0, failed: 0, missing: 1 }, ...reminders };
   const around = { health, readiness: { live: true, reasons: ["the database is away"] } };
   const text = textOf(pageOf("overview", {}, around));
@@ -354,7 +354,7 @@ test("before the first export, the overview says what to do", () => {
   const available = { groupings: [], filters: [], currencies: [] };
   const total = makeAnswer({ projectCount: 0, available });
   const slices = { complete: 0, suspect: 0, failed: 0, missing: 0 };
-  const health = { slices, jobs: [jobLine({ lastRun: undefined })] };
+  const health = { slices, jobs: [makeJob({ lastRun: undefined })] };
   expect(textOf(pageOf("overview", { total }, { health }))).toContain(
     "There are no numbers yet. Run usage-export export to read usage now, or usage-export start to read it on schedule.",
   );

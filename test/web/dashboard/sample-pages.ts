@@ -8,7 +8,7 @@ import { PAGE_CONTENT, type PageData } from "../../../src/web/dashboard/pages.ts
 import type { Page, Readiness } from "../../../src/web/page.ts";
 import type { View } from "../../../src/web/url.ts";
 import { PERIOD as DAYS, makeAnswer, makeCoverage, makeOverview } from "../../facts/sample-facts.ts";
-import { healthState, runLine } from "../../health/sample-health-state.ts";
+import { healthState, makeRun } from "../../health/sample-health-state.ts";
 import { WELL } from "../test-monitor.ts";
 
 const PERIOD = { ...DAYS, name: "28d" };
@@ -22,7 +22,7 @@ export function pageData(): PageData {
     overview: makeOverview(),
     usage: { answer: makeAnswer(), change: undefined },
     run: {
-      run: runLine(),
+      run: makeRun(),
       found: 12,
       projects: [
         {
@@ -33,7 +33,7 @@ export function pageData(): PageData {
     },
     health: {
       coverage: makeCoverage(),
-      runs: [runLine()],
+      runs: [makeRun()],
       keys: {
         rotations: [rotationKeys()],
         hasMore: false,
