@@ -110,7 +110,7 @@ async function checkService(app: App, fileConfig: Config, db: Database | undefin
 const NAMES_SHOWN_MAX = 20;
 
 function listFindings(read: ReadList): SubjectFindings {
-  const subject = `projects that the key in ${read.list} can see`;
+  const subject = `projects that the key in ${read.keyName} can see`;
   if ("error" in read) {
     const text = `${errorText(read.error)}; projects that were listed before stay`;
     return { subject, findings: [{ what: "list", state: "fail", text }] };

@@ -1,7 +1,7 @@
 // The command `explain`: why usage and cost rose or fell, in plain words and as tables that add up.
 
 import type { App } from "../app.ts";
-import { readByStatements } from "../db/connection/transaction.ts";
+import { queryAtOneMoment } from "../db/connection/transaction.ts";
 import { AppError } from "../errors.ts";
 import type { Answer } from "../facts/answer.ts";
 import { type Change, type ChangePart, type ChangeSplit, changes, costChanges } from "../facts/changes.ts";
@@ -31,7 +31,7 @@ export async function runExplain(app: App, options: ExplainOptions): Promise<num
   const period = explainedPeriod(options, dayOf(new Date()));
   const found = await withDatabase(app, (db) => {
     const timeLimit = { secondsMax: STATEMENT_SECONDS_MAX };
-    return withOptionInError(readByStatements(db, (query) => readChanges(query, options, period), timeLimit));
+    return withOptionInError(queryAtOneMoment(db, (query) => readChanges(query, options, period), timeLimit));
   });
   const answer = { period, changes: found.map((change) => ({ ...change, sentences: changeSentences(change) })) };
   writeAnswer(app, options, answer, ({ changes }) =>

@@ -55,7 +55,8 @@ function projectNames({ projects }: HealthState, patterns: readonly string[]): r
 function statusJson({ anomalies: _, ...health }: HealthState, gaps: Gaps, undated: readonly SeriesName[]) {
   const conditions = health.conditions.map(({ section: _, isQuiet: __, ...condition }) => condition);
   const jobs = health.jobs.map(({ mayReadMissing: _, ...job }) => job);
-  return { ...health, conditions, jobs, projects: worstProjects(health.projects), ...gaps, undated };
+  const lists = health.lists.map(({ keyName: list, ...facts }) => ({ list, ...facts }));
+  return { ...health, conditions, jobs, lists, projects: worstProjects(health.projects), ...gaps, undated };
 }
 
 const PROJECTS_SHOWN_MAX = 50;
@@ -135,8 +136,8 @@ function pauseText({ key, until }: CallPause): string {
   return `${calls} are paused until ${instantText(until)}, as the service asked`;
 }
 
-function listText({ list, projects, readAt }: HealthState["lists"][number]): string {
-  return `projects of ${list}: ${projects}, ${readAt ? `listed ${instantText(readAt)}` : "never listed"}`;
+function listText({ keyName, projects, readAt }: HealthState["lists"][number]): string {
+  return `projects of ${keyName}: ${projects}, ${readAt ? `listed ${instantText(readAt)}` : "never listed"}`;
 }
 
 const WORST_SHOWN_MAX = 10;

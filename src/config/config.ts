@@ -123,11 +123,11 @@ function discoveredProjects(
   inFile: readonly ConfiguredProject[],
   known: readonly KnownProject[],
 ): { readonly project: ConfiguredProject; readonly hasVanished: boolean }[] {
-  const byList = Map.groupBy(known, ({ list }) => list);
+  const byKeyName = Map.groupBy(known, (project) => project.keyName);
   const idsInFile = new Set(inFile.map(({ id }) => id));
   const chosen = new Map<string, { readonly entry: Discovery; readonly found: KnownProject }>();
   for (const entry of entries) {
-    for (const found of byList.get(keyName(entry.key)) ?? []) {
+    for (const found of byKeyName.get(keyName(entry.key)) ?? []) {
       if (idsInFile.has(found.id) || !includes(entry, found)) continue;
       const other = chosen.get(found.id);
       const isBetter = !other || (other.found.vanishedAt !== null && found.vanishedAt === null);

@@ -18,7 +18,8 @@ const SETTLING_TOLERANCE = 1.25;
 
 /**
  * The days to judge: those that have become final (even if judged before that), and the newest day if it is not final yet. Left out are:
- * - days before the oldest verdict on the project and filter since CATCH_UP_DAYS before the window; if none, before the newest final day
+ * - days before the oldest verdict on the project and filter or, without a verdict, before the newest final day; verdicts on days more than
+ *   CATCH_UP_DAYS before the window do not count
  * - filters made by `each`: with hundreds of keys there would be false alarms every day
  * - final days that were last read before half of their window had passed, for example because of an outage: their late usage
  *   was never read, so they would look like a drop. If an export runs at least once in half a window, it has no such days.
@@ -64,7 +65,7 @@ export async function judgePendingDays(db: Database, { sensitivity }: AnomalySet
   if (sensitivity === "off") return [];
   const pending = await pendingDays(db);
   if (pending.length === 0) return [];
-  const leastUnusualAmounts = sql.join(
+  const minimumByMetric = sql.join(
     METRIC_TABLE.map(({ name, unit }) => sql`when metric = ${name} then ${GUARDED_FROM[unit]}::bigint`),
     sql` `,
   );
@@ -74,7 +75,7 @@ export async function judgePendingDays(db: Database, { sensitivity }: AnomalySet
       with pending as (
         select * from jsonb_to_recordset(${JSON.stringify(pending)}) as p (series_id integer, usage_date date, is_final boolean)
       ), daily as materialized (
-        select d.*, case ${leastUnusualAmounts} end as minimum
+        select d.*, case ${minimumByMetric} end as minimum
         from usage_export.total_day d where series_id in (select series_id from pending) and finality <> 'open'
       ), judged as (
         insert into usage_export.judged_day as stored
@@ -113,7 +114,7 @@ export async function judgePendingDays(db: Database, { sensitivity }: AnomalySet
   return rows;
 }
 
-/** How many days a "normal" or "not judged" verdict outlives its window. A normal one ends alerts, which it must outlive (14 days). */
+/** A "normal" or "not judged" verdict is deleted this many days after its window. A normal one ends alerts, so it must outlive them (14 days). */
 const KEPT_DAYS = 60;
 
 async function removeOldVerdicts(tx: Tx): Promise<void> {
@@ -129,7 +130,7 @@ export type OpenAnomaly = {
   readonly project: string;
   readonly filter: string;
   readonly unfiltered: boolean;
-  /** The newest unusual day, and the number of those before it. */
+  /** The newest unusual day, and how many unusual days came before it. */
   readonly day: Day;
   readonly daysBefore: number;
   readonly metric: string;

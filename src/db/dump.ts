@@ -77,8 +77,8 @@ export function readViewRows(tx: Tx, view: DumpedView, { from, to, changedSince 
 async function* readRows(tx: Tx, { columns }: DumpedView, table: RawBuilder<unknown>, isChosen: RawBuilder<unknown>) {
   // By default Postgres plans a cursor for its first rows, but here all are read. If the reader stalls, the timeout ends the transaction:
   // as long as it is open, the database keeps every row that is replaced.
-  const reading = { cursor_tuple_fraction: "1", idle_in_transaction_session_timeout: "10min" };
-  await setUntilCommit(tx, { timezone: "UTC", ...reading });
+  const settings = { timezone: "UTC", cursor_tuple_fraction: "1", idle_in_transaction_session_timeout: "10min" };
+  await setUntilCommit(tx, settings);
   const value = (column: string) => sql.ref(`v.${column}`);
   const order = columns.map((one) => (one.isText ? sql`${value(one.name)}::text collate "C"` : value(one.name)));
   await sql`

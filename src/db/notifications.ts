@@ -19,7 +19,7 @@ export type LastSent = {
   readonly claim: string;
 };
 
-/** By subject. A subject that was claimed, but never notified, also has an entry. */
+/** By subject. A subject that was claimed, but about which nothing was sent, also has an entry. */
 export async function readLastSent(db: Database): Promise<ReadonlyMap<string, LastSent>> {
   const rows = await db.selectFrom("usage_export.notice").select(["subject", "state", "claim"]).execute();
   return new Map(rows.map(({ subject, ...lastSent }) => [subject, lastSent]));
@@ -44,7 +44,7 @@ export async function claimNotification(db: Database, subject: string, lastSent:
 
 type Sent = Pick<LastSent, "state"> & { readonly subject: string; readonly covers?: readonly string[] };
 
-/** Unless the claim is lost, stores that `subject` and the subjects in `covers` were notified. Deletes old records in any case. */
+/** Unless the claim is lost, stores that a notification about `subject` and those in `covers` was sent. Deletes old records in any case. */
 export async function markSent(db: Database, { subject, state, covers = [] }: Sent, claim: string): Promise<void> {
   await inTransaction(db, async (tx) => {
     const { rows } = await sql`

@@ -71,7 +71,7 @@ export const WATCHED_DAYS_MAX = 365;
 
 const lastRead = new WeakMap<Database, { readonly version: string; readonly budgets: readonly BudgetUse[] }>();
 
-/** Reads only if `budgetsVersion` has changed: reading may take a second, and each scrape, tick and page needs it. `tx` belongs to `db`. */
+/** Reads anew only if `budgetsVersion` has changed: it may take a second, and each scrape, tick and page needs the budgets. `tx` is one of `db`. */
 export async function watchedBudgets(db: Database, tx: Tx): Promise<readonly BudgetUse[]> {
   const version = await budgetsVersion(tx);
   if (version === null) return [];
@@ -132,7 +132,7 @@ const groupsOfScope = sql`
   select from usage_export.group_value g
   where g."grouping" = case p.scope when 'key' then 'accessor' when 'tag' then 'tags' when 'model' then 'model' end
 `;
-/** Usage was read by the scope's dimension, but never had its value. A budget may name a key's rotation. Tags are found in a JSON array. */
+/** Usage was read by the scope's dimension, but never had its value. For a key, a budget may name its rotation. Tags are in a JSON array. */
 const isNeverSeen = sql`(
   exists (${groupsOfScope}) and not exists (
     ${groupsOfScope} and (

@@ -1,4 +1,4 @@
-// Stores what the service tells besides usage: its dialect, the keys and balances of each project, and the names of line items.
+// Stores what is known of the service besides usage: its dialect, the keys and balances of each project, and the names of line items.
 
 import { sql } from "kysely";
 import { storableText } from "../text.ts";
@@ -8,8 +8,8 @@ import type { Database } from "./connection/database.ts";
 import { execute, inTransaction } from "./connection/transaction.ts";
 
 export async function storedDialect(db: Database, serviceUrl: string): Promise<Dialect | undefined> {
-  const known = db.selectFrom("usage_export.service_dialect").select("dialect").where("service", "=", serviceUrl);
-  return (await known.executeTakeFirst())?.dialect;
+  const query = db.selectFrom("usage_export.service_dialect").select("dialect").where("service", "=", serviceUrl);
+  return (await query.executeTakeFirst())?.dialect;
 }
 
 export async function storeDialect(db: Database, serviceUrl: string, dialect: Dialect): Promise<void> {
@@ -67,10 +67,10 @@ function instantOf(text: string | undefined): string | null {
 /** Stores the display names of line items. A newer name replaces an earlier one. */
 export async function storeLineItems(db: Database, labels: readonly (readonly [name: string, label: string])[]) {
   if (labels.length === 0) return;
-  const listed = Object.fromEntries(labels.map(([name, label]) => [storableText(name), storableText(label)]));
+  const labelByName = Object.fromEntries(labels.map(([name, label]) => [storableText(name), storableText(label)]));
   const store = sql`
     insert into usage_export.line_item as known (line_item, label)
-    select * from json_each_text(${JSON.stringify(listed)}::json) order by key
+    select * from json_each_text(${JSON.stringify(labelByName)}::json) order by key
     on conflict (line_item) do update set label = excluded.label where known.label <> excluded.label
   `;
   await execute(db, store);
@@ -85,7 +85,7 @@ export type Balance = {
   readonly purchaseOrderId: string | null;
 };
 
-/** `balances` are all that the service lists. A stored balance that is missing from them, or has changed, is marked as ended. */
+/** `balances`: all balances that the service lists. A stored one that is not among them, or has another amount, is marked as ended. */
 export async function storeBalances(db: Database, project: Project, balances: readonly Balance[]): Promise<void> {
   const texts = (name: keyof Balance) => balances.map((balance) => balance[name] && storableText(balance[name]));
   const listed = sql`

@@ -1,4 +1,5 @@
-// Stores the projects that the service has listed. None is ever removed, so that a project that comes back is known again.
+// Stores the projects that the service has listed. None is ever removed, so that a project that comes back is known again. The column `list`
+// identifies a list of projects by the name of the key that reads it, such as "env NAME" (`keyName` in config/projects.ts).
 
 import { sql } from "kysely";
 import { storableText } from "../text.ts";
@@ -9,14 +10,14 @@ import { execute, inTransaction, type Tx } from "./connection/transaction.ts";
 /** Every project of every list, including those that have vanished. */
 export async function storedProjects(db: Database): Promise<readonly KnownProject[]> {
   const { rows } = await sql<KnownProject>`
-    select list, project_id as id, name, named_at as "namedAt", vanished_at as "vanishedAt"
+    select list as "keyName", project_id as id, name, named_at as "namedAt", vanished_at as "vanishedAt"
     from usage_export.discovered_project order by list, first_seen_at, project_id
   `.execute(db);
   return rows;
 }
 
 export type ListReading = {
-  readonly list: string;
+  readonly keyName: string;
   readonly listed: readonly Project[];
   /** When the reading began, by the database's clock. */
   readonly readAt: Date;
@@ -31,18 +32,18 @@ export type ListChange = Readonly<Record<"added" | "vanished" | "waiting", reado
 const CONFIRMED_MS = 60 * 60_000;
 
 /**
- * Returns undefined if a newer list is stored already. A list is in doubt if it lacks more than half of the projects listed before: it may
- * be cut, or that of another key. No project vanishes or is added because of it, until a later list or a person confirms it.
+ * Returns undefined if a newer list is stored already. A list is in doubt if it lacks more than half of the projects listed before: it may be
+ * cut, or another key may have read it. A doubtful list adds and removes no project until a later list or a person confirms it.
  */
 export async function storeReading(db: Database, reading: ListReading): Promise<ListChange | undefined> {
-  const { list, listed, readAt, isConfirmed } = reading;
+  const { keyName, listed, readAt, isConfirmed } = reading;
   return inTransaction(db, async (tx) => {
-    const last = await lockList(tx, list);
-    if (last !== null && last >= readAt) return undefined;
+    const lastReadAt = await lockList(tx, keyName);
+    if (lastReadAt !== null && lastReadAt >= readAt) return undefined;
     const known = await tx
       .selectFrom("usage_export.discovered_project")
       .select(["project_id as id", "name", "missing_since as missingSince", "vanished_at as vanishedAt"])
-      .where("list", "=", list)
+      .where("list", "=", keyName)
       .execute();
     const listedIds = new Set(listed.map(({ id }) => id));
     const current = known.filter(({ vanishedAt }) => vanishedAt === null);
@@ -50,21 +51,21 @@ export async function storeReading(db: Database, reading: ListReading): Promise<
     const isInDoubt = !isConfirmed && missing.length * 2 > current.length;
     const isGone = (since: Date | null) => since !== null && readAt.getTime() - since.getTime() >= CONFIRMED_MS;
     const waiting = missing.filter(({ missingSince }) => isInDoubt && !isGone(missingSince));
-    const vanished = missing.filter((one) => !waiting.includes(one));
+    const vanished = missing.filter((project) => !waiting.includes(project));
     const currentIds = new Set(current.map(({ id }) => id));
     const believed = waiting.length > 0 ? listed.filter(({ id }) => currentIds.has(id)) : listed;
-    const changed = await writeListed(tx, list, believed, readAt);
+    const changedCount = await writeListed(tx, keyName, believed, readAt);
     await sql`
       update usage_export.discovered_project
-      set last_seen_at = coalesce(last_seen_at, ${last}::timestamptz),
+      set last_seen_at = coalesce(last_seen_at, ${lastReadAt}::timestamptz),
         missing_since = case when project_id = any(${idsOf(waiting)}) then coalesce(missing_since, ${readAt}) end,
         vanished_at = case when project_id <> all(${idsOf(waiting)}) then ${readAt}::timestamptz end
-      where list = ${list} and project_id = any(${idsOf(missing)})
+      where list = ${keyName} and project_id = any(${idsOf(missing)})
     `.execute(tx);
-    const changedAt = changed + vanished.length > 0 ? readAt : null;
+    const changedAt = changedCount + vanished.length > 0 ? readAt : null;
     await sql`
       update usage_export.project_list
-      set read_at = ${readAt}, error = null, failing_since = null, changed_at = coalesce(${changedAt}, changed_at) where list = ${list}
+      set read_at = ${readAt}, error = null, failing_since = null, changed_at = coalesce(${changedAt}, changed_at) where list = ${keyName}
     `.execute(tx);
     const knownIds = new Set(known.map(({ id }) => id));
     return { added: believed.filter(({ id }) => !knownIds.has(id)), vanished, waiting };
@@ -72,9 +73,9 @@ export async function storeReading(db: Database, reading: ListReading): Promise<
 }
 
 /** Creates the row of the list if there is none, and locks it. Returns when the list was last read. */
-async function lockList(tx: Tx, list: string): Promise<Date | null> {
+async function lockList(tx: Tx, keyName: string): Promise<Date | null> {
   const { rows } = await sql<{ readonly readAt: Date | null }>`
-    insert into usage_export.project_list (list) values (${list})
+    insert into usage_export.project_list (list) values (${keyName})
     on conflict (list) do update set list = excluded.list returning read_at as "readAt"
   `.execute(tx);
   return rows[0]?.readAt ?? null;
@@ -85,10 +86,10 @@ function idsOf(projects: readonly Project[]) {
 }
 
 /** Returns how many projects are new, renamed or listed again. `last_seen_at` is null while a project is listed. */
-async function writeListed(tx: Tx, list: string, listed: readonly Project[], readAt: Date): Promise<number> {
+async function writeListed(tx: Tx, keyName: string, listed: readonly Project[], readAt: Date): Promise<number> {
   const { rows } = await sql`
     insert into usage_export.discovered_project as stored (list, project_id, name, named_at, first_seen_at)
-    select ${list}, id, name, ${readAt}::timestamptz, ${readAt}::timestamptz
+    select ${keyName}, id, name, ${readAt}::timestamptz, ${readAt}::timestamptz
     from unnest(${idsOf(listed)}, ${listed.map(({ name }) => storableText(name))}::text[]) as listed (id, name)
     on conflict (list, project_id) do update
     set name = excluded.name, missing_since = null, vanished_at = null, last_seen_at = null,
@@ -133,10 +134,10 @@ export async function markMadeDue(tx: Tx, projectIds: readonly string[]): Promis
 }
 
 /** The projects of the list stay as they are. */
-export async function recordListFailure(db: Database, list: string, reason: string): Promise<void> {
+export async function recordListFailure(db: Database, keyName: string, reason: string): Promise<void> {
   const record = sql`
     insert into usage_export.project_list as stored (list, error, failing_since)
-    values (${list}, ${storableText(reason)}, now())
+    values (${keyName}, ${storableText(reason)}, now())
     on conflict (list) do update
     set error = excluded.error, failing_since = coalesce(stored.failing_since, excluded.failing_since)
   `;
@@ -144,7 +145,7 @@ export async function recordListFailure(db: Database, list: string, reason: stri
 }
 
 export type StoredList = {
-  readonly list: string;
+  readonly keyName: string;
   /** When the newest readable list was read; null if none was. */
   readonly readAt: Date | null;
   readonly error: string | null;
@@ -158,7 +159,7 @@ export type StoredList = {
 
 export async function storedProjectLists(db: Database): Promise<readonly StoredList[]> {
   const { rows } = await sql<StoredList>`
-    select l.list, l.read_at as "readAt", l.error, l.failing_since as "failingSince",
+    select l.list as "keyName", l.read_at as "readAt", l.error, l.failing_since as "failingSince",
       (count(p.project_id) filter (where p.vanished_at is null))::integer as projects,
       count(p.missing_since)::integer as waiting, min(p.missing_since) as "waitingSince"
     from usage_export.project_list l

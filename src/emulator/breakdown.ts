@@ -84,11 +84,11 @@ function valuesIn(records: readonly UsageRecord[], name: Dimension): string[] {
 
 // Cost. A line item is called `method::model`, or only `model`. All voices of one generation count as one model.
 
-const GRANTED = "25000";
+const GRANTED_DOLLARS = "25000";
 
 /** One prepaid balance: what was granted, less what the records cost. */
 export function balances(projectId: string, records: readonly UsageRecord[]) {
-  const amount = JSON.rawJSON(decimal(toUnits(GRANTED) - unitsOf(records.map(billed))));
+  const amount = JSON.rawJSON(decimal(toUnits(GRANTED_DOLLARS) - unitsOf(records.map(billed))));
   const ids = { balance_id: uuidFrom("balance", projectId), purchase_order_id: uuidFrom("purchase order", projectId) };
   return { balances: [{ ...ids, amount, units: "usd" }] };
 }

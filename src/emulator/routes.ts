@@ -31,10 +31,7 @@ export type IncomingRequest = {
 };
 
 /** A request that the caller's key allows. `caller.projectId` is the project in the path or, without one, the key's own project. */
-type Call = IncomingRequest & {
-  readonly caller: ApiKey;
-  readonly keyId: string | undefined;
-};
+type Call = IncomingRequest & { readonly caller: ApiKey; readonly keyId: string | undefined };
 
 export type Json = Readonly<Record<string, unknown>>;
 /** The server adds the request's id to the body of an error. */
@@ -43,19 +40,19 @@ export type EmulatorAnswer = { readonly status: number } & ({ readonly json: Jso
 type Handler = (call: Call, service: Emulated) => EmulatorAnswer;
 
 const ROUTES: readonly (readonly [method: string, path: RegExp, scope: string | undefined, answer: Handler])[] = [
-  ["GET", pathOf("/v1/projects/:project/usage/breakdown"), "project:read", onDays(breakdown("usage"))],
-  ["GET", pathOf("/v1/projects/:project/usage/fields"), "project:read", onDays(fields(usageFields))],
-  ["GET", pathOf("/v1/projects/:project/billing/breakdown"), "billing:read", onDays(breakdown("billing"))],
-  ["GET", pathOf("/v1/projects/:project/billing/fields"), "billing:read", onDays(fields(billingFields))],
-  ["GET", pathOf("/v1/projects/:project/balances"), "billing:read", answerBalances],
-  ["POST", pathOf("/v1/projects/:project/keys"), "keys:write", createKey],
-  ["GET", pathOf("/v1/projects/:project/keys"), "keys:read", listKeys],
-  ["DELETE", pathOf("/v1/projects/:project/keys/:key"), "keys:write", deleteKey],
-  ["GET", pathOf("/v1/projects"), undefined, listProjects],
-  ["GET", pathOf("/v1/auth/token"), undefined, describeCaller],
+  ["GET", pathPattern("/v1/projects/:project/usage/breakdown"), "project:read", onDays(breakdown("usage"))],
+  ["GET", pathPattern("/v1/projects/:project/usage/fields"), "project:read", onDays(fields(usageFields))],
+  ["GET", pathPattern("/v1/projects/:project/billing/breakdown"), "billing:read", onDays(breakdown("billing"))],
+  ["GET", pathPattern("/v1/projects/:project/billing/fields"), "billing:read", onDays(fields(billingFields))],
+  ["GET", pathPattern("/v1/projects/:project/balances"), "billing:read", answerBalances],
+  ["POST", pathPattern("/v1/projects/:project/keys"), "keys:write", createKey],
+  ["GET", pathPattern("/v1/projects/:project/keys"), "keys:read", listKeys],
+  ["DELETE", pathPattern("/v1/projects/:project/keys/:key"), "keys:write", deleteKey],
+  ["GET", pathPattern("/v1/projects"), undefined, listProjects],
+  ["GET", pathPattern("/v1/auth/token"), undefined, describeCaller],
 ];
 
-function pathOf(template: string): RegExp {
+function pathPattern(template: string): RegExp {
   return new RegExp(`^${template.replaceAll(/:(\w+)/g, "(?<$1>[^/]+)")}$`);
 }
 
@@ -68,11 +65,11 @@ export function answerTo(incoming: IncomingRequest, service: Emulated): Emulator
   if (!route) return notFound("no such path");
   const [, path, scope, answer] = route;
   const { project, key: keyId } = path.exec(pathname)?.groups ?? {};
-  const named = visibleProjects(caller, service).find(({ id }) => encodeURIComponent(id) === project);
+  const namedProject = visibleProjects(caller, service).find(({ id }) => encodeURIComponent(id) === project);
   // Another account's project looks like one that does not exist.
-  if (project !== undefined && !named) return notFound("no such project");
+  if (project !== undefined && !namedProject) return notFound("no such project");
   if (scope !== undefined && !mayDo(caller.scopes, scope)) return missingScope(scope);
-  const projectId = named?.id ?? caller.projectId;
+  const projectId = namedProject?.id ?? caller.projectId;
   return answer({ ...incoming, caller: { ...caller, projectId }, keyId }, service);
 }
 

@@ -77,7 +77,7 @@ async function serve(request: IncomingMessage, response: ServerResponse, service
     const body = await text(request);
     await handle({ method, path, url, caller, contentType, body, now, requestId: randomUUID() }, response, service);
   } catch (error) {
-    // If it still can, it answers 500: a dropped connection would look like a service that does not answer.
+    // Answers 500 unless the answer has begun: a dropped connection would look like a service that does not answer.
     if (response.headersSent) response.destroy();
     else response.writeHead(500, { "content-type": "text/plain" }).end(`the emulator failed: ${error}\n`);
   }

@@ -63,7 +63,7 @@ export function madeUpUsage(seed: number): UsageSource {
     });
 }
 
-/** The share of a day's usage that has arrived. All has after three days. The greater `lateness`, in [0, 1), the more comes late. */
+/** The share of a day's usage that has arrived: all of it after three days. The greater `lateness`, in [0, 1), the more comes late. */
 function shareArrived(ageDays: number, lateness: number): number {
   if (ageDays >= 3) return 1;
   if (ageDays >= 2) return 1 - 0.015 * lateness;

@@ -165,15 +165,16 @@ function configCondition({ workers }: HealthFacts): Found | undefined {
   return refused[0] && condition("config", "", texts.join("; "), { since: refused[0].at });
 }
 
-function listCondition({ list, projects, waiting, waitingSince, error, failingSince }: StoredList): Found | undefined {
+function listCondition(list: StoredList): Found | undefined {
+  const { keyName, projects, waiting, waitingSince, error, failingSince } = list;
   if (error !== null && failingSince !== null) {
     const kept = `${counted(projects, "project")} of the last list are exported; new ones are not until a list can be read`;
-    const text = `the projects of ${list} could not be listed since ${instantText(failingSince)}: ${kept}; ${truncate(error, ERROR_LENGTH_MAX)}`;
-    return condition("projects", wordInSubject(list), text, { since: failingSince });
+    const text = `the projects of ${keyName} could not be listed since ${instantText(failingSince)}: ${kept}; ${truncate(error, ERROR_LENGTH_MAX)}`;
+    return condition("projects", wordInSubject(keyName), text, { since: failingSince });
   }
   if (waiting === 0 || waitingSince === null) return undefined;
-  const text = `${waiting} of ${projects} projects of ${list} have been missing from the list since ${instantText(waitingSince)}, more than half, so the list is in doubt: they are exported until a list an hour or more later lacks them, too, or until a person runs check --confirm-projects`;
-  return condition("projects", wordInSubject(list), text, { since: waitingSince });
+  const text = `${waiting} of ${projects} projects of ${keyName} have been missing from the list since ${instantText(waitingSince)}, more than half, so the list is in doubt: they are exported until a list an hour or more later lacks them, too, or until a person runs check --confirm-projects`;
+  return condition("projects", wordInSubject(keyName), text, { since: waitingSince });
 }
 
 /** Reports a failed run that no other condition explains. */

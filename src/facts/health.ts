@@ -51,7 +51,7 @@ async function healthFacts(db: Database, tx: Tx, config: Config, projects: reado
     slices,
     causes: causes.map((cause) => ({ ...cause, isRetried: hasWorker && cause.isRetried })),
     rotations: await rotationHealth(tx, config.rotations),
-    lists: (await storedProjectLists(tx)).filter(({ list }) => discoveryKeys.has(list)),
+    lists: (await storedProjectLists(tx)).filter((list) => discoveryKeys.has(list.keyName)),
     ...(await usageFacts(db, tx, config)),
   };
 }

@@ -3,7 +3,7 @@
 // both. web/dashboard/overview-sections.ts and show/sentences.ts show the answer.
 
 import type { Database } from "../db/connection/database.ts";
-import { type ReadOptions, readAtOneMoment, readByStatements, USAGE_SECONDS } from "../db/connection/transaction.ts";
+import { queryAtOneMoment, type ReadOptions, readAtOneMoment, USAGE_SECONDS } from "../db/connection/transaction.ts";
 import { budgetsIn } from "../db/prices-and-budgets.ts";
 import { addDays, comparedPeriod, type Day, dayOf, monthBefore, type Window } from "../usage/days.ts";
 import { type BudgetUse, budgetsOf } from "../usage/money.ts";
@@ -35,7 +35,7 @@ export async function readReportData(
   { secondsMax = USAGE_SECONDS, signal, cache }: ReadOptions = {},
 ): Promise<ReportData> {
   const read = (query: Query) => overview(query, comparedQuestion(asked), dayOf(now));
-  const shown = await readByStatements(db, read, { secondsMax, signal, cache });
+  const shown = await queryAtOneMoment(db, read, { secondsMax, signal, cache });
   const budgets = await readAtOneMoment(db, (tx) => budgetsIn(tx, asked.period), secondsMax);
   return { overview: shown, budgets: budgetsOf(budgets, shown.total.question.project) };
 }

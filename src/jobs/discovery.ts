@@ -53,8 +53,8 @@ export async function makeFirstDaysDue(db: Database, { projects, exports, discov
   });
 }
 
-/** What one list changes, or why it could not be read. A list is identified by the name of its key: `list`. */
-export type ReadList = { readonly list: string } & (
+/** What the list read with one key changes, or why it could not be read. */
+export type ReadList = { readonly keyName: string } & (
   | (Pick<ProjectList, "listed" | "leftOut"> & { readonly change: ListChange | undefined })
   | { readonly error: AppError }
 );
@@ -67,22 +67,22 @@ export async function readLists(app: App, config: Config, db: Database | undefin
   await using service = await openServiceFor(app, config, db);
   // All at once, so that a slow list delays no other.
   return await Promise.all(
-    [...entries].map(async ([list, { key }]): Promise<ReadList> => {
+    [...entries].map(async ([name, { key }]): Promise<ReadList> => {
       try {
         const { listed, leftOut } = await fetchList(app, service, key);
         if (leftOut.length > 0) {
-          const facts = { list, leftOut: leftOut.length, reasons: leftOut.slice(0, 3) };
+          const facts = { list: name, leftOut: leftOut.length, reasons: leftOut.slice(0, 3) };
           app.log.warn(facts, "entries of the list of projects can't be used, and are left out");
         }
-        const change = db && (await storeReading(db, { list, listed, readAt, isConfirmed }));
-        if (change) logChange(app.log, list, change);
-        return { list, listed, leftOut, change };
+        const change = db && (await storeReading(db, { keyName: name, listed, readAt, isConfirmed }));
+        if (change) logChange(app.log, name, change);
+        return { keyName: name, listed, leftOut, change };
       } catch (error) {
         if (!(error instanceof AppError) || error.code === "stopped") throw error;
         const reason = errorText(error);
-        if (db) await recordListFailure(db, list, reason);
-        app.log.warn({ list, reason }, "the list of projects could not be read: the last one is used");
-        return { list, error };
+        if (db) await recordListFailure(db, name, reason);
+        app.log.warn({ list: name, reason }, "the list of projects could not be read: the last one is used");
+        return { keyName: name, error };
       }
     }),
   );
@@ -104,21 +104,22 @@ async function fetchList(app: App, service: Service, reference: Discovery["key"]
   }
 }
 
-function logChange(log: Logger, list: string, { added, vanished, waiting }: ListChange): void {
-  const counts = { list, added: added.length, vanished: vanished.length };
+function logChange(log: Logger, name: string, { added, vanished, waiting }: ListChange): void {
+  const counts = { list: name, added: added.length, vanished: vanished.length };
   if (added.length + vanished.length > 0) log.info(counts, "the list of projects has changed");
   if (waiting.length === 0) return;
   const hint = "they are exported until a list an hour or more later lacks them, too";
-  log.warn({ list, missing: waiting.length }, `more than half of the projects are missing from the list: ${hint}`);
+  const facts = { list: name, missing: waiting.length };
+  log.warn(facts, `more than half of the projects are missing from the list: ${hint}`);
 }
 
 /** The configuration with the projects that the service lists now. Throws if a list can't be read and has never been read. */
 export async function discoverProjects(app: App, config: Config, db: Database): Promise<Config> {
   const failures = (await readLists(app, config, db)).filter((read) => "error" in read);
   const stored = failures.length > 0 ? await storedProjectLists(db) : [];
-  for (const { list, error } of failures) {
-    if (stored.some((one) => one.list === list && one.readAt !== null)) continue;
-    throw new AppError(error.code, `the projects of ${list}: ${error.message}`, { cause: error });
+  for (const { keyName: name, error } of failures) {
+    if (stored.some((list) => list.keyName === name && list.readAt !== null)) continue;
+    throw new AppError(error.code, `the projects of ${name}: ${error.message}`, { cause: error });
   }
   return withKnownProjects(config, db);
 }

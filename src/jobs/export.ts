@@ -9,7 +9,7 @@ import { judgePendingDays } from "../db/anomalies.ts";
 import { databaseNow } from "../db/connection/database.ts";
 import { isConnectionError, isDatabaseFailure } from "../db/connection/errors.ts";
 import { inTransaction } from "../db/connection/transaction.ts";
-import { type RunOutcome, recordedRun } from "../db/jobs/runs.ts";
+import { type RunOutcome, recordRun } from "../db/jobs/runs.ts";
 import { storeBalances, storeLineItems, storeListedKeys } from "../db/project-facts.ts";
 import { type StoredDays, storedDays } from "../db/usage/due-slices.ts";
 import { recordFailure } from "../db/usage/failures.ts";
@@ -103,7 +103,7 @@ export async function executePlan(
   };
   const run = { runId, kind: "export", job: job.name, trigger } as const;
   const planned = projects.map(([{ id }, requests]) => ({ projectId: id, planned: totalSliceCount(requests) }));
-  const result = await recordedRun(context, run, planned, async () => {
+  const result = await recordRun(context, run, planned, async () => {
     await inParallel(projects, PROJECTS_AT_ONCE, runProject, () => app.signal.aborted);
     const counts = results.reduce<RunCounts>(addCounts, NO_COUNTS);
     if (counts.requests < plan.requests.length) app.signal.throwIfAborted();

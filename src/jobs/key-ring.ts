@@ -9,7 +9,7 @@ import type { RotationConfig } from "../config/rotations.ts";
 import { neededKeys, readSecret, requireReadable, secretOf } from "../config/secrets.ts";
 import type { Database } from "../db/connection/database.ts";
 import { recordEvent } from "../db/keys/ledger.ts";
-import { openMasterKeys, rotationsWithKey, usableKeys } from "../db/keys/sealed-keys.ts";
+import { openMasterKeys, rotationsWithActiveKey, usableKeys } from "../db/keys/sealed-keys.ts";
 import { AppError } from "../errors.ts";
 import { isDamaged, type MasterKeys, openSealedKey } from "../keys/seal.ts";
 import type { Secret } from "../secret.ts";
@@ -32,7 +32,7 @@ type KeyRingDeps = {
 /** Throws `config` with everything that is wrong with keys. Without a database, the key of a rotation is its `first` key. */
 export async function openKeyRing(app: App, config: Config, db: Database | undefined, now: () => number = Date.now) {
   const { projects, rotations } = config;
-  await requireReadable(neededKeys(config, db ? await rotationsWithKey(db) : new Set()), app.env);
+  await requireReadable(neededKeys(config, db ? await rotationsWithActiveKey(db) : new Set()), app.env);
   const projectKeys = new Map(projects.map(({ id, key }) => [id, key]));
   const masterKeys = db && rotations.length > 0 ? await openMasterKeys(app, db) : undefined;
   const staticKeys = openStaticKeys(app);

@@ -7,7 +7,7 @@ import { min } from "date-fns/min";
 import type { App } from "../app.ts";
 import type { RotationConfig } from "../config/rotations.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
-import { endProjects, recordedRun } from "../db/jobs/runs.ts";
+import { endProjects, recordRun } from "../db/jobs/runs.ts";
 import { LEASE_SECONDS, type Lease, releaseLease, renewLease, takeLease } from "../db/keys/lease.ts";
 import { openKeyLedger } from "../db/keys/ledger.ts";
 import { openMasterKeys } from "../db/keys/sealed-keys.ts";
@@ -79,7 +79,7 @@ export async function rotateByHand(
 ): Promise<void> {
   const run = { runId: randomUUID(), kind: "rotation", job, trigger: "manual" } as const;
   const projects = rotations.map(({ project }) => ({ projectId: project.id, planned: 0 }));
-  await recordedRun(context, run, projects, async () => {
+  await recordRun(context, run, projects, async () => {
     let firstError: string | undefined;
     for (const rotation of rotations) {
       const result = await rotateOne(context, rotation, wants);

@@ -123,7 +123,7 @@ export function nextStep(
     const previous = previousKey(ledger);
     return previous && { kind: "rollback", key: previous, reason: "the previous key was asked for" };
   }
-  if (pending) return pendingStep(job, ledger, pending, request);
+  if (pending) return pendingStep(job, pending, ledger.failedAttempts > 0, request);
   const active = activeKey(ledger);
   const due = dueReason(job, now, active, request, refusal);
   if (due !== undefined) return { kind: "create", reason: due };
@@ -141,16 +141,11 @@ function rollbackStep(job: RotationConfig, target: LedgerKey, pending: LedgerKey
   return deliverOrPromote(job, target, reason);
 }
 
-function pendingStep(
-  job: RotationConfig,
-  ledger: RotationState,
-  key: LedgerKey,
-  request?: RotationRequest,
-): RotationStep {
+function pendingStep(job: RotationConfig, key: LedgerKey, hasFailed: boolean, request?: RotationRequest): RotationStep {
   if (key.step === "intent") return markOrphanStep(key);
   if (key.step !== "stored") return deliverOrPromote(job, key, "the key works");
   const isTooOld = request?.wants === "fresh" && key.requestedAt < request.at;
-  return isTooOld && ledger.failedAttempts > 0
+  return isTooOld && hasFailed
     ? { kind: "discard", key, reason: "a fresh key was asked for, and this one was not accepted" }
     : { kind: "verify", key, reason: "the key is stored and was not verified yet" };
 }
@@ -220,7 +215,7 @@ export type CleanupStep = { readonly reason: string; readonly key: LedgerKey } &
   | { readonly kind: "search"; readonly giveUp: boolean }
 );
 
-/** Plans no step for an active or a pending key. To act on it, `now` must be by the clock furthest behind: one ahead must not end a grace. */
+/** Plans no step for an active or a pending key. If the steps are taken, `now` must be by the slowest clock: a fast one must not end a grace. */
 export function cleanupSteps(job: RotationConfig, ledger: RotationState, now: Date): CleanupStep[] {
   const hasActive = activeKey(ledger) !== undefined;
   return ledger.keys.flatMap((key): CleanupStep[] => {

@@ -57,7 +57,7 @@ async function withKeyFile(file: string, work: (target: string) => Promise<void>
   }
 }
 
-/** Replaces Node's recursive mkdir, which never returns where no folder can be made, such as in /proc, so the process could not exit either. */
+/** Node's recursive mkdir never returns where no folder can be made, such as in /proc. The process could then not even exit. */
 async function makeFolder(folder: string, isParentMade = false): Promise<void> {
   try {
     await mkdir(folder, { mode: FOLDER_MODE });

@@ -45,7 +45,7 @@ export type Project = { readonly id: string; readonly name: string };
 /** A project that the service has listed at some time. */
 export type KnownProject = Project & {
   /** The name of the key that lists it (`keyName` in config/projects.ts). */
-  readonly list: string;
+  readonly keyName: string;
   /** When it got this name. */
   readonly namedAt: Date;
   /** When a list without it was accepted; null while it is listed, or while lists without it are in doubt. */

@@ -18,7 +18,7 @@ import { problemOf, QuestionParameters, questionOf, readPeriod } from "./url.ts"
 export type ApiDeps = {
   readonly log: Logger;
   /** Everything that `read` queries is as of one moment. */
-  readonly readByStatements: <T>(read: (query: Query) => Promise<T>, signal: AbortSignal) => Promise<T>;
+  readonly queryAtOneMoment: <T>(read: (query: Query) => Promise<T>, signal: AbortSignal) => Promise<T>;
   readonly version: string;
 };
 
@@ -38,9 +38,9 @@ const ErrorAnswer = z.object({ error: z.string().describe("What is wrong, such a
 const JSON_CONTENT = { "application/json": { schema: Answer } };
 const CSV_CONTENT = { "text/csv": { schema: z.string() } };
 
-export function openReadApi({ log, readByStatements, version }: ApiDeps, readMsMax: number = READ_MS_MAX) {
+export function openReadApi({ log, queryAtOneMoment, version }: ApiDeps, readMsMax: number = READ_MS_MAX) {
   const inTurn = oneAtATime(readMsMax);
-  const read = <T>(work: (query: Query) => Promise<T>) => inTurn((signal) => readByStatements(work, signal));
+  const read = <T>(work: (query: Query) => Promise<T>) => inTurn((signal) => queryAtOneMoment(work, signal));
   async function answerTo(asked: z.output<typeof QuestionParameters>): Promise<Answer> {
     const question = questionOf(asked, dayOf(new Date()));
     return read((query) => readAnswer(query, question));

@@ -5,7 +5,7 @@ import { oneAtATime } from "../async.ts";
 import type { Config } from "../config/config.ts";
 import type { Database } from "../db/connection/database.ts";
 import { newestMigration } from "../db/connection/migrate.ts";
-import { BRIEF_SECONDS, openRowCache, type RowCache, readByStatements } from "../db/connection/transaction.ts";
+import { BRIEF_SECONDS, openRowCache, queryAtOneMoment, type RowCache } from "../db/connection/transaction.ts";
 import { errorText } from "../errors.ts";
 import { coverage } from "../facts/coverage.ts";
 import { type HealthState, health } from "../facts/health.ts";
@@ -38,7 +38,7 @@ export async function openMonitoring(
     (await import("../web/api.ts")).openReadApi({
       log: app.log,
       version,
-      readByStatements: (work, signal) => readByStatements(db, work, { signal, cache }),
+      queryAtOneMoment: (work, signal) => queryAtOneMoment(db, work, { signal, cache }),
     });
   let api: ReturnType<typeof loadApi> | undefined;
   const reads = dashboardReads(db, () => current().config, cache);
@@ -75,10 +75,10 @@ export function dashboardReads(
   return {
     readHealth: () => health(db, config(), { secondsMax: BRIEF_SECONDS, cache }),
     read: pageReads({
-      readByStatements: (read, signal) => readByStatements(db, read, { signal, cache }),
+      queryAtOneMoment: (read, signal) => queryAtOneMoment(db, read, { signal, cache }),
       async readDataHealth(asked, signal) {
         const [covered, runs, keys] = await Promise.all([
-          readByStatements(db, (query) => coverage(query, asked), { signal }),
+          queryAtOneMoment(db, (query) => coverage(query, asked), { signal }),
           readRuns(db),
           readKeys(db, config()),
         ]);

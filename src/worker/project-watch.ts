@@ -62,6 +62,6 @@ async function areListsFresh(db: Database, { discovery }: Config): Promise<boole
   const [now, lists] = [await databaseNow(db), await storedProjectLists(db)];
   // A time in the future was stored before the database's clock was set back.
   const isFresh = (readAt: Date | null) => readAt !== null && Math.abs(now.getTime() - readAt.getTime()) < HOUR_MS;
-  const fresh = new Set(lists.filter(({ readAt }) => isFresh(readAt)).map(({ list }) => list));
+  const fresh = new Set(lists.filter(({ readAt }) => isFresh(readAt)).map((list) => list.keyName));
   return discovery.every(({ key }) => fresh.has(keyName(key)));
 }

@@ -17,7 +17,7 @@ function configOf(projects: readonly object[], names: readonly string[], rest: o
 
 function known(id: string, name: string, more: Partial<KnownProject> = {}): KnownProject {
   const namedAt = new Date("2026-03-10T02:15:00Z");
-  return { list: "env ACCOUNT_KEY", id, name, namedAt, vanishedAt: null, ...more };
+  return { keyName: "env ACCOUNT_KEY", id, name, namedAt, vanishedAt: null, ...more };
 }
 
 const namesOf = (projects: readonly { readonly name: string }[] = []) => projects.map(({ name }) => name);
@@ -123,7 +123,7 @@ test("a project that vanished from one list is read with the key of another that
   const entries = [DISCOVERY, { discover: true, key: { file: "other.key" } }];
   const listed = [
     known("a", "a", { vanishedAt: new Date("2026-03-12T02:15:00Z") }),
-    known("a", "a", { list: "file /srv/usage/other.key" }),
+    known("a", "a", { keyName: "file /srv/usage/other.key" }),
   ];
 
   const { projects } = withDiscovered(configOf(entries, ["*"]), listed);
@@ -193,12 +193,12 @@ test("each discovered project can have a key of its own, in a file or from a com
     [{ ...DISCOVERY, key: { command: ["vault", "account"] }, projectKey: { file: "keys/{id}" } }],
     ["*"],
   );
-  const list = config.discovery.map(({ key }) => keyName(key))[0] ?? "";
-  expect(list).toMatch(/^command vault [0-9a-f]{16}$/);
+  const name = config.discovery.map(({ key }) => keyName(key))[0] ?? "";
+  expect(name).toMatch(/^command vault [0-9a-f]{16}$/);
 
   const { projects } = withDiscovered(config, [
-    known("a", "one", { list }),
-    known("b", "two", { list, namedAt: new Date("2026-03-11") }),
+    known("a", "one", { keyName: name }),
+    known("b", "two", { keyName: name, namedAt: new Date("2026-03-11") }),
   ]);
 
   expect(projects.map(({ key }) => key)).toEqual([{ file: "/srv/usage/keys/a" }, { file: "/srv/usage/keys/b" }]);

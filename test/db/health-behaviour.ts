@@ -96,11 +96,11 @@ export function testHealth(db: Database): void {
   });
 
   test("a list of projects is shown as long as the configuration has an entry for it", async () => {
-    for (const list of ["env KEY", "env REMOVED"]) await recordListFailure(db, list, "no");
+    for (const keyName of ["env KEY", "env REMOVED"]) await recordListFailure(db, keyName, "no");
     const projects = [{ discover: true, key: { env: "KEY" } }];
     const text = JSON.stringify({ service: { baseUrl: "http://127.0.0.1:1" }, projects });
     const { lists } = await health(db, parseConfig(text, "jobs.config.json", "/srv"));
-    expect(lists.map(({ list }) => list)).toEqual(["env KEY"]);
+    expect(lists.map((list) => list.keyName)).toEqual(["env KEY"]);
   });
 
   // The health state and bi.coverage are computed by different queries. The data has series whose due_from is after due_through, as after a

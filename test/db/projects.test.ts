@@ -13,7 +13,7 @@ import {
 import { testDatabase } from "../support/database.ts";
 
 const { db } = await testDatabase();
-const LIST = "env ACCOUNT_KEY";
+const KEY_NAME = "env ACCOUNT_KEY";
 const START = new Date("2026-03-10T02:15:00Z");
 const after = (minutes: number) => new Date(START.getTime() + minutes * 60_000);
 
@@ -21,10 +21,10 @@ beforeEach(async () => {
   await sql`truncate usage_export.project_list cascade`.execute(db);
 });
 
-async function read(minute: number, ids: string, how: { isConfirmed?: boolean; list?: string; name?: string } = {}) {
+async function read(minute: number, ids: string, how: { isConfirmed?: boolean; keyName?: string; name?: string } = {}) {
   const { name = "name", ...more } = how;
   const listed = [...ids].map((id) => ({ id, name: `${name} of ${id}` }));
-  return storeReading(db, { list: LIST, listed, readAt: after(minute), ...more });
+  return storeReading(db, { keyName: KEY_NAME, listed, readAt: after(minute), ...more });
 }
 
 async function shown() {
@@ -113,7 +113,7 @@ test("a list that was read before the stored one changes nothing", async () => {
 
 test("a list by one key does not change the projects of another key", async () => {
   await read(0, "ab");
-  await read(1, "bc", { list: "env OTHER_KEY" });
+  await read(1, "bc", { keyName: "env OTHER_KEY" });
   await read(2, "a");
 
   expect((await shown()).map(({ id, vanished }) => [id, vanished === null])).toEqual([
@@ -127,9 +127,9 @@ test("a list by one key does not change the projects of another key", async () =
 
 test("after a failure the projects stay, and the next list ends the failure", async () => {
   await read(0, "ab");
-  await recordListFailure(db, LIST, "the first reason");
+  await recordListFailure(db, KEY_NAME, "the first reason");
   const [first] = await storedProjectLists(db);
-  await recordListFailure(db, LIST, "another reason");
+  await recordListFailure(db, KEY_NAME, "another reason");
 
   expect(await storedProjectLists(db)).toEqual([{ ...first, error: "another reason" }]);
   expect(first).toMatchObject({ projects: 2, readAt: START, failingSince: expect.any(Date) });

@@ -2,7 +2,7 @@
 
 import { sql } from "kysely";
 import { beforeEach, expect, test } from "vitest";
-import { readByStatements } from "../../src/db/connection/transaction.ts";
+import { queryAtOneMoment } from "../../src/db/connection/transaction.ts";
 import { storeBudgets } from "../../src/db/prices-and-budgets.ts";
 import { type Change, changes, costChanges } from "../../src/facts/changes.ts";
 import { overview, readReportData } from "../../src/facts/overview.ts";
@@ -29,7 +29,7 @@ const usageOf = (before: Hours | undefined, now: Hours) => {
 };
 
 const overviewOf = (projects: readonly string[] | undefined) =>
-  readByStatements(db, (run) => overview(run, { period, before: undefined, projects }, back(0)));
+  queryAtOneMoment(db, (run) => overview(run, { period, before: undefined, projects }, back(0)));
 
 const partsOf = ({ splits }: Change) =>
   splits.map(({ grouping, parts }) => [
@@ -46,7 +46,7 @@ test("a split has the groups that changed the most, all others together, and the
     { project: one, grouping: "model", usage: usageOf(before, now) },
     { project: other, grouping: "none", usage: usageOf({ "": "1" }, { "": "3" }) },
   ]);
-  const change = await readByStatements(db, (run) =>
+  const change = await queryAtOneMoment(db, (run) =>
     changes(run, { ...question, metric: "hours", groupings: ["model", "project"] }),
   );
   expect(change.answer.total).toEqual({ before: "17.5", amount: "15.25", change: "-2.25" });
@@ -64,7 +64,7 @@ test("a day on which a group has no amount is incomplete, not unread", async () 
     update usage_export.slice_row r set dollars = null from usage_export.series s
     where s.series_id = r.series_id and s."grouping" = 'accessor' and r.usage_date = ${back(8)}
   `.execute(db);
-  const change = await readByStatements(db, (run) => changes(run, { ...question, metric: "billed_cost" }));
+  const change = await queryAtOneMoment(db, (run) => changes(run, { ...question, metric: "billed_cost" }));
   expect(change).toMatchObject({
     answer: { total: { change: "-7" } },
     splits: [{ grouping: "accessor", lacking: { unreadDaysBefore: [], incompleteDaysBefore: [back(8)] }, parts: [] }],
@@ -78,7 +78,7 @@ test("days that were not read leave a total without a change and a split without
     { project, grouping: "none", usage: usageOf({ "": "1" }, { "": "2" }) },
     { project, grouping: "model", usage: usageOf(undefined, { a: "2" }) },
   ]);
-  const read = (days: typeof question) => readByStatements(db, (run) => changes(run, { ...days, metric: "hours" }));
+  const read = (days: typeof question) => queryAtOneMoment(db, (run) => changes(run, { ...days, metric: "hours" }));
   expect(await read(question)).toMatchObject({
     answer: { total: { change: "1" } },
     splits: [{ grouping: "model", lacking: { unreadDaysBefore: [back(8)] }, parts: [] }],
@@ -101,7 +101,7 @@ test("a project's cost is compared by bills if both periods are billed, else by 
   const series = [billed, other].map((project) => ({ project, grouping: "model" as const, usage }));
   await storeSeries(db, series);
   const costs = async () =>
-    (await readByStatements(db, (run) => costChanges(run, question))).map(({ answer: { question: asked, total } }) => [
+    (await queryAtOneMoment(db, (run) => costChanges(run, question))).map(({ answer: { question: asked, total } }) => [
       asked.metric,
       asked.currency,
       total?.change ?? null,
@@ -138,13 +138,13 @@ test("the overview forecasts the month of all projects together", async () => {
     [newProject(), newProject()].map((project) => ({ ...part, project })),
   );
   const asked = { period: { start: back(1), end: back(0) }, before: undefined, projects: undefined };
-  const { monthSoFar } = await readByStatements(db, (run) => overview(run, asked, back(0)));
+  const { monthSoFar } = await queryAtOneMoment(db, (run) => overview(run, asked, back(0)));
   const [year, month] = back(0).split("-").map(Number);
   const daysOfMonth = new Date(Date.UTC(year ?? 0, month ?? 0, 0)).getUTCDate();
   expect(Number(monthSoFar?.forecast?.forecast)).toBeCloseTo(4 * daysOfMonth);
   const first = `${back(1).slice(0, 8)}01`;
   const onFirst = { ...asked, period: { start: first, end: first } };
-  const begun = await readByStatements(db, (run) => overview(run, onFirst, first));
+  const begun = await queryAtOneMoment(db, (run) => overview(run, onFirst, first));
   expect(begun.monthSoFar?.period).toEqual(onFirst.period);
 });
 

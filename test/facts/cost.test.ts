@@ -3,7 +3,7 @@
 import fc from "fast-check";
 import { sql } from "kysely";
 import { beforeEach, expect, test } from "vitest";
-import { readByStatements } from "../../src/db/connection/transaction.ts";
+import { queryAtOneMoment } from "../../src/db/connection/transaction.ts";
 import { storeLineItems } from "../../src/db/project-facts.ts";
 import { readAnswer } from "../../src/facts/amounts.ts";
 import type { Answer } from "../../src/facts/answer.ts";
@@ -29,7 +29,7 @@ const onEachDay = (...rows: Usage[string][number][]): Usage =>
 
 async function ask(query: string): Promise<Answer> {
   const question = askedBy(new URLSearchParams(`${PERIOD}&${query}`), back(0));
-  return readByStatements(db, (run) => readAnswer(run, question));
+  return queryAtOneMoment(db, (run) => readAnswer(run, question));
 }
 
 async function pageAt(query: string, path = "/usage"): Promise<string> {
@@ -172,7 +172,7 @@ test("each total on the overview equals the answer to its question, even with cr
       const charges = days.map((day) => ({ day: back(day.back), dollars: day.amount }));
       if (isBilled) await storeBills(db, project, ["none"], due, charges);
       const asked = { period: { start: back(3), end: back(1) }, before: { start: back(10), end: back(8) } };
-      await readByStatements(db, async (run) => {
+      await queryAtOneMoment(db, async (run) => {
         const { total, cost, monthSoFar } = await overview(run, asked, back(0));
         expect(cost?.question.metric).toBe(isBilled ? "billed_cost" : "estimated_cost");
         const answers = [total, cost, ...(monthSoFar ? [monthSoFar.answer] : [])].filter((one) => one !== undefined);
@@ -223,7 +223,7 @@ test("a billed day is incomplete if a charge lacks its amount or the day was rea
   expect(csv).toContain(`${back(2)},"incomplete","group","key-2",,"false"`);
   expect(await ask(`${query}&group=key-1`)).toMatchObject({ complete: true, total: { amount: "30" } });
   const later = new URLSearchParams(`from=${back(1)}&to=${back(1)}&${query}`);
-  const next = await readByStatements(db, (run) => readAnswer(run, askedBy(later, back(0))));
+  const next = await queryAtOneMoment(db, (run) => readAnswer(run, askedBy(later, back(0))));
   expect(next).toMatchObject({ complete: true, lacking: { incompleteDays: [], incompleteDaysBefore: [] } });
   await read(sql`update usage_export.slice set closed_at = null where usage_date = ${back(1)}`);
   expect((await ask(query)).lacking.incompleteDays).toEqual([back(2), back(1)]);

@@ -3,7 +3,7 @@
 import { sql } from "kysely";
 import { pino } from "pino";
 import { beforeEach, expect, test } from "vitest";
-import { readByStatements } from "../../src/db/connection/transaction.ts";
+import { queryAtOneMoment } from "../../src/db/connection/transaction.ts";
 import { recordFailure } from "../../src/db/usage/failures.ts";
 import { readAnswer } from "../../src/facts/amounts.ts";
 import { CHARGED_BY, chargeback } from "../../src/facts/chargeback.ts";
@@ -23,7 +23,7 @@ const period = { start: back(4), end: back(1) };
 
 beforeEach(() => forgetAll(db));
 
-const read = (projects?: readonly string[]) => readByStatements(db, (run) => coverage(run, { period, projects }));
+const read = (projects?: readonly string[]) => queryAtOneMoment(db, (run) => coverage(run, { period, projects }));
 
 test("projects that lack the most come first, and a failed day with older numbers is stale, not missing", async () => {
   const [lacking, complete] = [newProject(), { ...newProject(), name: "a complete one" }];
@@ -133,13 +133,13 @@ async function storeOctober() {
 
 test.each(CHARGED_BY)("the chargeback by %s of a month adds up exactly to the month's totals", async (by) => {
   const [one] = await storeOctober();
-  const charges = await readByStatements(db, (run) => chargeback(run, { period: OCTOBER, projects: undefined, by }));
+  const charges = await queryAtOneMoment(db, (run) => chargeback(run, { period: OCTOBER, projects: undefined, by }));
   const metrics = Map.groupBy(charges, ({ metric }) => metric);
   expect([...metrics.keys()].sort()).toEqual(["billed_cost", "hours", "requests"]);
   for (const [metric, rows] of metrics) {
     const unset = { before: undefined, projects: undefined, currency: undefined, filter: undefined, group: undefined };
     const question = { ...unset, period: OCTOBER, metric, grouping: by, limit: 100, sort: "amount" } as const;
-    const { total } = await readByStatements(db, (run) => readAnswer(run, question));
+    const { total } = await queryAtOneMoment(db, (run) => readAnswer(run, question));
     expect(sumOf(rows.map(({ amount }) => amount))).toBe(total?.amount);
     expect(new Set(rows.map((row) => row.total))).toEqual(new Set([total?.amount]));
   }
@@ -158,7 +158,7 @@ test.each(CHARGED_BY)("the chargeback by %s of a month adds up exactly to the mo
 test("the chargeback CSV has the days and the project that are requested, and says which rows are complete", async () => {
   const [one, other] = await storeOctober();
   const log = pino({ enabled: false });
-  const api = openReadApi({ log, version: "1", readByStatements: (read) => readByStatements(db, read) });
+  const api = openReadApi({ log, version: "1", queryAtOneMoment: (read) => queryAtOneMoment(db, read) });
   const response = await api.request("/api/v1/chargeback.csv?from=2026-10-01&to=2026-10-31");
   expect(response.headers.get("content-disposition")).toContain("chargeback-by-project-2026-10-01-2026-10-31.csv");
   const csv = readCsv((await response.text()).replace("\ufeff", ""));

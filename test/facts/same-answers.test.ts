@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { readByStatements } from "../../src/db/connection/transaction.ts";
+import { queryAtOneMoment } from "../../src/db/connection/transaction.ts";
 import { readAnswer } from "../../src/facts/amounts.ts";
 import { type Answer, DRAWN_MAX } from "../../src/facts/answer.ts";
 import { changes } from "../../src/facts/changes.ts";
@@ -87,7 +87,7 @@ test("a hundred random questions have the same answer on the page, in the API, t
         for (const asked of questions) {
           const query = queryOf(projects, asked);
           const question = askedBy(query, today);
-          const answer = await readByStatements(db, (run) => readAnswer(run, question));
+          const answer = await queryAtOneMoment(db, (run) => readAnswer(run, question));
           expectSums(answer, projects, stored, isWhole);
           await expectSameFromSql(answer);
           await expectSameOnSite(site, query, answer);
@@ -294,7 +294,7 @@ async function expectSameOnSite(site: Site, query: URLSearchParams, answer: Answ
 async function expectSameExplained(question: Question, answer: Answer): Promise<void> {
   const { before, filter, group, grouping } = question;
   if (before === undefined || filter !== undefined || group !== undefined || grouping === "none") return;
-  const [explained, total] = await readByStatements(db, async (run) => [
+  const [explained, total] = await queryAtOneMoment(db, async (run) => [
     await changes(run, { ...question, before, groupings: [grouping], limit: 50 }),
     await readAnswer(run, { ...question, grouping: "none" }),
   ]);

@@ -22,7 +22,7 @@ const projectLacking = (project: string, lacking: Partial<typeof SLICES>) => ({
 const SILENT = makeWorker({ state: "silent", recent: false });
 /** `waiting` is how many projects are missing from a list that is in doubt. */
 const LIST = {
-  ...{ list: "env ACCOUNT_KEY", readAt: NOW, projects: 10, vanished: 0 },
+  ...{ keyName: "env ACCOUNT_KEY", readAt: NOW, projects: 10, vanished: 0 },
   ...{ error: null, failingSince: null, waiting: 0, waitingSince: null },
 };
 

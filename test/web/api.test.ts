@@ -5,7 +5,7 @@ import { sql } from "kysely";
 import { pino } from "pino";
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { readByStatements } from "../../src/db/connection/transaction.ts";
+import { queryAtOneMoment } from "../../src/db/connection/transaction.ts";
 import { recordFailure } from "../../src/db/usage/failures.ts";
 import { Answer } from "../../src/facts/answer.ts";
 import { Secret } from "../../src/secret.ts";
@@ -20,7 +20,7 @@ const { db } = await testDatabase();
 const back = await daysBack(db);
 
 const log = pino({ enabled: false });
-const api = openReadApi({ log, version: "1.2.3", readByStatements: (read) => readByStatements(db, read) });
+const api = openReadApi({ log, version: "1.2.3", queryAtOneMoment: (read) => queryAtOneMoment(db, read) });
 
 async function get(path: string, query: string | Record<string, string> = "", from = api) {
   const response = await from.request(`/api/v1/${path}?${new URLSearchParams(query)}`);
@@ -222,7 +222,7 @@ test("hostile names of projects, filters and groups are text in the SQL", async 
 
 /** An API that reads by calling `work`, with a time limit of half a second. */
 function apiThat(work: (signal: AbortSignal) => Promise<never>) {
-  const slow = openReadApi({ log, version: "1", readByStatements: (_, signal) => work(signal) }, 500);
+  const slow = openReadApi({ log, version: "1", queryAtOneMoment: (_, signal) => work(signal) }, 500);
   return async (query: string) => {
     const { status, headers, body } = await get("usage", query, slow);
     return { status, retryAfter: headers.get("retry-after"), error: JSON.parse(body).error };

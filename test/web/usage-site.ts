@@ -4,7 +4,7 @@ import { sql } from "kysely";
 import { pino } from "pino";
 import { expect } from "vitest";
 import type { Database } from "../../src/db/connection/database.ts";
-import { openRowCache, readByStatements } from "../../src/db/connection/transaction.ts";
+import { openRowCache, queryAtOneMoment } from "../../src/db/connection/transaction.ts";
 import type { HealthState } from "../../src/facts/health.ts";
 import type { Question } from "../../src/facts/question.ts";
 import type { Query } from "../../src/facts/scope.ts";
@@ -26,8 +26,8 @@ export function usageSite(db: Database, health?: () => HealthState): Readonly<Re
   const reads = { ...dashboardReads(db, noConfig, cache), readHealth: async () => health?.() ?? (await healthOf(db)) };
   const pages = openDashboard({ log, readiness: () => WELL, ...reads });
   const read = <T>(work: (query: Query) => Promise<T>, signal: AbortSignal) =>
-    readByStatements(db, work, { signal, cache });
-  const api = openReadApi({ log, version: "1.2.3", readByStatements: read });
+    queryAtOneMoment(db, work, { signal, cache });
+  const api = openReadApi({ log, version: "1.2.3", queryAtOneMoment: read });
   const apiPaths = ["/api/v1/usage", "/api/v1/usage.csv"];
   const usage = pages["/usage"];
   return {

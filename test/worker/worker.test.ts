@@ -269,7 +269,7 @@ test("a rotation that a worker does not know is left to one that does, and fails
   const later = { ...planned, runId: randomUUID() };
   await inTransaction(db, (tx) => insertRun(tx, later, [{ projectId, planned: 0 }]));
   for (const [i, listed] of [[{ id: projectId, name: "p" }], []].entries())
-    await storeReading(db, { list: "env KEY", listed, readAt: new Date(i), isConfirmed: true });
+    await storeReading(db, { keyName: "env KEY", listed, readAt: new Date(i), isConfirmed: true });
   await handle(0, later.runId);
   expect(await run(later.runId)).toEqual({ status: "ok", error: null });
 });

@@ -77,7 +77,7 @@ function clientWithSettings(Client: typeof PgClient): typeof PgClient {
 const SQLITE_BUSY = 5;
 
 /**
- * Allows one process at a time in a folder, and returns the function that releases it. Node has no file locks, but its SQLite locks a file
+ * Locks a folder for this process, and returns the function that releases the lock. Node has no file locks, but its SQLite locks a file
  * with fcntl (LockFileEx on Windows). Such a lock ends with its process, and works across containers that share the folder. The file is
  * never deleted: a process that has opened the deleted file could hold a lock that nobody else sees.
  */

@@ -110,7 +110,7 @@ async function applyMigrations(tx: Tx, lockMs: number) {
   return { migrations, views: replacesViews ? views.length : 0, hasReader: await repairReader(tx) };
 }
 
-/** Does nothing if the table exists: the user may then lack the right to create schemas. Throws if the database can't hold the program's. */
+/** Does nothing if the table exists: the user may then lack the right to create schemas. Throws for another encoding or too old a Postgres. */
 async function createVersionTable(tx: Tx): Promise<void> {
   const { rows } = await sql<{ found: string; isFit: boolean }>`
     select format('%s in Postgres %s', current_setting('server_encoding'), current_setting('server_version')) as found,
@@ -204,7 +204,7 @@ export function isNewer(version: string, than: string): boolean {
   return one.localeCompare(other, "en", { numeric: true }) > 0;
 }
 
-/** In the order in which they are applied. */
+/** The file names, in the order in which the migrations are applied. */
 async function migrationFiles(): Promise<readonly string[]> {
   return (await fs.readdir(MIGRATIONS_FOLDER)).filter((file) => /\.c?[jt]s$/.test(file)).sort();
 }

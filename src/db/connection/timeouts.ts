@@ -12,7 +12,7 @@ export type Settings = Readonly<Record<string, string>>;
 
 const limitsOfCaller = new AsyncLocalStorage<{ readonly statementMs: number; readonly settings: Settings }>();
 
-/** Limits each statement of `work` to `serverMs` and a margin, but never below its caller's limit. Its transactions get `settings`. */
+/** Limits each statement of `work` to `serverMs` and a margin, or to the present limit if that is longer. Transactions of `work` get `settings`. */
 export function withStatementTimeout<T>(serverMs: number, work: () => Promise<T>, settings: Settings = {}): Promise<T> {
   const statementMs = Math.max(serverMs + SERVER_MARGIN_MS, statementTimeoutMs());
   return limitsOfCaller.run({ statementMs, settings }, work);
@@ -22,7 +22,7 @@ export function statementTimeoutMs(): number {
   return limitsOfCaller.getStore()?.statementMs ?? STATEMENT_MS_DEFAULT;
 }
 
-/** Applies the settings to one transaction; may be empty. Settings of a session would reach other clients of a connection pooler. */
+/** The statement that applies the settings to one transaction; "" without any. Settings of a session would reach other clients of a pooler. */
 export function settingsStatement(settings: Settings = limitsOfCaller.getStore()?.settings ?? {}): string {
   const calls = Object.entries(settings).map(([name, value]) => `pg_catalog.set_config('${name}', '${value}', true)`);
   return calls.length > 0 ? `select ${calls.join(", ")}` : "";

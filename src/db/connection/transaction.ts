@@ -41,7 +41,7 @@ export async function execute<T>(db: Database, statement: RawBuilder<T>): Promis
   return inTransaction(db, (tx) => statement.execute(tx));
 }
 
-/** Repeats `work` after a transient error. That must be safe even if `work` was committed and only the acknowledgement was lost. */
+/** Repeats `work` after a transient error. A repetition must be safe even if `work` was committed and only the acknowledgement was lost. */
 export async function withRetries<T>(work: (attempt: number) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
@@ -61,11 +61,11 @@ export async function commitDurably(tx: Tx): Promise<void> {
   `.execute(tx);
 }
 
-/** For a command, which reads once and can wait longer. */
+/** The limit of a statement for a command, which reads once and can wait longer. */
 const READ_SECONDS_MAX = 60;
-/** For a scrape and the state of jobs: the caller asks again soon, and must not hold one of the few connections. */
+/** The limit for a scrape and the state of jobs: the caller asks again soon, and must not hold one of the few connections for long. */
 export const BRIEF_SECONDS = 5;
-/** For usage and cost. Adding up five million rows takes 3 s of processor time, and three times as long while the nightly exports run. */
+/** The limit for usage and cost: adding up five million rows takes 3 s of processor time, and three times as long during nightly exports. */
 export const USAGE_SECONDS = 20;
 
 const READING = {
@@ -84,7 +84,7 @@ export async function readAtOneMoment<T>(db: Database, read: (tx: Tx) => Promise
 /** Runs a statement without parameters, and returns its rows. */
 export type Query = <Row>(statement: string) => Promise<readonly Row[]>;
 
-/** Call it before a snapshot is taken, and call the function that it returns within the snapshot. The query may return cached rows. */
+/** Call it before a snapshot is taken, and the returned function within the snapshot. That returns a query that may use cached rows. */
 export type RowCache = () => (tx: Tx) => Promise<Query>;
 
 /** `secondsMax` limits each statement. Once `signal` is aborted, no statement is sent. `cache` may have rows of earlier reads. */
@@ -95,7 +95,7 @@ export type ReadOptions = {
 };
 
 /** Everything that `read` queries is as of one moment. A statement that it sends again is not run again. */
-export async function readByStatements<T>(
+export async function queryAtOneMoment<T>(
   db: Database,
   read: (query: Query) => Promise<T>,
   { secondsMax = USAGE_SECONDS, signal, cache = oneReadCache }: ReadOptions = {},
@@ -136,19 +136,19 @@ function statementCache(): (tx: Tx) => Query {
     };
 }
 
-type State = { readonly snapshot: string; readonly circumstances: string; readonly is_changed: boolean };
+type DataState = { readonly snapshot: string; readonly circumstances: string; readonly is_changed: boolean };
 
 /**
  * Cached rows are used until one of two things happens: a transaction that their snapshot does not see writes to a table with the trigger
  * record_change, or `circumstances` change (the server, the day in UTC, what is due). A statement may depend on nothing else.
  */
 export function openRowCache(): RowCache {
-  let cached: (State & { readonly known: ReturnType<typeof statementCache> }) | undefined;
+  let cached: (DataState & { readonly known: ReturnType<typeof statementCache> }) | undefined;
   return () => {
     // This is read before the caller's snapshot is taken, so the cached rows are never newer than that snapshot.
     const before = cached;
     return async (tx) => {
-      const { rows } = await sql<State>`
+      const { rows } = await sql<DataState>`
         select * from usage_export.data_state(${before?.snapshot ?? null}::pg_snapshot)
       `.execute(tx);
       const [state] = rows;

@@ -47,11 +47,11 @@ function parseView(file: string, written: string): ViewText {
   return { name, text: fillPlaceholders(written) };
 }
 
-/** The comment for each name of a column. It is for columns without a comment in the file of their view. */
+/** The comment for each name of a column, used where the file of the view has none for the column. */
 export function columnComments(): Readonly<Record<string, string>> {
   const written = JSON.parse(fs.readFileSync(path.join(MIGRATIONS_FOLDER, "columns.json"), "utf8"));
-  const ofMetrics = METRIC_TABLE.map(({ name, meaning }) => [name, `${meaning}; NULL where the service sent none`]);
-  return { ...written, ...Object.fromEntries(ofMetrics) };
+  const metrics = METRIC_TABLE.map(({ name, meaning }) => [name, `${meaning}; NULL where the service sent none`]);
+  return { ...written, ...Object.fromEntries(metrics) };
 }
 
 /**

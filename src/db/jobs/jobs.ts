@@ -1,4 +1,4 @@
-// Reads and writes the rows of jobs and workers: which runs were planned, who paused a job, and when each worker was last seen.
+// Reads and writes the rows of jobs and workers: how far a job's schedule was followed, who paused it, and when a worker was last seen.
 
 import { type Selectable, sql, type UpdateObject } from "kysely";
 import { storableText } from "../../text.ts";
@@ -28,8 +28,8 @@ export type StoredJob = JobId & {
 /** Creates the job's row if there is none, and locks it: until the transaction ends, no other process plans the job. */
 export async function lockJob(tx: Tx, { kind, name }: JobId): Promise<StoredJob> {
   await sql`insert into usage_export.job (kind, name) values (${kind}, ${name}) on conflict do nothing`.execute(tx);
-  const row = tx.selectFrom("usage_export.job").selectAll().where("kind", "=", kind).where("name", "=", name);
-  return toJob(await row.forUpdate().executeTakeFirstOrThrow());
+  const query = tx.selectFrom("usage_export.job").selectAll().where("kind", "=", kind).where("name", "=", name);
+  return toJob(await query.forUpdate().executeTakeFirstOrThrow());
 }
 
 export async function storedJobs(db: Database, jobs: readonly JobId[]): Promise<readonly (StoredJob | undefined)[]> {
@@ -83,22 +83,18 @@ function toJob(row: Selectable<Tables["usage_export.job"]>): StoredJob {
   };
 }
 
-export type NewWorker = {
-  readonly workerId: string;
-  readonly host: string;
-  readonly pid: number;
-  readonly version: string;
-};
+type WorkerProcess = { readonly host: string; readonly pid: number; readonly version: string };
+export type NewWorker = WorkerProcess & { readonly workerId: string };
 
 /** Why a worker does not use the newest version of its configuration. */
 export type ConfigRefusal = { readonly reason: string; readonly at: Date };
 
-export type StoredWorker = Omit<NewWorker, "workerId"> & {
+export type StoredWorker = WorkerProcess & {
   readonly startedAt: Date;
   readonly lastSeenAt: Date;
   /** "silent": the worker was not stopped, but it is no longer seen. */
   readonly state: "live" | "silent" | "stopped";
-  /** Whether it was seen in the last two minutes. It ticks every 10 s, and a tick may wait for a busy database. */
+  /** Whether the worker was seen in the last two minutes. It ticks every 10 s, and a tick may wait for a busy database. */
   readonly recent: boolean;
   readonly refusal: ConfigRefusal | undefined;
 };
@@ -126,16 +122,17 @@ export async function markWorkerStopped(db: Database, workerId: string): Promise
 /** A time in the future was stored before the clock was set back. It does not prove that the worker is alive. */
 const IS_RECENT = sql`last_seen_at between clock_timestamp() - interval '2 minutes' and clock_timestamp() + interval '30 seconds'`;
 
-/** A worker that fails and is restarted every few seconds leaves many rows. */
+/** More workers are not read. One that fails and is restarted every few seconds leaves many rows. */
 const WORKERS_MAX = 100;
 
-export async function storedWorkers(tx: Database): Promise<readonly StoredWorker[]> {
+/** The workers, the last seen first. */
+export async function storedWorkers(db: Database): Promise<readonly StoredWorker[]> {
   type Row = Omit<StoredWorker, "refusal"> & { readonly reason: string | null; readonly at: Date | null };
   const { rows } = await sql<Row>`
     select host, pid, version, started_at as "startedAt", last_seen_at as "lastSeenAt", config_refused as reason, config_refused_at as at,
       case when stopped_at is not null then 'stopped' when ${IS_RECENT} then 'live' else 'silent' end as state, ${IS_RECENT} as recent
     from usage_export.worker order by last_seen_at desc, worker_id limit ${WORKERS_MAX}
-  `.execute(tx);
+  `.execute(db);
   return rows.map(({ reason, at, ...worker }) => ({
     ...worker,
     refusal: reason !== null && at !== null ? { reason, at } : undefined,

@@ -1,4 +1,4 @@
-// The queues through which workers share jobs. Only this file knows pg-boss, which keeps them in a schema of its own. If the heartbeats of
+// The queues through which workers share jobs. Only this file calls pg-boss, which keeps them in a schema of its own. If the heartbeats of
 // a worker stop, another worker gets its jobs. A job that fails is retried with growing delays.
 
 import { setTimeout as sleep } from "node:timers/promises";
@@ -12,16 +12,16 @@ import { setUntilCommit, type Tx } from "../connection/transaction.ts";
 import { JOB_KINDS, type JobId, QUEUE_SCHEMA } from "./jobs.ts";
 
 export type ClaimedJob = Pick<JobWithMetadata, "data" | "retryCount" | "retryLimit"> & {
-  /** Aborted if another process has claimed the job since. */
+  /** Aborted once this process has lost the job: it has given the job up, or another process has claimed it. */
   readonly signal: AbortSignal;
 };
 
 export type WorkSettings = {
   /** How many jobs of the queue this process may have in hand. */
   readonly atOnce: number;
-  /** How many of them may have the same group of pg-boss. */
+  /** How many of them may be of the same group: projects with the same API key are one group. */
   readonly atOnceOfGroup?: number;
-  /** If it throws, the job is retried later. `handBack` adds a copy that counts as never tried; the job itself then completes. */
+  /** If it throws, the job is retried later. `handBack` adds a copy of the job that counts as never tried, so the job itself may complete. */
   readonly handle: (job: ClaimedJob, handBack: () => Promise<void>) => Promise<void>;
 };
 
@@ -30,7 +30,7 @@ export type Queue = ReturnType<typeof queueOn>;
 /** After this time without a heartbeat a process counts as dead, and other processes claim its jobs. */
 const HEARTBEAT_SECONDS = 15;
 const HEARTBEAT_REFRESH_MS = 4_000;
-/** How often jobs of dead processes are found. Others claim them after at most HEARTBEAT_SECONDS, this, 4 s of delay and POLL_MS: 26 s. */
+/** How often jobs of dead processes are found. They are claimed after at most 26 s: HEARTBEAT_SECONDS, these 5 s, 4 s of delay, POLL_MS. */
 const SUPERVISE_SECONDS = 5;
 /** How often an idle process looks for jobs. */
 const POLL_MS = 2_000;
@@ -114,8 +114,8 @@ function queueOn(boss: PgBoss, report: (error: Error) => void) {
 }
 
 /**
- * Claims jobs while there is room for them. The workers of pg-boss would send statements for each job: half of all statements in a night
- * with small projects. Here one statement serves all jobs that are claimed, renewed or completed at about the same time.
+ * Claims jobs while fewer than `atOnce` are in hand. One statement serves all jobs that are claimed, renewed or completed at about the same
+ * time. The workers of pg-boss would send statements for each job: half of all statements in a night with small projects.
  */
 function startConsumer(boss: PgBoss, queue: JobId["kind"], settings: WorkSettings, report: (error: Error) => void) {
   const inHand = jobsInHand(boss, queue, report);
@@ -157,7 +157,7 @@ function startConsumer(boss: PgBoss, queue: JobId["kind"], settings: WorkSetting
 
 /** The jobs that this process has claimed, until they are completed or given up. */
 function jobsInHand(boss: PgBoss, queue: JobId["kind"], report: (error: Error) => void) {
-  /** The controller of a job is aborted if another process has claimed the job. */
+  /** Each job with the controller of its signal. */
   const inHand = new Map<JobWithMetadata, AbortController>();
   const handled: JobWithMetadata[] = [];
 
@@ -177,10 +177,10 @@ function jobsInHand(boss: PgBoss, queue: JobId["kind"], report: (error: Error) =
     completeHandled,
     list: () => [...inHand.keys()],
     async handle(job: JobWithMetadata, handler: WorkSettings["handle"]): Promise<void> {
-      const lost = new AbortController();
-      inHand.set(job, lost);
+      const controller = new AbortController();
+      inHand.set(job, controller);
       try {
-        await handler({ ...job, signal: lost.signal }, () => addCopy(boss, job));
+        await handler({ ...job, signal: controller.signal }, () => addCopy(boss, job));
         handled.push(job);
       } catch (error) {
         await giveUp([job], error as Error);
@@ -196,14 +196,14 @@ function jobsInHand(boss: PgBoss, queue: JobId["kind"], report: (error: Error) =
       await completeHandled();
       const controllers = [...inHand.values()];
       await giveUp([...inHand.keys()], new Error("the worker stopped"));
-      for (const lost of controllers) lost.abort();
+      for (const controller of controllers) controller.abort();
     },
   };
 }
 
 /**
- * All claimed jobs may be of one group, so a claim is at most as large as the smallest room of the groups in it. Groups with less than half
- * of their room would make claims small: a first claim ignores them, and only if it finds no job, a second one includes them.
+ * Claims no more jobs than the fullest group has room for, as all of them may be of that group. A group that is more than half full would make
+ * claims small. A first claim ignores such groups, and only if it finds no job, a second one includes them. `jobs` are those in hand.
  */
 async function claim(
   boss: PgBoss,

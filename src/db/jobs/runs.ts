@@ -28,8 +28,8 @@ export type RunOutcome = { readonly status: "ok" | "failed"; readonly error: str
 /** A run counts as interrupted after three times as long without a heartbeat. */
 const HEARTBEAT_MS = 10_000;
 
-/** Records the start, the heartbeats and the end of a run whose requests this process makes alone. Returns or throws what `work` does. */
-export async function recordedRun<T extends RunOutcome>(
+/** Calls `work`, and records the start, the heartbeats and the end of this run, which has no queue jobs. Returns or throws what `work` does. */
+export async function recordRun<T extends RunOutcome>(
   { db, app }: { readonly db: Database; readonly app: { readonly signal: AbortSignal; readonly scrubber: Scrubber } },
   run: NewRun,
   projects: readonly RunProject[],
@@ -56,7 +56,7 @@ export async function startRun(db: Database, run: NewRun, projects: readonly Run
   await inTransaction(db, (tx) => insertRun(tx, run, projects, null));
 }
 
-/** Returns false if the job already has a run for that time. `projectsOpen`: how many projects `tx` queues; null for a run without a queue. */
+/** Returns false if the job already has a run for `scheduledFor`. `projectsOpen`: how many queue jobs the run gets; null if it is not queued. */
 export async function insertRun(
   tx: Tx,
   { runId, kind, job, trigger, scheduledFor }: NewRun,
@@ -180,18 +180,18 @@ export type ProjectEnd = ProjectJob & {
 };
 
 /**
- * Ends projects that have not ended yet, and each run with its last project. Returns an entry for each of `ends`: the run that it ended, or
- * undefined. If several projects end one run, only the last entry has it. Separate statements would wait for each other at the run's row.
+ * Ends projects that have not ended yet, and each run with its last project. Returns, for each of `ends`, the run that ended with the project,
+ * or undefined. If several projects end the same run, only the last of them gets it. Separate statements would wait at the run's row.
  */
 export async function endProjects(db: Database, ends: readonly ProjectEnd[]) {
   const column = (name: keyof RunCounts) => sql`${ends.map(({ counts }) => counts[name])}::bigint[]`;
   const errors = ends.map(({ error }) => (error === undefined ? null : storableText(error)));
-  const bad = ends.map(({ error, counts }) => error !== undefined || counts.suspect + counts.failed > 0);
+  const isBad = ends.map(({ error, counts }) => error !== undefined || counts.suspect + counts.failed > 0);
   const end = sql<{ readonly runId: string; readonly open: number | null }>`
     with given as (
       select * from unnest(
         ${ends.map(({ runId }) => runId)}::uuid[], ${ends.map(({ projectId }) => projectId)}::text[], ${errors}::text[],
-        ${bad}::boolean[], ${ends.map(({ readableSource }) => readableSource ?? null)}::text[], ${column("requests")}, ${column("planned")},
+        ${isBad}::boolean[], ${ends.map(({ readableSource }) => readableSource ?? null)}::text[], ${column("requests")}, ${column("planned")},
         ${column("complete")}, ${column("suspect")}, ${column("failed")}, ${column("undated")}, ${column("stale")},
         ${column("rowsChanged")}
       ) as given (run_id, project_id, error, is_bad, allowed, requests, planned, complete, suspect, failed, undated, stale, changed)
@@ -225,8 +225,8 @@ export async function endProjects(db: Database, ends: readonly ProjectEnd[]) {
   const { rows } = await execute(db, end);
   const ended = rows.filter(({ open }) => open === 0);
   const runs = await storedRuns(db, ended);
-  const lastOf = new Map(ends.map(({ runId }, i) => [runId, i]));
-  return ends.map(({ runId }, i) => (lastOf.get(runId) === i ? runs.find((run) => run.runId === runId) : undefined));
+  const lastIndex = new Map(ends.map(({ runId }, i) => [runId, i]));
+  return ends.map(({ runId }, i) => (lastIndex.get(runId) === i ? runs.find((run) => run.runId === runId) : undefined));
 }
 
 async function storedRuns(db: Database, runs: readonly { readonly runId: string }[]): Promise<readonly StoredRun[]> {
@@ -246,8 +246,8 @@ export async function runningRuns(tx: Tx, { kind, name }: JobId) {
 }
 
 /**
- * Projects not to start again now: those of a run in progress, and those given up in the last hour because no worker had them configured: their
- * row has an error and no planned slice. A failed rotation's row has them too, but callers only ask about rotations that never began.
+ * The open projects of a run in progress, and those given up in the last hour because no worker had them in its configuration. The latter have
+ * an error and no planned slice. So does a failed rotation, but callers only ask about rotations that never began.
  */
 export async function projectsNotToStart(tx: Tx, { kind, name }: JobId): Promise<ReadonlySet<string>> {
   const { rows } = await sql<{ readonly projectId: string }>`
@@ -260,7 +260,7 @@ export async function projectsNotToStart(tx: Tx, { kind, name }: JobId): Promise
   return new Set(rows.map(({ projectId }) => projectId));
 }
 
-/** Ends and returns queued runs that have no job left in the queue, for example after the last attempt. They would block later runs. */
+/** Ends and returns runs whose jobs have all left the queue, for example after the last attempt. Such runs would block later ones. */
 export async function endRunsWithoutJobs(db: Database): Promise<readonly StoredRun[]> {
   const end = sql<{ readonly runId: string }>`
     update usage_export.run r

@@ -134,7 +134,7 @@ async function writeChange(db: Database, options: LedgerOptions, change: LedgerC
     sealed: await sealKey(created.key, created.apiKeyId, masterKeys),
     master_key: masterKeys.current.id,
   };
-  const until = performance.now() + STORE_RETRY_MS_MAX;
+  const untilMs = performance.now() + STORE_RETRY_MS_MAX;
   for (;;) {
     try {
       return await inTransaction(db, async (tx) => {
@@ -143,7 +143,7 @@ async function writeChange(db: Database, options: LedgerOptions, change: LedgerC
         if (await insertEvent(tx, event, changeId)) await applyChange(tx, job, change, storableText(reason), sealed);
       });
     } catch (error) {
-      if (!created || error instanceof AppError || performance.now() > until) throw error;
+      if (!created || error instanceof AppError || performance.now() > untilMs) throw error;
       log.error({ rotation: job.name, apiKeyId: created.apiKeyId, reason: errorText(error) }, "new key not stored yet");
       await sleep(STORE_RETRY_WAIT_MS);
     }
@@ -253,9 +253,9 @@ async function promote(tx: Tx, rotation: string, intentId: string, isRollback: b
   await updateRotation(tx, rotation, { failed_attempts: 0, last_error: null, rollback_to: null });
 }
 
-async function updateKey(tx: Tx, intentId: string, patch: KeyPatch, step?: "intent"): Promise<void> {
+async function updateKey(tx: Tx, intentId: string, patch: KeyPatch, requiredStep?: "intent"): Promise<void> {
   let update = tx.updateTable("usage_export.api_key").set(patch).where("intent_id", "=", intentId);
-  if (step) update = update.where("step", "=", step);
+  if (requiredStep) update = update.where("step", "=", requiredStep);
   const { numUpdatedRows } = await update.executeTakeFirst();
   requireOneRow(numUpdatedRows, intentId);
 }

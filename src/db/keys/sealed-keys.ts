@@ -33,8 +33,8 @@ export async function readSealedKey(db: Database, intentId: string): Promise<Sea
   return inTransaction(db, (tx) => selectSealed(tx).where("intent_id", "=", intentId).executeTakeFirst());
 }
 
-export async function sealedWithOtherMasterKey(db: Database, masterKey: string): Promise<readonly SealedKey[]> {
-  return inTransaction(db, (tx) => selectSealed(tx).where("master_key", "<>", masterKey).execute());
+export async function sealedWithOtherMasterKey(db: Database, masterKeyId: string): Promise<readonly SealedKey[]> {
+  return inTransaction(db, (tx) => selectSealed(tx).where("master_key", "<>", masterKeyId).execute());
 }
 
 function selectSealed(tx: Tx) {
@@ -57,7 +57,7 @@ export async function openMasterKeys({ env }: { readonly env: Environment }, db:
   return masterKeys;
 }
 
-export async function rotationsWithKey(db: Database): Promise<ReadonlySet<string>> {
+export async function rotationsWithActiveKey(db: Database): Promise<ReadonlySet<string>> {
   const active = sql<{ readonly rotation: string }>`select rotation from usage_export.api_key where state = 'active'`;
   return new Set((await execute(db, active)).rows.map(({ rotation }) => rotation));
 }

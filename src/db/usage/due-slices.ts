@@ -70,7 +70,7 @@ export async function incompleteSeries(tx: Tx): Promise<readonly number[]> {
   return rows[0]?.ids ?? [];
 }
 
-/** False if it lies in the future, after the database's clock was set back. Such an attempt neither settles a day nor delays a reading. */
+/** False for an attempt in the future, after the database's clock was set back. It neither settles a day nor delays a reading. */
 const ATTEMPTED_BEFORE_NOW = sql`sl.attempted_at < now() + interval '1 minute'`;
 
 /** The due slices of these series that need another reading, the newest days first. */
@@ -116,12 +116,12 @@ export type SettledSlice = {
 export type SeriesOfRun = {
   readonly seriesIds: readonly number[];
   readonly window: Window | undefined;
-  /** The number when the run began: fetches with a higher one began later. */
+  /** The run's fetch number: requests with a higher one began after the run. */
   readonly fetchNo: number;
   readonly startedAt: Date;
 };
 
-/** The settled slices of each of `runs`, in the same order. A series without a window has a single one, with its worst status. */
+/** The settled slices of each of `runs`, in the same order. A series without a window has one at most, with the worst status of its days. */
 export async function settledSlices(db: Database, runs: readonly SeriesOfRun[]) {
   const series = runs.flatMap((run, i) => run.seriesIds.map((id) => ({ ...run, id, i })));
   const { rows } = await sql<SettledSlice & { readonly i: number }>`

@@ -36,10 +36,10 @@ export function openFetchNumbers(db: Database, now: () => number = () => perform
   return async () => (now() - takenMs <= VALID_MS ? spare.shift() : undefined) ?? (await take(undefined));
 }
 
-/** More numbers than other processes should take between the reading of a sequence and its raise, so that the raise does not lower it. */
+/** More numbers than other processes take while a sequence is read and raised. Otherwise raising it might lower it. */
 const SEQUENCE_MARGIN = 100_000;
 
-/** Raises sequences that are behind the stored rows, as after logical replication: new answers would seem old, new rows get used ids. */
+/** Raises sequences that are behind the stored rows, as after logical replication. New answers would seem old, and new rows get used ids. */
 export async function raiseSequences(db: Database, log?: Pick<Logger, "warn">): Promise<readonly string[]> {
   const sequenceAndHighest = (table: string, column: string) => sql`
     select pg_catalog.pg_get_serial_sequence(${table}, ${column}), pg_catalog.max(${sql.ref(column)})::pg_catalog.int8

@@ -11,7 +11,7 @@ import { changedNow, type DecidedSlice, numbersArray } from "./stored-slices.ts"
 
 /**
  * Registers the configured series, and retires all others: a retired series keeps its numbers, and its days no longer count as missing. A filter
- * with changed conditions makes a new series. The older one is superseded (hidden from the views), so that its name means one filter.
+ * with changed conditions makes a new series. The older one is superseded (hidden from the views), so that a name means one filter.
  */
 export async function registerSeries(db: Database, configured: readonly ConfiguredSeries[]): Promise<SeriesIds> {
   // The days of a fan-out's value are not compared: they matter only when its series is added, and that adds a line.
@@ -128,8 +128,8 @@ async function updatePeriods(tx: Tx): Promise<void> {
 }
 
 /**
- * Extends the due days of these series. They are a range without holes: a day in it without a slice is missing. Older days extend the range only
- * if they adjoin it, because otherwise one old day that a person picked would make every day since then due. From `nextAt` on, yesterday is due
+ * Extends the due days of these series. Due days are a range without holes: a day in it without a slice is missing. Older days extend the range
+ * only if they adjoin it. Otherwise one old day that a person picked would make every day since then due. From `nextAt` on, yesterday is due
  * even if no run has begun. `nextAt` is ignored if `through` is before yesterday.
  */
 export async function extendDue(tx: Tx, seriesIds: readonly number[], due: DueDays, nextAt?: Date) {
@@ -164,8 +164,8 @@ export async function extendDueByAnswer(tx: Tx, seriesId: number, slices: readon
   const [oldest, newest] = [slices[0], slices.at(-1)];
   if (!oldest || !newest) return;
   const [start, end] = [oldest.day, newest.day];
-  const newestOver = end < dayOf(newest.askedAt) ? end : addDays(end, -1);
-  const through = newestOver < yesterday ? newestOver : yesterday;
+  const lastWholeDay = end < dayOf(newest.askedAt) ? end : addDays(end, -1);
+  const through = lastWholeDay < yesterday ? lastWholeDay : yesterday;
   await extendDue(tx, [seriesId], { first: start, oldestWindow: { start, end }, through });
   const series = tx.updateTable("usage_export.series").where("series_id", "=", seriesId);
   await series.set({ undated_since: null }).where("undated_since", "is not", null).execute();

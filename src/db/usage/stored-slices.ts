@@ -3,7 +3,6 @@
 
 import { hash } from "node:crypto";
 import { type RawBuilder, sql } from "kysely";
-import { present } from "../../text.ts";
 import { addDays, type Day, startOfDay } from "../../usage/days.ts";
 import { STORED_METRICS, type StoredMetric } from "../../usage/metrics.ts";
 import type { Group, NormalisedSlice } from "../../usage/normalise.ts";
@@ -49,7 +48,7 @@ type SliceRow = SliceRef &
 
 const NOT_STORED: StoredSlice = { fetchNo: 0, contentHash: undefined, rows: 0, doubt: undefined };
 
-/** Adds to each slice what is stored of it. `readAt` is the database's time of this reading; undefined if no slice is stored. */
+/** Adds to each slice what is stored of it. `missing` are not stored. `readAt`: the database's time of reading; undefined if all are missing. */
 export async function readSlices<Slice extends SliceRef>(tx: Tx, slices: readonly Slice[]) {
   const { rows } = await sql<SliceRow>`
     select sl.series_id as "seriesId", sl.usage_date as day, sl.fetch_no::double precision as "fetchNo", sl.content_hash as "contentHash",
@@ -67,7 +66,7 @@ function storedSlice({ fetchNo, contentHash, rows, kind, runId, since, doubtFetc
   return { fetchNo, contentHash: contentHash ?? undefined, rows, doubt };
 }
 
-/** The sums of each slice's absolute amounts, by `sliceKey`. Doubles are exact enough to compare. A group that is gone has no amounts. */
+/** The sums of each slice's absolute amounts in these metrics, by `sliceKey`. Doubles are exact enough. A group that is gone has no amounts. */
 export async function sumSlices(tx: Tx, slices: readonly SliceRef[], metrics: readonly string[] = STORED_METRICS) {
   if (slices.length === 0) return new Map<string, Totals>();
   const sumOf = (metric: string) => (metrics.includes(metric) ? sql`sum(abs(r.${sql.ref(metric)}))::text` : sql`null`);
@@ -105,12 +104,9 @@ export type DecidedSlice = FetchedSlice & {
 export async function writeSlices(tx: Tx, decided: readonly DecidedSlice[], seenAt: Date): Promise<void> {
   const good = decided.filter(({ decision }) => decision === "replace" || decision === "unchanged");
   const suspect = decided.filter((slice) => slice.doubt !== undefined);
-  const updates = present([
-    good.length > 0 && writeComplete(good, seenAt),
-    suspect.length > 0 && writeSuspect(suspect, seenAt),
-  ]);
   let written = 0n;
-  for (const update of updates) written += (await update.execute(tx)).numAffectedRows ?? 0n;
+  if (good.length > 0) written += (await writeComplete(good, seenAt).execute(tx)).numAffectedRows ?? 0n;
+  if (suspect.length > 0) written += (await writeSuspect(suspect, seenAt).execute(tx)).numAffectedRows ?? 0n;
   // Postgres's code for a serialisation failure.
   if (written < good.length + suspect.length)
     throw Object.assign(new Error("a slice was written meanwhile"), { code: "40001" });

@@ -103,7 +103,7 @@ export function openWriter(db: Database) {
   };
 }
 
-/** Stores the answers together; one by one if two share a slice or snapshot, or if one is refused. If the database fails, all of them fail. */
+/** Stores the answers together, or one by one if two share a slice or snapshot, or if one is refused. If the database fails, all fail. */
 async function writeBatch(db: Database, answers: readonly AnswerToStore[]): Promise<readonly (StoredAnswer | Error)[]> {
   const oneByOne = async () => (await Array.fromAsync(answers, (answer) => writeBatch(db, [answer]))).flat();
   const keys = answers.flatMap(({ seriesId, slices }) =>
@@ -118,10 +118,7 @@ async function writeBatch(db: Database, answers: readonly AnswerToStore[]): Prom
   }
 }
 
-type SliceToStore = FetchedSlice & {
-  readonly answer: AnswerToStore;
-  readonly filterDoubt: FilterDoubt | undefined;
-};
+type SliceToStore = FetchedSlice & { readonly answer: AnswerToStore; readonly filterDoubt: FilterDoubt | undefined };
 
 /** Stores all answers or none; no two may share a slice. Safe to repeat: a stored slice is found unchanged, a stored snapshot stale. */
 export async function mergeAnswers(db: Database, answers: readonly AnswerToStore[]): Promise<readonly StoredAnswer[]> {
@@ -173,7 +170,7 @@ async function readAndWrite(
   const compared = changing.filter(({ stored, rowCount, answer }) =>
     comparesTotals(stored.rows, rowCount, answer.rules),
   );
-  // Sums of all metrics would take a tenth of the merge's time, so they are read only if the stored slice or the answer's has no requests.
+  // Sums of all metrics would take a tenth of the merge's time. They are read only if the stored slice or the new one has no requests.
   const totals = await sumSlices(tx, compared, ["requests"]);
   const withoutRequests = compared.filter((slice) => totalsOf(slice, totals).every((sum) => sum === undefined));
   for (const [key, sums] of await sumSlices(tx, withoutRequests)) totals.set(key, sums);
@@ -219,7 +216,7 @@ function decide(slice: SliceToStore & Pick<DecidedSlice, "stored">, totals: Read
   return { askedAt, ...decideSlice({ ...stored, totals: totals.get(sliceKey(slice)) }, incoming, answer.rules) };
 }
 
-/** The sums of the answer's slice, only for metrics with a stored sum: no others are compared. */
+/** The sums of the answer's slice; undefined for a metric without a stored sum, because it is not compared. */
 function totalsOf(slice: SliceToStore, storedTotals: ReadonlyMap<string, Totals>): Totals {
   const { metricNames, metrics } = slice.columns;
   const sums = storedTotals.get(sliceKey(slice));

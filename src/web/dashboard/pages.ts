@@ -37,17 +37,17 @@ export type PageData = {
 
 type PageSources = {
   /** Everything that `read` queries is as of one moment. */
-  readonly readByStatements: <T>(read: (query: Query) => Promise<T>, signal: AbortSignal) => Promise<T>;
+  readonly queryAtOneMoment: <T>(read: (query: Query) => Promise<T>, signal: AbortSignal) => Promise<T>;
   readonly readDataHealth: (asked: ReturnType<typeof comparedQuestion>, signal: AbortSignal) => Promise<DataHealth>;
   readonly readRun: (id: string) => Promise<RunDetails | undefined>;
 };
 
 /** What each page reads for the URL that `view` was made of. */
-export function pageReads({ readByStatements, readDataHealth, readRun }: PageSources): DashboardDeps["read"] {
+export function pageReads({ queryAtOneMoment, readDataHealth, readRun }: PageSources): DashboardDeps["read"] {
   return {
     overview: (view, signal) =>
-      readByStatements((query) => overview(query, comparedQuestion(view), dayOf(new Date())), signal),
-    usage: (view, signal) => readByStatements((query) => usageAnswer(query, view), signal),
+      queryAtOneMoment((query) => overview(query, comparedQuestion(view), dayOf(new Date())), signal),
+    usage: (view, signal) => queryAtOneMoment((query) => usageAnswer(query, view), signal),
     health: (view, signal) => readDataHealth(comparedQuestion(view), signal),
     run: (view) => readRun(view.pageParameters.id ?? ""),
   };
@@ -88,14 +88,14 @@ export function openDashboard(
   readMsMax: number = READ_MS_MAX,
 ): Readonly<Record<string, MakePage>> {
   const readHealthInTurn = oneAtATime(readMsMax);
-  const readUsageInTurn = oneAtATime(readMsMax);
+  const readContentInTurn = oneAtATime(readMsMax);
   const cachedHealth = memoizeAsync<HealthState>(() => HEALTH_MS);
 
   async function dashboardPage<P extends PageName>(page: P, view: View): Promise<Page> {
     // Both reads at once: each has a connection of its own.
     const [health, content] = await Promise.allSettled([
       cachedHealth("health", () => readHealthInTurn(readHealth)),
-      readUsageInTurn((signal) => read[page](view, signal)),
+      readContentInTurn((signal) => read[page](view, signal)),
     ]);
     if (health.status === "rejected") {
       const reason = errorText(health.reason);
@@ -112,7 +112,7 @@ export function openDashboard(
     return framePage({ ...frame, notice, sections: [], status: 503 });
   }
 
-  const readReportInTurn = (view: View) => readUsageInTurn((signal) => readReport(view, signal));
+  const readReportInTurn = (view: View) => readContentInTurn((signal) => readReport(view, signal));
   async function answer(page: PageName | "report", query: URLSearchParams): Promise<Page> {
     try {
       const view = viewOf(page, query, dayOf(new Date()));

@@ -2,7 +2,7 @@
 
 import { sql } from "kysely";
 import { expect, test } from "vitest";
-import { openRowCache, type RowCache, readByStatements } from "../../../src/db/connection/transaction.ts";
+import { openRowCache, queryAtOneMoment, type RowCache } from "../../../src/db/connection/transaction.ts";
 import { testDatabase } from "../../support/database.ts";
 import { newSeries } from "../stored-usage.ts";
 
@@ -12,7 +12,7 @@ const { db, read } = await testDatabase();
 const STATEMENT = "select clock_timestamp()::text as at from pg_sleep(0.05)";
 
 async function readAt(cache: RowCache, statement = STATEMENT): Promise<string | undefined> {
-  const rows = await readByStatements(db, (query) => query<{ at: string }>(statement), { cache });
+  const rows = await queryAtOneMoment(db, (query) => query<{ at: string }>(statement), { cache });
   return rows[0]?.at;
 }
 

@@ -8,7 +8,7 @@ import { openPostgres } from "../../../src/db/connection/database.ts";
 import { readLedger, replaceSealed } from "../../../src/db/keys/ledger.ts";
 import {
   readSealedKey,
-  rotationsWithKey,
+  rotationsWithActiveKey,
   sealedWithOtherMasterKey,
   usableKeys,
 } from "../../../src/db/keys/sealed-keys.ts";
@@ -217,11 +217,11 @@ test("usableKeys returns the active key of a project and then the replaced ones,
   expect(await usableKeys(db, job.name, "project-2")).toEqual([]);
 });
 
-test("rotationsWithKey contains a rotation once it has an active key", async () => {
+test("rotationsWithActiveKey contains a rotation once it has an active key", async () => {
   const { rotation, intentId } = await rotationWith("verified");
-  expect(await rotationsWithKey(db)).not.toContain(rotation.job.name);
+  expect(await rotationsWithActiveKey(db)).not.toContain(rotation.job.name);
   await rotation.write({ kind: "active", intentId, isRollback: false });
-  expect(await rotationsWithKey(db)).toContain(rotation.job.name);
+  expect(await rotationsWithActiveKey(db)).toContain(rotation.job.name);
 });
 
 test("a key that is sealed with another master key is found and sealed anew once, with an event", async () => {

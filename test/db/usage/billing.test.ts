@@ -2,7 +2,7 @@
 
 import { sql } from "kysely";
 import { beforeEach, expect, test } from "vitest";
-import { readByStatements } from "../../../src/db/connection/transaction.ts";
+import { queryAtOneMoment } from "../../../src/db/connection/transaction.ts";
 import { storedValues } from "../../../src/db/usage/stored-series.ts";
 import { keyStatuses } from "../../../src/facts/keys.ts";
 import { overview } from "../../../src/facts/overview.ts";
@@ -102,7 +102,7 @@ async function allUsage(): Promise<Readonly<Record<string, unknown>>> {
   shown.cost_change = await read(sql`select * from bi.cost_change(${between}) c order by c::text`);
   shown.usage_as_of = await read(sql`select * from bi.usage_as_of(now()) c order by c::text`);
   // The overview's cost and splits are left out: once billing is stored, they show the billed cost.
-  const { figures, total } = await readByStatements(db, (run) =>
+  const { figures, total } = await queryAtOneMoment(db, (run) =>
     overview(run, { period, before: undefined, projects: undefined }, back(0)),
   );
   shown.overview = { figures, total };
