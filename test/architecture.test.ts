@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 
 const SRC = path.join(import.meta.dirname, "../src");
 
-/** Files of src/ that open and connect nothing. Every folder may import them, except for the folders in IMPORT_FEW. */
+/** Files of src/ that open and connect nothing. Every folder may import them, except for the folders in WITHOUT_COMMON. */
 const COMMON = ["async", "command", "decimal", "errors", "files", "heap", "package-files", "proxy", "secret", "text"];
 
 /** What the files of a folder, without its subfolders, may import besides COMMON and packages: folders, files of src/, or "all". */
@@ -39,7 +39,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | "all">> = {
   // The tests compare the product with the emulator. It shares lists with the product but no arithmetic: both would have the same bug.
   emulator: ["usage/dimensions.ts", "usage/metrics.ts"],
 };
-const IMPORT_FEW = ["emulator", "web/client"];
+const WITHOUT_COMMON = ["emulator", "web/client"];
 
 /** Packages that only these folders and files may import. */
 const ONLY_IN: Readonly<Record<string, readonly string[]>> = {
@@ -73,7 +73,7 @@ test("MAY_IMPORT has every folder", () => {
 
 test.each(files)("%s imports only what its folder may", (file) => {
   const allowed = MAY_IMPORT[folderOf(file)] ?? [];
-  const common = IMPORT_FEW.includes(folderOf(file)) ? [] : COMMON.map((name) => `${name}.ts`);
+  const common = WITHOUT_COMMON.includes(folderOf(file)) ? [] : COMMON.map((name) => `${name}.ts`);
   const outside = importedFiles(file).filter((imported) => folderOf(imported) !== folderOf(file));
   const forbidden = outside.filter(
     (imported) =>

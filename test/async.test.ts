@@ -2,10 +2,10 @@ import { setImmediate as nextRound } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { batched, memoizeAsync, oneAtATime } from "../src/async.ts";
 
-const ONE_EACH = { weightMax: 3, weightOf: () => 1 };
+const THREE_ITEMS = { weightMax: 3, weightOf: () => 1 };
 
 /** Returns a batched function that doubles numbers and fails for negative ones, and the batches that it has run. */
-function doubling(part: Partial<Parameters<typeof batched<number, number>>[1]> = {}) {
+function doubling(options: Partial<Parameters<typeof batched<number, number>>[1]> = {}) {
   const batches: (readonly number[])[] = [];
   const double = batched<number, number>(
     async (items) => {
@@ -13,7 +13,7 @@ function doubling(part: Partial<Parameters<typeof batched<number, number>>[1]> =
       await nextRound();
       return items.map((item) => (item < 0 ? new Error(`${item} is negative`) : item * 2));
     },
-    { ...ONE_EACH, ...part },
+    { ...THREE_ITEMS, ...options },
   );
   return { double, batches };
 }
@@ -45,7 +45,7 @@ test("the failure of a batch fails all its items and no later batch", async () =
   const run = batched<number, number>(async (items) => {
     if (calls++ === 0) throw new Error("lost");
     return [...items];
-  }, ONE_EACH);
+  }, THREE_ITEMS);
   const lost = await Promise.allSettled([run(1), run(2)]);
   expect(lost.map(({ status }) => status)).toEqual(["rejected", "rejected"]);
   expect(await run(3)).toBe(3);
@@ -72,7 +72,7 @@ test("`concurrency` batches run at once, and no more", async () => {
       running--;
       return [...items];
     },
-    { ...ONE_EACH, weightMax: 1, concurrency: 2 },
+    { weightMax: 1, concurrency: 2 },
   );
   // Items that do not fit in the first batch begin a second one beside it.
   const all = [0, 1, 2, 3, 4, 5].map((item) => run(item));
@@ -96,7 +96,7 @@ test("memoizeAsync keeps each value for a time that depends on the value", async
     () => now,
   );
   const ask = async () => {
-    // The call takes 5 ms. The time for which the value is kept begins at its end.
+    // Each call takes 5 ms, so value 1 is kept from 5 to 15 ms, and value 2 from 20 to 120 ms.
     now += 5;
     return ++asked;
   };

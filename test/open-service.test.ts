@@ -29,14 +29,14 @@ type Announced = { readonly id: string; readonly at: Date };
 /** Waits until each process has announced its slots six times, and so has acted on what the others announced. */
 async function waitForAnnouncements(...processes: readonly ReturnType<typeof openLimiter>[]): Promise<void> {
   const times = new Map<string, Set<number>>();
-  const often = async () => {
-    // This ends the pause until the next announcement of a process with a call in flight.
+  const countSettled = async () => {
+    // Wakes a process with a call in flight, so that it announces at once.
     for (const { limiter } of processes) await limiter.releaseSlots();
     const stored = sql<Announced>`select process_id as id, seen_at as at from usage_export.calling_process`;
     for (const { id, at } of await database.read(stored)) times.set(id, (times.get(id) ?? new Set()).add(at.getTime()));
     return [...times.values()].filter(({ size }) => size >= 6).length;
   };
-  await expect.poll(often).toBe(processes.length);
+  await expect.poll(countSettled).toBe(processes.length);
 }
 
 test("the slots of all processes add up to the cap, and each process has a slot in at least one turn", () => {

@@ -3,13 +3,13 @@ import { defineConfig } from "vitest/config";
 import { LIMITS } from "./support/limits.ts";
 import { longestFirst } from "./support/longest-first.ts";
 
-// Every process would compile the same packages. They inherit this variable.
+// The processes of the tests inherit this variable, so that they do not all compile the same packages.
 process.env.NODE_COMPILE_CACHE ??= path.join(import.meta.dirname, "../node_modules/.cache/tests");
 
-/** Their tests need neither a database nor a program. */
+/** The files whose tests need neither a database nor a program. */
 const PURE = "test/{config,schedule,show,usage}/**/!(new-dimension).test.ts";
 
-/** They take a minute or more, nearly all of it waiting. */
+/** These files take a minute or more, nearly all of it waiting, so they begin first. */
 const LONGEST = [
   "recovery/interruptions.",
   "service/limits.",

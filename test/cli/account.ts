@@ -4,15 +4,15 @@ import { sql } from "kysely";
 import type { Database } from "../../src/db/connection/database.ts";
 import type { UsageRecord } from "../../src/emulator/usage.ts";
 
-/** Emulator options for an account with these projects (names by id) and the same usage on each day. A test may change `names` later. */
-export function accountOf(names: ReadonlyMap<string, string>, secret: string) {
+/** Emulator options for an account with these projects (names by id) and the same usage on each day. The account follows later changes of `names`. */
+export function accountOptions(names: ReadonlyMap<string, string>, accountKey: string) {
   const usage: readonly UsageRecord[] = [
     { accessor: "key-a", model: ["nova-3"], method: "sync", requests: 5, tags: null },
   ];
   return {
     usage: () => usage,
     projects: () => [...names].map(([id, name]) => ({ id, name })),
-    consoleKeys: [{ secret, projectId: "a", scopes: ["member"], isAccountKey: true }],
+    consoleKeys: [{ secret: accountKey, projectId: "a", scopes: ["member"], isAccountKey: true }],
   };
 }
 
@@ -31,7 +31,7 @@ export async function dueProjects(db: Database): Promise<readonly string[]> {
   return rows.map(({ project }) => project);
 }
 
-/** Makes the list of projects so old that it is read again: more than an hour. */
-export async function makeListOld(db: Database): Promise<void> {
+/** Makes the stored list of projects older than an hour, so that it is read again. */
+export async function expireProjectList(db: Database): Promise<void> {
   await sql`update usage_export.project_list set read_at = read_at - interval '61 minutes'`.execute(db);
 }

@@ -18,9 +18,9 @@ export async function ageStoredData(db: Database, days: number, tables: readonly
       and data_type in ('date', 'timestamp with time zone')
     group by 1
   `.execute(db);
-  for (const moved of [days + FAR_DAYS, -FAR_DAYS]) {
+  for (const daysBack of [days + FAR_DAYS, -FAR_DAYS]) {
     // In hours, because a day in the session's time zone may be longer or shorter than 24 hours.
-    const ago = sql`make_interval(hours => ${24 * moved})`;
+    const ago = sql`make_interval(hours => ${24 * daysBack})`;
     for (const { table, columns } of rows) {
       const set = columns.map((column) => sql`${sql.ref(column)} = ${sql.ref(column)} - ${ago}`);
       await sql`update ${sql.table(`usage_export.${table}`)} set ${sql.join(set)}`.execute(db);

@@ -42,15 +42,15 @@ test("with a service that works, every finding is ok", async ({ context }) => {
 test("check finds missing rights of the role usage_reader until migrate grants them", async ({ context }) => {
   await context.setUp();
   await sql`revoke all on schema bi from usage_reader; revoke all on bi.runs from usage_reader`.execute(db);
-  const ofReader = async () => (await findings(context)).lines.filter((line) => line.includes("usage_reader"));
-  expect(await ofReader()).toEqual([
+  const readerFindings = async () => (await findings(context)).lines.filter((line) => line.includes("usage_reader"));
+  expect(await readerFindings()).toEqual([
     "warn database at DATABASE_URL: usage_reader: the rights of this role or of PUBLIC are wrong, for example after a restore; run migrate, which corrects them",
   ]);
   expect(await context.run(["migrate"])).toMatchObject({ status: 0 });
-  expect(await ofReader()).toEqual([]);
+  expect(await readerFindings()).toEqual([]);
 });
 
-type Trouble = readonly [
+type Case = readonly [
   name: string,
   status: 0 | 1,
   found: RegExp,
@@ -61,7 +61,7 @@ type Trouble = readonly [
 const withFilter = (filter: object): ConfigPart => ({ exports: [{ filters: [filter] }] });
 const TAGGED = { name: "tagged", dimensions: { tags: "prod" } };
 
-const TROUBLES: readonly Trouble[] = [
+const CASES: readonly Case[] = [
   [
     "a dialect that is not the configured one",
     1,
@@ -84,14 +84,14 @@ const TROUBLES: readonly Trouble[] = [
     { usage: () => [{ requests: 5, tags: ["prod"], model: ["nova-3"] }] },
   ],
   [
-    "a filter that no usage fits",
+    "a filter that no usage of the last 7 days fits",
     0,
     /: grouping none: 1 row yesterday[\s\S]*^warn project production: filter own: no usage meets the filter, though 7 of the days have some/m,
     withFilter({ name: "own", dimensions: { accessor: "nobody" } }),
   ],
 ];
 
-test.for(TROUBLES)("check reports %s", async ([, status, found, config, service], { context }) => {
+test.for(CASES)("check reports %s", async ([, status, found, config, service], { context }) => {
   await context.setUp(config, service);
   const { lines, ...result } = await findings(context);
   expect(lines.join("\n")).toMatch(found);
@@ -101,10 +101,10 @@ test.for(TROUBLES)("check reports %s", async ([, status, found, config, service]
 test("findings with the same cause are one line of text but several findings in JSON", async ({ context }) => {
   const exports = [{ groupings: ["none", "model", "tags"], filters: [{ name: "all" }, DIARIZED] }];
   const emulator = await context.setUp({ exports });
-  let n = 0;
+  let answers = 0;
   emulator.fault = ({ path }) =>
     path.includes("/usage/breakdown")
-      ? { kind: "answer", status: 404, headers: { "dg-request-id": `r-${++n}` }, body: "no such project" }
+      ? { kind: "answer", status: 404, headers: { "dg-request-id": `r-${++answers}` }, body: "no such project" }
       : undefined;
   const { status, stdout } = await context.run(["check"]);
   expect(stdout.match(/no such project/g)).toHaveLength(1);

@@ -140,7 +140,7 @@ test.for<[args: readonly string[]]>([[[]], [["help", "exprot"]]])(
 
 // `.ci/run` and the test of the package run the demo without --serve.
 testInCi(
-  "demo exports, never calls the configured service, serves the dashboard until it is stopped, and leaves only a report",
+  "demo --serve uses no configured service or database, and leaves only a report when it is stopped",
   async ({ context }) => {
     // A key, a service and a database are configured, so that the test would notice if the demo used them.
     const emulator = await context.setUp();
@@ -158,6 +158,7 @@ testInCi(
     const { status, stdout, stderr } = await demo.ended;
     await expect(fetch(url)).rejects.toThrow("fetch failed");
 
+    // The demo exports 30 days: 16 series of the packaged example, and two of billing.
     expect(stdout).toMatch(/the last 30 days: 1[67] calls, 480 slices complete, 0 failed, \d+ rows written/);
     expect(stdout).toMatch(/the export again, nothing has changed: .* 0 rows written/);
     expect(stdout).toMatch(/what it costs, by line item: \d+ calls, 60 slices complete, 0 failed/);

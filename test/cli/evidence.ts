@@ -20,11 +20,11 @@ export async function runs(db: Database): Promise<readonly Run[]> {
   return rows;
 }
 
-/** Waits until `count` runs have ended, and returns all that have. */
+/** Waits until `count` runs have ended. Returns all ended runs, the oldest first. */
 export async function waitForRuns(db: Database, count: number): Promise<readonly Run[]> {
-  const over = async () => (await runs(db)).filter(({ status }) => !["running", "interrupted"].includes(status));
-  await expect.poll(async () => (await over()).length).toBeGreaterThanOrEqual(count);
-  return over();
+  const ended = async () => (await runs(db)).filter(({ status }) => !["running", "interrupted"].includes(status));
+  await expect.poll(async () => (await ended()).length).toBeGreaterThanOrEqual(count);
+  return ended();
 }
 
 /** The number of slices of each status. */
@@ -60,7 +60,7 @@ export async function rowsAsWritten(db: Database): Promise<readonly Readonly<Rec
 
 type SliceStatus = { readonly status: string; readonly error: string | null };
 
-/** The status of each filter, grouping or project; complete only if all days are. Of several rows with a name the last one counts. */
+/** The status of each filter, grouping or project. If its days differ, the alphabetically last status counts, so `complete` means all days. */
 export async function statusBy(
   db: Database,
   by: "filter" | "grouping" | "project" = "filter",
@@ -83,7 +83,7 @@ export function hold(emulator: Emulator, isHeld: (request: SeenRequest) => boole
   return { begun: begun.promise, release: released.resolve };
 }
 
-/** Waits until the service gets request `number`. It and later ones are not answered until the returned function is called. */
+/** Waits until request `number` (from 1) reaches the service. It and later requests are not answered until the returned function is called. */
 export async function holdAnswersFrom(emulator: Emulator, number: number): Promise<() => void> {
   const { begun, release } = hold(emulator, () => emulator.requests.length >= number);
   await begun;

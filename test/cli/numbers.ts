@@ -83,12 +83,12 @@ export async function servedNumbers(emulator: Emulator, key: string, reading: Re
 export async function storedNumbers(db: Database, reading: Reading): Promise<Numbers> {
   const numbers = sql.join(METRICS.map((metric) => sql`${sql.ref(metric)}::text`));
   return eachSeries(reading, async (grouping, filter, conditions) => {
-    let source = sql`select *, ${sql.ref(grouping)} as "group" from ${sql.table(`bi.usage_by_${grouping}`)}`;
-    if (grouping === "none") source = sql`select *, null as "group" from bi.usage_total`;
-    if (conditions !== "")
-      source = sql`select *, group_value as "group" from bi.usage_filtered where filter = ${filter} and "grouping" = ${grouping}`;
+    const isTotal = grouping === "none";
+    const [group, view] = isTotal ? [sql`null`, "usage_total"] : [sql.ref(grouping), `usage_by_${grouping}`];
+    const all = sql`select *, ${group} as "group" from ${sql.table(`bi.${view}`)}`;
+    const filtered = sql`select *, group_value as "group" from bi.usage_filtered where filter = ${filter} and "grouping" = ${grouping}`;
     const { rows } = await sql<Row>`
-      select usage_date::text, "group", ${numbers} from (${source}) source where project_id = ${PROJECT_ID}
+      select usage_date::text, "group", ${numbers} from (${conditions === "" ? all : filtered}) source where project_id = ${PROJECT_ID}
     `.execute(db);
     return rows;
   });

@@ -67,8 +67,8 @@ export async function openProgramContext(env: Environment, limit: Pick<ProgramOp
   opened.defer(programs.end);
   /** Starts an emulator that knows `key`, by default with the scope of a member, and the console keys in the options. */
   const serve = async ({ scopes = ["member"], consoleKeys = [], ...options }: ServeOptions = {}) => {
-    const first = { secret: key, projectId: PROJECT_ID, scopes };
-    return opened.use(await startEmulator({ ...options, consoleKeys: [first, ...consoleKeys] }));
+    const ownKey = { secret: key, projectId: PROJECT_ID, scopes };
+    return opened.use(await startEmulator({ ...options, consoleKeys: [ownKey, ...consoleKeys] }));
   };
   const configure = (config: object) => writeFile(path.join(folder, "jobs.config.json"), JSON.stringify(config));
   return {
@@ -85,9 +85,9 @@ export async function openProgramContext(env: Environment, limit: Pick<ProgramOp
   };
 }
 
-/** The last file that searched everywhere. */
+/** The test file whose first test has searched everywhere. */
 let searchedBy: string | undefined;
-const isFirstOfFile = () => expect.getState().testPath !== searchedBy;
+const isFirstTestOfFile = () => expect.getState().testPath !== searchedBy;
 
 /** Searching the tables, the server's log and all processes takes longer than most tests, so only a file's first test does it. */
 export async function closeWithoutLeaks(
@@ -97,7 +97,7 @@ export async function closeWithoutLeaks(
   await using _ = context;
   await context.end();
   const everywhere = databaseUrl === undefined ? {} : { databaseUrl };
-  const places = isFirstOfFile() ? everywhere : { commandLines: false };
+  const places = isFirstTestOfFile() ? everywhere : { commandLines: false };
   searchedBy = expect.getState().testPath;
   expect(await context.leaks(places)).toEqual([]);
   forgetServerLog();
@@ -105,15 +105,15 @@ export async function closeWithoutLeaks(
 
 const ROOT = path.join(import.meta.dirname, "../..");
 
-/** Functions that run the program in a folder with the environment `all`, in which a test may change variables. */
-function openPrograms(folder: string, all: Environment, limit: Pick<ProgramOptions, "timeoutMs">) {
+/** Functions that run the program in a folder with these variables, which a test may change for a single run. */
+function openPrograms(folder: string, variables: Environment, limit: Pick<ProgramOptions, "timeoutMs">) {
   const programs: Program[] = [];
   const keep = (program: Program) => {
     programs.push(program);
     return program;
   };
   const environment = (changes?: Environment): Readonly<Record<string, string>> => {
-    const entries = Object.entries({ ...all, ...changes });
+    const entries = Object.entries({ ...variables, ...changes });
     return Object.fromEntries(entries.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])));
   };
   /** Starts the program as users do. */
@@ -121,7 +121,7 @@ function openPrograms(folder: string, all: Environment, limit: Pick<ProgramOptio
     keep(startProgram(args, { ...limit, env: environment(changes), cwd: folder }));
   const startHere = (args: readonly string[], env: ProgramOptions["env"]) =>
     keep(startCommand(args, { env, cwd: folder }));
-  /** Runs a command, in this process if that makes no difference to the test: no signal reaches it there, and its output is no file. */
+  /** Runs a command, if possible in this process. A test that sends it a signal, or gives it a file for its output, needs `start`. */
   const run = (args: readonly string[], changes?: Environment): Promise<ProgramResult> => {
     const env = environment(changes);
     return needsProcess(args, env) ? start(args, changes).ended : startHere(args, env).ended;
@@ -146,12 +146,12 @@ let loggedUrl: string | undefined;
 
 export async function prepareDatabase({ db, url }: TestDatabase): Promise<void> {
   await emptyTables(db);
-  // Only after the first test of a file is the server's log searched.
-  const shallLog = isFirstOfFile();
+  // The server's log is searched only after the first test of a file.
+  const mustLog = isFirstTestOfFile();
   const isLogged = url === loggedUrl;
-  if (shallLog === isLogged) return;
-  loggedUrl = shallLog ? url : undefined;
-  await logStatements(url, shallLog);
+  if (mustLog === isLogged) return;
+  loggedUrl = mustLog ? url : undefined;
+  await logStatements(url, mustLog);
 }
 
 /** The tests of a file use the same database, one after the other. Truncating so many tables would take a second on a busy machine. */

@@ -10,7 +10,8 @@ const MINIMAL = {
   service: { baseUrl: "https://api.example.com" },
   projects: [{ id: "p1", name: "one", key: { env: "KEY" } }],
 };
-const SERVICE = {
+// Parts of parsed configurations: defaults, and values that several entries share.
+const PARSED_SERVICE = {
   ...{ baseUrl: "https://api.example.com", authScheme: "Token", dialect: "auto" },
   ...{ requestsPerSecond: 5, maxConcurrent: 4, timeoutSeconds: 30 },
 };
@@ -20,11 +21,11 @@ const DIARIZED = {
   features: { diarize: "true" },
   dimensions: { feature_set: "a", endpoint: "listen" },
 };
-const EXPORT = {
+const PARSED_EXPORT = {
   ...{ source: "usage", timezone: "UTC", filters: [ALL_USAGE], fanOuts: [] },
   ...{ checkFeatures: "error", emptyGuard: "confirm", undated: "snapshot", cliffGuard: "confirm" },
 };
-const ROTATION = {
+const PARSED_ROTATION = {
   ...{ timezone: "UTC", comment: "exporter", scopes: ["member"], tags: [] },
   ...{ maxAgeDays: 30, graceDays: 7, deliver: [], retire: "keep" },
 };
@@ -36,7 +37,7 @@ test("a configuration with every field is parsed into the form that the program 
 
   const { file: _, ...config } = parse(SAMPLE);
   expect(config).toEqual({
-    service: { ...SERVICE, dialect: "interface" },
+    service: { ...PARSED_SERVICE, dialect: "interface" },
     projects: [
       { ...production, key: { env: "PRODUCTION_KEY" } },
       { ...staging, key: { file: "/srv/usage/secrets/staging.key" } },
@@ -44,7 +45,7 @@ test("a configuration with every field is parsed into the form that the program 
     ],
     exports: [
       {
-        ...EXPORT,
+        ...PARSED_EXPORT,
         ...{ name: "nightly", schedule: "15 2 * * *", timezone: "Europe/Vienna", projects: [production, staging] },
         window: { days: 7, today: true },
         groupings: ["none", "accessor", "model"],
@@ -52,9 +53,9 @@ test("a configuration with every field is parsed into the form that the program 
         fanOuts: [{ dimension: "accessor", atMost: 20 }],
         ...{ checkFeatures: "warn", emptyGuard: "off", cliffGuard: "off" },
       },
-      { ...EXPORT, name: "weekly", schedule: "0 5 * * mon", projects: [lab], groupings: ["tags"] },
+      { ...PARSED_EXPORT, name: "weekly", schedule: "0 5 * * mon", projects: [lab], groupings: ["tags"] },
       {
-        ...EXPORT,
+        ...PARSED_EXPORT,
         ...{ name: "bills", source: "billing", schedule: "45 2 * * *", projects: [production] },
         window: { days: 7, today: false },
         groupings: ["none", "line_item", "line_item,tags", "tags"],
@@ -71,9 +72,9 @@ test("a configuration with every field is parsed into the form that the program 
         deliver: [{ file: "/srv/usage/secrets/lab.key" }, { command: ["vault-put", "lab"], timeoutSeconds: 10 }],
         retire: "delete",
       },
-      { ...ROTATION, name: "production-key", schedule: "@daily", project: production },
+      { ...PARSED_ROTATION, name: "production-key", schedule: "@daily", project: production },
       {
-        ...{ ...ROTATION, name: "fleet/project_b", jobName: "fleet", schedule: "0 4 * * *", project: staging },
+        ...{ ...PARSED_ROTATION, name: "fleet/project_b", jobName: "fleet", schedule: "0 4 * * *", project: staging },
         createWith: { file: "/srv/usage/creators/project_b" },
         deliver: [
           { file: "/srv/usage/keys/project_b.key" },
@@ -110,7 +111,7 @@ test("a configuration with every field is parsed into the form that the program 
 test("a service and a project are enough, and all other fields have defaults", () => {
   const { file: _, ...config } = parse(MINIMAL);
   expect(config).toEqual({
-    ...{ service: SERVICE, projects: MINIMAL.projects, discovery: [] },
+    ...{ service: PARSED_SERVICE, projects: MINIMAL.projects, discovery: [] },
     ...{ exports: [], rotations: [], prices: [], budgets: [] },
     ...{ anomalies: { sensitivity: "normal" }, runs: { keepDays: 400 }, worker: { drainSeconds: 20 } },
     ...{ monitor: { host: "127.0.0.1", port: 9464 }, notify: {} },

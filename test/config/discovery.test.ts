@@ -24,9 +24,7 @@ const namesOf = (projects: readonly { readonly name: string }[] = []) => project
 
 test("discovered projects are read like those in the file, by the exports whose patterns they fit", () => {
   const config = configOf([ONE, DISCOVERY], ["one", "prod-*"]);
-
   const { projects, exports } = withDiscovered(config, [known("a", "prod-a"), known("b", "lab")]);
-
   expect(projects).toEqual([
     { id: "p1", name: "one", key: { env: "KEY" } },
     { id: "a", name: "prod-a", key: { env: "ACCOUNT_KEY" }, isDiscovered: true },
@@ -41,23 +39,19 @@ test("discovered projects are read like those in the file, by the exports whose 
 test("include and exclude choose by the name or the id at the service", () => {
   const entry = { ...DISCOVERY, include: ["prod-*", "id-7"], exclude: ["*-old"] };
   const listed = [known("a", "prod-a"), known("b", "prod-b-old"), known("id-7", "lab"), known("id-8", "lab two")];
-
   const { projects } = withDiscovered(configOf([entry], ["*"]), listed);
-
   expect(namesOf(projects)).toEqual(["prod-a", "lab"]);
 });
 
 test("a second list of projects replaces the first one", () => {
   const config = configOf([DISCOVERY], ["*"]);
   const before = withDiscovered(config, [known("a", "a"), known("b", "b")]);
-
   const after = withDiscovered(before, [known("a", "renamed"), known("c", "c")]);
-
   expect(after).toEqual(withDiscovered(config, [known("a", "renamed"), known("c", "c")]));
   expect(namesOf(after.exports[0]?.projects)).toEqual(["renamed", "c"]);
 });
 
-test("of projects with the same name, the one that was seen first keeps it, also after it has vanished", () => {
+test("the first of several projects with the same name keeps it, even after it has vanished", () => {
   const config = configOf([{ ...ONE, name: "lab" }, DISCOVERY], ["*"]);
   const later = { namedAt: new Date("2026-03-11T02:15:00Z") };
   const vanished = { vanishedAt: new Date("2026-03-12T02:15:00Z") };
@@ -76,14 +70,14 @@ test("of projects with the same name, the one that was seen first keeps it, also
 
 test("a project that is renamed to the name of another one does not take it over", () => {
   const config = configOf([DISCOVERY], ["*"]);
-  const namedAt = new Date("2026-03-12T02:15:00Z");
-  const later = new Date("2026-03-11T02:15:00Z");
+  const renamedAt = new Date("2026-03-12T02:15:00Z");
+  const before = new Date("2026-03-11T02:15:00Z");
 
   const { projects } = withDiscovered(config, [
-    known("a", "shop", { namedAt }),
-    known("b", "shop", { namedAt: later }),
-    known("c", "lab", { namedAt }),
-    known("d", "lab", { namedAt: later, vanishedAt: namedAt }),
+    known("a", "shop", { namedAt: renamedAt }),
+    known("b", "shop", { namedAt: before }),
+    known("c", "lab", { namedAt: renamedAt }),
+    known("d", "lab", { namedAt: before, vanishedAt: renamedAt }),
   ]);
 
   expect(projects.map(({ id, name }) => [id, name])).toEqual([
@@ -93,26 +87,21 @@ test("a project that is renamed to the name of another one does not take it over
   ]);
 });
 
-test("a pattern fits every project whose name matches, also one that is called like the pattern", () => {
+test("a pattern fits every project whose name matches, even one that is called like the pattern", () => {
   const config = configOf([{ ...ONE, name: "own-*" }, DISCOVERY], ["own-*"]);
-
   const { exports } = withDiscovered(config, [known("a", "*"), known("b", "lab"), known("c", "own-c")]);
-
   expect(namesOf(exports[0]?.projects)).toEqual(["own-*", "own-c"]);
 });
 
 test("a rotation whose project is called like a pattern makes the key of that project alone", () => {
   const rotation = { name: "r", schedule: "0 4 * * *", project: "own-*", comment: "c", scopes: ["member"] };
   const config = configOf([{ ...ONE, name: "own-*" }, DISCOVERY], ["*"], { rotations: [rotation] });
-
   const { rotations } = withDiscovered(config, [known("c", "own-c")]);
-
   expect(rotations.map(({ name, project }) => [name, project.id])).toEqual([["r", "p1"]]);
 });
 
 test("a project that is in the file, too, is read with the key in the file", () => {
   const { projects } = withDiscovered(configOf([DISCOVERY, ONE], ["*"]), [known("p1", "listed"), known("p2", "two")]);
-
   expect(projects).toMatchObject([
     { name: "one", key: { env: "KEY" } },
     { name: "two", key: { env: "ACCOUNT_KEY" } },
@@ -125,9 +114,7 @@ test("a project that vanished from one list is read with the key of another that
     known("a", "a", { vanishedAt: new Date("2026-03-12T02:15:00Z") }),
     known("a", "a", { keyName: "file /srv/usage/other.key" }),
   ];
-
   const { projects } = withDiscovered(configOf(entries, ["*"]), listed);
-
   expect(projects).toMatchObject([{ id: "a", key: { file: "/srv/usage/other.key" } }]);
 });
 
@@ -135,15 +122,12 @@ test("a budget for all projects goes on counting a project that has vanished", (
   const budgets = [{ name: "all", metric: "requests", amount: 100 }];
   const config = configOf([DISCOVERY], ["prod-*"], { budgets });
   const vanished = known("b", "prod-b", { vanishedAt: new Date("2026-03-12T02:15:00Z") });
-
   const expanded = withDiscovered(config, [known("a", "prod-a"), vanished, known("c", "lab")]);
-
   expect(namesOf(expanded.budgets[0]?.projects)).toEqual(["prod-a", "prod-b"]);
 });
 
 test("the key of an entry is read once, and named by its place in the file", () => {
   const config = withDiscovered(configOf([DISCOVERY, ONE], ["*"]), [known("a", "a"), known("b", "b")]);
-
   expect(neededKeys(config, new Set())).toEqual([
     { path: ["projects", 0, "key"], kind: "key", reference: { env: "ACCOUNT_KEY" } },
     { path: ["projects", 1, "key"], kind: "key", reference: { env: "KEY" } },
@@ -153,7 +137,7 @@ test("the key of an entry is read once, and named by its place in the file", () 
 test.each([
   [{ file: "keys/{id}" }, undefined],
   [{ command: ["vault", "{id}"] }, ["projects", 0, "projectKey"]],
-])("the key of each project, %j, is read before the first call if it is one for all", (projectKey, path) => {
+])("a projectKey is needed at the start unless its file depends on the project: %j", (projectKey, path) => {
   const needed = neededKeys(configOf([{ ...DISCOVERY, projectKey }], ["*"]), new Set());
   expect(needed[1]?.path).toEqual(path);
 });
@@ -163,22 +147,27 @@ const BY_ROTATION = { ...DISCOVERY, key: { rotation: "r", first: { env: "A" } } 
 const LISTS_THEM = "projects[0].key (line 1): expected no placeholder: this key lists the projects";
 const NOT_SHOWN = /projects\[0\]\.projectKey \(line 1\): expected .*; got a string, not shown here/;
 const NAMED = /projects\[0\]\.projectKey\.file \(line 1\): .*no other placeholder; got \{name\}/;
-const FALSE = { ...DISCOVERY, discover: false };
+const NOT_DISCOVER = { ...DISCOVERY, discover: false };
 
 test.each([
   ["no key", [{ discover: true }], "*", `projects[0].key (line 1): missing; expected ${KEYS}`],
-  ["a rotation as its key", [BY_ROTATION], "*", "projects[0].key"],
-  ["a key of each project for the list", [{ ...DISCOVERY, key: { file: "keys/{id}" } }], "*", LISTS_THEM],
-  ["a literal key", [{ ...DISCOVERY, projectKey: "open-sesame" }], "*", NOT_SHOWN],
-  ["the name in a key's place", [{ ...DISCOVERY, projectKey: { file: "keys/{name}" } }], "*", NAMED],
+  ["a rotation as the key of the list", [BY_ROTATION], "*", "projects[0].key"],
+  ["{id} in the key of the list", [{ ...DISCOVERY, key: { file: "keys/{id}" } }], "*", LISTS_THEM],
+  ["a literal projectKey", [{ ...DISCOVERY, projectKey: "open-sesame" }], "*", NOT_SHOWN],
+  ["{name} in projectKey", [{ ...DISCOVERY, projectKey: { file: "keys/{name}" } }], "*", NAMED],
   [
-    "a rotation as a key",
+    "a rotation as projectKey",
     [{ ...DISCOVERY, projectKey: BY_ROTATION.key }],
     "*",
     `projects[0].projectKey (line 1): expected ${KEYS}`,
   ],
-  ["discover false", [FALSE], "*", 'projects[0].discover (line 1): expected "true"; got false'],
-  ["a plain name", [ONE, DISCOVERY], "prod", 'got "prod"; discovered projects are named by a pattern such as "prod-*"'],
+  ["discover: false", [NOT_DISCOVER], "*", 'projects[0].discover (line 1): expected "true"; got false'],
+  [
+    "the plain name of a discovered project",
+    [ONE, DISCOVERY],
+    "prod",
+    'got "prod"; discovered projects are named by a pattern such as "prod-*"',
+  ],
   ["a pattern that fits nothing", [ONE], "prod-*", 'expected a pattern that matches a project ("one"); got "prod-*"'],
 ])("%s is refused", (_, projects, name, message) => {
   expect(() => configOf(projects, [name])).toThrow(message);

@@ -59,7 +59,7 @@ test("a number that a double can't hold comes back as its text, all others as nu
   expect(parseJson(text, "x").value).toEqual([0.1, 1.5, 0.0025, "9007199254740993", "0.12345678901234567890"]);
 });
 
-test("whatever JSON.parse accepts has the same value here", () => {
+test("whatever JSON.parse accepts, parseJson gives the same value", () => {
   fc.assert(
     fc.property(fc.json({ maxDepth: 4 }), (text) => {
       expect(withNumbers(parseJson(text, "x").value)).toEqual(withNumbers(JSON.parse(text)));

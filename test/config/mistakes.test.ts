@@ -6,17 +6,18 @@ import { errorsFor, sampleWith } from "./sample-config.ts";
 /** The changed place, its new value (undefined leaves the field out), words of the message, and the place that the message names. */
 type Mistake = readonly [changed: string, value: unknown, says: string, named?: string];
 
+// Places in the sample.
 const JOB = "exports[0]";
 const FILTER = "exports[0].filters[1]";
 const EACH = "exports[0].filters[2]";
 const DIMENSION = "exports[1].filters[0].dimensions";
-
 const KEY = "projects[1].key";
 const AURA = "exports[2].filters[1].dimensions";
 const FILTERS = "exports[1].filters";
 const NAMED = "exports[1].filters[0].name";
 const DELIVER = "rotations[1].deliver";
 const TIER = "prices[0].tiers[1]";
+
 const OF_LAB = [{ file: "./secrets/../secrets/lab.key" }];
 const OF_FLEET = [{ file: "keys/project_b.key" }];
 const OF_CREATOR = "is the file of the key that a rotation creates keys with";
@@ -223,28 +224,23 @@ const ACROSS_FIELDS: readonly Mistake[] = [
   [DELIVER, OF_LAB, "is already at rotations[0].deliver[0].file", `${DELIVER}[0].file`],
 ];
 
+const unknownField = (meant: string) => `unknown field; did you mean "${meant}"?`;
+
 const MISSPELT: readonly Mistake[] = [
-  ["export", 1, "exports"],
-  ["service.url", 1, "baseUrl"],
-  [`${JOB}.groupigns`, 1, "groupings"],
-  [`${FILTER}.feature`, 1, "features"],
-  ["rotations[0].deliver[1].timeout", 1, "timeoutSeconds"],
-  ["monitor.access.basic.pasword", 1, "password"],
+  ["export", 1, unknownField("exports")],
+  ["service.url", 1, unknownField("baseUrl")],
+  [`${JOB}.groupigns`, 1, unknownField("groupings")],
+  [`${FILTER}.feature`, 1, unknownField("features")],
+  ["rotations[0].deliver[1].timeout", 1, unknownField("timeoutSeconds")],
+  ["monitor.access.basic.pasword", 1, unknownField("password")],
 ];
 
-const MISTAKES = [
-  ...FIELDS,
-  ...KEYS,
-  ...MONEY,
-  ...BILLING,
-  ...FLEET,
-  ...ACROSS_FIELDS,
-  ...MISSPELT.map(([place, value, meant]): Mistake => [place, value, `unknown field; did you mean "${meant}"?`]),
-].map(([changed, value, says, named = changed]) => [changed, value, says, named] as const);
+const MISTAKES = [FIELDS, KEYS, MONEY, BILLING, FLEET, ACROSS_FIELDS, MISSPELT]
+  .flat()
+  .map(([changed, value, says, named = changed]) => [changed, value, says, named] as const);
 
 test.each(MISTAKES)("%s can't be %j: %s", (changed, value, says, named) => {
   const errors = errorsFor(sampleWith(changed, value));
-
   expect(errors).toEqual([expect.stringContaining(says)]);
   expect(errors[0]).toMatch(/^- \S+ \(line \d+\): /);
   expect(errors[0]?.split(" ")[1]).toBe(named);

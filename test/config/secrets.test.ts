@@ -30,7 +30,7 @@ test.each([
   const file = path.join(folder, "good");
   await writeFile(file, `${secret}${end}`);
   expect((await readSecret(kind, VARIABLE, { SECRET: `${secret}${end}` })).reveal()).toBe(secret);
-  expect((await readSecret(kind, { file: file }, {})).reveal()).toBe(secret);
+  expect((await readSecret(kind, { file }, {})).reveal()).toBe(secret);
 });
 
 test.each([
@@ -111,7 +111,7 @@ test("a secret in a folder that does not answer is unavailable, not missing", as
 test("if the file of a secret is a pipe or the like, the error names the place of the secret", async () => {
   const file = path.join(folder, "pipe");
   spawnSync("mkfifo", [file]);
-  const needed = { path: ["notify", "webhook"], kind: "address", reference: { file: file } } as const;
+  const needed = { path: ["notify", "webhook"], kind: "address", reference: { file } } as const;
   const message = `notify.webhook: address file ${file} is not a regular file: expected a file with the address alone`;
   await expect(requireReadable([needed], {})).rejects.toMatchObject({ code: "config", message });
 });

@@ -18,7 +18,7 @@ function configText(requestsPerSecond: number, rest: object = {}): string {
 
 async function openFolder(folder: string) {
   const file = path.join(folder, "jobs.config.json");
-  // In one step, so that the reloader never reads a half of it.
+  // Replaces the file in one step, so that the reloader never reads half of it.
   const write = async (text: string) => {
     await writeFile(`${file}.new`, text);
     await rename(`${file}.new`, file);
@@ -58,17 +58,17 @@ test("a file that is written, replaced by a new one, or reached by another symbo
   opened: { folder, file, write, reloader, rate },
 }) => {
   const before = reloader.current().superseded;
-  // As most editors do.
+  // Most editors put a new file in its place.
   await write(configText(2));
   await expect.poll(rate).toBe(2);
   expect(before.aborted).toBe(true);
   expect(reloader.current().superseded.aborted).toBe(false);
 
-  // As a shell does. The length stays the same.
+  // A shell writes into the same file. Here even the length stays the same.
   await writeFile(file, configText(3));
   await expect.poll(rate).toBe(3);
 
-  // As Kubernetes does: the file is a link through a link to a folder, and that link is replaced.
+  // In Kubernetes the file is a link through a link to a folder, and the link to the folder is replaced.
   for (const revision of [4, 5]) {
     await mkdir(path.join(folder, `revision-${revision}`));
     await writeFile(path.join(folder, `revision-${revision}`, "jobs.config.json"), configText(revision));

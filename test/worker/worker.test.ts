@@ -32,6 +32,8 @@ import { startEmulator } from "../support/emulator.ts";
 import { silentApp } from "../support/silent-app.ts";
 
 const { db, read } = await testDatabase();
+/** Plans once. Returns whether a run was started. */
+const tickStartsRun = tick;
 
 /** A worker with these projects, an export and a rotation of all of them. */
 async function workerWith(name: string, ids: readonly string[]): Promise<WorkerContext> {
@@ -57,35 +59,36 @@ async function projectsOfRuns(job: string): Promise<readonly string[]> {
 test("a new project gets its first key while another project of the rotation is still at work", async () => {
   await tick(await workerWith("slow", ["a"]));
   const withBoth = await workerWith("slow", ["a", "b"]);
-  expect(await tick(withBoth)).toBe(true);
-  expect(await tick(withBoth)).toBe(false);
+  expect(await tickStartsRun(withBoth)).toBe(true);
+  expect(await tickStartsRun(withBoth)).toBe(false);
   expect(await projectsOfRuns("slow-keys")).toEqual(["a", "b"]);
-  // The run on schedule comes first.
+  // The earlier run, which was due by schedule, has the higher priority.
   const priorities = sql`select priority from usage_export_queue.job where name = 'rotation' order by data->>'projectId'`;
   expect((await priorities.execute(db)).rows).toEqual([{ priority: 1 }, { priority: 0 }]);
 });
 
-test("a new project whose run no worker could do gets another run after an hour, and one whose run failed at once", async () => {
+test("a new project gets another run at once if its run failed, and after an hour if no worker could do it", async () => {
   const context = await workerWith("newer", ["a"]);
-  const endRuns = async (isKnown: boolean) => {
+  /** `planned` is the number of planned slices: 0 if no worker knew the project. */
+  const failRuns = async (planned: 0 | 1) => {
     const runs = sql<{ runId: string }>`select run_id as "runId" from usage_export.run where job like 'newer%'`;
-    const end = { projectId: "a", counts: { ...NO_COUNTS, planned: isKnown ? 1 : 0 }, error: "it has failed" };
+    const end = { projectId: "a", counts: { ...NO_COUNTS, planned }, error: "it has failed" };
     await endProjects(
       db,
       (await runs.execute(db)).rows.map(({ runId }) => ({ runId, ...end })),
     );
   };
   await tick(context);
-  await endRuns(false);
-  expect(await tick(context)).toBe(false);
+  await failRuns(0);
+  expect(await tickStartsRun(context)).toBe(false);
   await read(sql`update usage_export.run set started_at = started_at - interval '1 hour' where job like 'newer%'`);
-  expect(await tick(context)).toBe(true);
-  await endRuns(true);
-  expect(await tick(context)).toBe(true);
+  expect(await tickStartsRun(context)).toBe(true);
+  await failRuns(1);
+  expect(await tickStartsRun(context)).toBe(true);
   for (const job of ["newer", "newer-keys"]) expect(await projectsOfRuns(job)).toEqual(["a", "a", "a"]);
 });
 
-test("a scheduled run waits for the end of a run that was late", async () => {
+test("a scheduled run waits until an earlier run, which was late, has ended", async () => {
   const app = silentApp();
   const job = { schedule: farSchedule(), window: { days: 3 }, groupings: ["none", "model"] };
   const config = parse(smallConfig("https://api.example.com", { exports: [job] }));
@@ -93,21 +96,21 @@ test("a scheduled run waits for the end of a run that was late", async () => {
   const context = { app, db, config, ids, queue: await openQueue(db, app.log) } as unknown as WorkerContext;
   const runs = async () =>
     (await sql`select trigger, slices_planned from bi.runs where job = 'nightly'`.execute(db)).rows;
-  expect(await tick(context)).toBe(true);
+  expect(await tickStartsRun(context)).toBe(true);
   expect(await runs()).toEqual([{ trigger: "catchup", slices_planned: 6 }]);
-  // As if it were of the day before, and due again.
+  // Makes the run one of the day before, so that the job is due again.
   await sql`update usage_export.run set scheduled_for = scheduled_for - interval '1 day'`.execute(db);
   await sql`update usage_export.job set scheduled_through = scheduled_through - interval '1 day'`.execute(db);
-  expect(await tick(context)).toBe(false);
+  expect(await tickStartsRun(context)).toBe(false);
   await sql`update usage_export.run set status = 'ok', finished_at = now()`.execute(db);
-  expect(await tick(context)).toBe(true);
+  expect(await tickStartsRun(context)).toBe(true);
   expect(await runs()).toHaveLength(2);
 });
 
-test("a job that can't be planned keeps no other job from its run", async () => {
+test("a job that can't be planned does not keep another job from its run", async () => {
   const [well, broken] = [await workerWith("well", ["a"]), await workerWith("broken", ["unregistered"])];
   const config = { ...well.config, exports: [...broken.config.exports, ...well.config.exports] };
-  expect(await tick({ ...well, config })).toBe(true);
+  expect(await tickStartsRun({ ...well, config })).toBe(true);
   expect([await projectsOfRuns("broken"), await projectsOfRuns("well")]).toEqual([[], ["a"]]);
 });
 
@@ -124,24 +127,26 @@ test("ticks do not wait long for a list of projects that hangs, and use it when 
   const written = smallConfig(emulator.url, { projects, exports: [{ projects: ["*"] }] });
   const config = await withKnownProjects(parse(written), db);
   let [changes, reads] = [0, 0];
-  const watch = watchProjects({ app, config, db, onChange: () => changes++, onRead: () => reads++ }, 300);
+  const holdMs = 300;
+  const mayPlan = watchProjects({ app, config, db, onChange: () => changes++, onRead: () => reads++ }, holdMs);
 
-  expect(await watch()).toBe(false);
-  await expect.poll(watch).toBe(true);
+  expect(await mayPlan()).toBe(false);
+  await expect.poll(mayPlan).toBe(true);
   await expect.poll(() => emulator.requests.length).toBe(1);
   expect(changes).toBe(0);
   released.resolve();
   await expect.poll(() => reads).toBe(1);
 
-  expect([await watch(), changes]).toEqual([false, 1]);
-  // As if taking it up had failed.
-  expect([await watch(), changes]).toEqual([true, 2]);
+  expect([await mayPlan(), changes]).toEqual([false, 1]);
+  // The worker has not taken up the changed list, so it goes on planning with the projects that it has.
+  expect([await mayPlan(), changes]).toEqual([true, 2]);
   // After the database's clock was set back, the list is from the future: it is read again.
   const asked = emulator.requests.length;
   await sql`update usage_export.project_list set read_at = read_at + interval '2 hours'`.execute(db);
   // An unexpected error ends neither the worker nor the wait for the list.
-  for (const one of [{ ...app, env: undefined as never }, app])
-    await watchProjects({ app: one, config, db, onChange: () => {}, onRead: () => reads++ })();
+  const broken = { ...app, env: undefined as never };
+  for (const each of [broken, app])
+    await watchProjects({ app: each, config, db, onChange: () => {}, onRead: () => reads++ })();
   await expect.poll(() => reads).toBe(3);
   expect(emulator.requests).toHaveLength(asked + 1);
 });
@@ -161,7 +166,7 @@ test("a worker that has read a changed list of projects uses it before it plans"
   const projects = [{ discover: true, key: { env: "OTHER_KEY" } }];
   const written = smallConfig(emulator.url, { projects, exports: [{ name: "of the list", projects: ["*"] }] });
   const config = await withKnownProjects(parse(written), db);
-  // A job of a project that it does not know would have the configuration read, too.
+  // A queue job of a project that the worker does not know would also make it read the configuration.
   await sql`delete from usage_export_queue.job`.execute(db);
   const receivers = { webhook: undefined, deadMan: undefined };
   const first = { config, receivers, access: undefined, superseded: new AbortController().signal };
@@ -171,7 +176,7 @@ test("a worker that has read a changed list of projects uses it before it plans"
     reloader: { current: () => first, refusal: () => undefined, request: () => changes++ },
     onReady: async () => {},
   });
-  // A tick may have begun before the answer, and the next one is the first that must see it.
+  // A tick may have begun before the answer, so only the tick after it must see the list.
   await expect.poll(() => changes > 0 || ticksSinceAnswer > 2).toBe(true);
   stop.abort();
   await working;
@@ -243,17 +248,11 @@ test("a rotation that a worker does not know is left to one that does, and fails
   await inTransaction(db, (tx) => insertRun(tx, planned, [{ projectId, planned: 0 }]));
   const config = { exports: [], rotations: [] };
   const service = { forgetRefusals() {} };
-  const context = {
-    app,
-    db,
-    config,
-    service,
-    reader: openReader(db),
-    writer: openWriter(db),
-  } as unknown as WorkerContext;
+  const [reader, writer] = [openReader(db), openWriter(db)];
+  const context = { app, db, config, service, reader, writer } as unknown as WorkerContext;
   const { signal } = new AbortController();
-  let asked = 0;
-  const deps = { stopping: signal, onUnknownProject: () => asked++, knownRuns: new Set<string>() };
+  let unknownProjects = 0;
+  const deps = { stopping: signal, onUnknownProject: () => unknownProjects++, knownRuns: new Set<string>() };
   const handle = (retryCount: number, id = runId) =>
     handleProject(context, deps, { data: { runId: id, projectId }, retryCount, retryLimit: 7, signal });
   const run = async (id = runId) =>
@@ -261,11 +260,11 @@ test("a rotation that a worker does not know is left to one that does, and fails
   const error = "project p of rotation exporter is not in the configuration of the worker that has it";
 
   await expect(handle(6)).rejects.toThrow(error);
-  expect([asked, await run()]).toEqual([1, { status: "running", error: null }]);
+  expect([unknownProjects, await run()]).toEqual([1, { status: "running", error: null }]);
   await handle(7);
   expect(await run()).toEqual({ status: "failed", error });
 
-  // A project that is not listed any more has nothing to do.
+  // A run has nothing to do for a project that the service no longer lists.
   const later = { ...planned, runId: randomUUID() };
   await inTransaction(db, (tx) => insertRun(tx, later, [{ projectId, planned: 0 }]));
   for (const [i, listed] of [[{ id: projectId, name: "p" }], []].entries())
@@ -274,7 +273,7 @@ test("a rotation that a worker does not know is left to one that does, and fails
   expect(await run(later.runId)).toEqual({ status: "ok", error: null });
 });
 
-rotationCase("a rotation that was delivered twice and fails sends one create", async ({ context: lab }) => {
+rotationCase("a queue job that is delivered twice sends one create, even if that fails", async ({ context: lab }) => {
   lab.emulator.fault = ({ method }) => (method === "POST" ? { kind: "answer", status: 400, body: "{}" } : undefined);
   const config = await loadConfig(path.join(lab.folder, "jobs.config.json"));
   const lines: string[] = [];
@@ -301,6 +300,15 @@ rotationCase("a rotation that was delivered twice and fails sends one create", a
   expect(lines.at(-1)).toMatch(/"error":".*USAGE_EXPORT_MASTER_KEY is not set/);
 });
 
+test("a rotation of discovered projects needs a master key even before there are any", async () => {
+  const projects = [{ discover: true, key: { env: "ACCOUNT_KEY" } }];
+  const common = { schedule: farSchedule(), projects: ["*"] };
+  const written = smallConfig("https://api.example.com", { projects, exports: [common] });
+  const rotations = [{ ...common, name: "keys", comment: "c", scopes: ["keys:write"] }];
+  const startable = requireStartable(app, parse({ ...written, rotations }), db);
+  await expect(startable).rejects.toThrow("USAGE_EXPORT_MASTER_KEY is not set");
+});
+
 /** Returns after how many attempts opening succeeded, if the database answers the first one with this error code. */
 async function attemptsAfter(code: string): Promise<number> {
   let attempts = 0;
@@ -311,15 +319,6 @@ async function attemptsAfter(code: string): Promise<number> {
     return attempts;
   });
 }
-
-test("a rotation of discovered projects needs a master key even before there are any", async () => {
-  const projects = [{ discover: true, key: { env: "ACCOUNT_KEY" } }];
-  const common = { schedule: farSchedule(), projects: ["*"] };
-  const written = smallConfig("https://api.example.com", { projects, exports: [common] });
-  const rotations = [{ ...common, name: "keys", comment: "c", scopes: ["keys:write"] }];
-  const startable = requireStartable(app, parse({ ...written, rotations }), db);
-  await expect(startable).rejects.toThrow("USAGE_EXPORT_MASTER_KEY is not set");
-});
 
 test("a worker that starts tries again if the database can't be reached, and not if it refuses access", async () => {
   expect(await attemptsAfter("ECONNREFUSED")).toBe(2);

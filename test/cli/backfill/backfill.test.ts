@@ -14,9 +14,9 @@ const { test, db } = await databaseTest();
 const today = dayOf(new Date());
 const yesterday = addDays(today, -1);
 
-/** Three series of 100 days: twelve requests, because a request has at most 31 days. */
+/** Three series of 100 days are 300 slices. They take twelve requests, as a request has at most 31 days. */
 const GROUPINGS = ["none", "endpoint", "tags"];
-const HUNDRED = lastDays(100);
+const HUNDRED_DAYS = lastDays(100);
 
 function backfill({ start, end }: { readonly start: string; readonly end: string }, ...options: string[]): string[] {
   return ["backfill", "--from", start, "--to", end, ...options];
@@ -24,7 +24,7 @@ function backfill({ start, end }: { readonly start: string; readonly end: string
 
 test("after a backfill was killed, the next one reads only what is missing", async ({ context }) => {
   const emulator = await serveSeries(context);
-  const program = context.start(backfill(HUNDRED));
+  const program = context.start(backfill(HUNDRED_DAYS));
   await holdAnswersFrom(emulator, 7);
   await expect.poll(storedSlices).not.toEqual([]);
   program.kill("SIGKILL");
@@ -34,19 +34,19 @@ test("after a backfill was killed, the next one reads only what is missing", asy
   const askedBefore = breakdowns(emulator).length;
   emulator.fault = undefined;
 
-  const { status, stdout } = await context.run(backfill(HUNDRED));
+  const { status, stdout } = await context.run(backfill(HUNDRED_DAYS));
 
-  const askedAgain = slicesAsked(emulator).slice(askedBefore).flat();
+  const askedAgain = slicesByRequest(emulator).slice(askedBefore).flat();
   expect(askedAgain.filter((slice) => stored.includes(slice))).toEqual([]);
   expect(new Set([...stored, ...askedAgain]).size).toBe(300);
   expect({ status, stdout }).toEqual({ status: 0, stdout: expect.stringContaining("300 slices, 300 complete, 0 ") });
-  const reading = { groupings: GROUPINGS, window: HUNDRED };
+  const reading = { groupings: GROUPINGS, window: HUNDRED_DAYS };
   expect(await storedNumbers(db, reading)).toEqual(await servedNumbers(emulator, context.key, reading));
 });
 
 test("a backfill stopped by Ctrl-C prints the command that continues it", async ({ context }) => {
   const emulator = await serveSeries(context);
-  const program = context.start(backfill(HUNDRED));
+  const program = context.start(backfill(HUNDRED_DAYS));
   await holdAnswersFrom(emulator, 7);
   program.kill("SIGINT");
   const stopped = await program.ended;
@@ -57,14 +57,14 @@ test("a backfill stopped by Ctrl-C prints the command that continues it", async 
   const lines = stopped.stdout.trimEnd().split("\n");
   expect(lines.slice(0, 2)).toEqual([
     "stopped: what was read is stored; the same command reads the rest",
-    `${HUNDRED.start} to ${yesterday}: 300 slices, ${stored.length} complete, 0 suspect, 0 failed, ${300 - stored.length} missing`,
+    `${HUNDRED_DAYS.start} to ${yesterday}: 300 slices, ${stored.length} complete, 0 suspect, 0 failed, ${300 - stored.length} missing`,
   ]);
   expect(lines[2]).toBe("  to read missing slices: the same command with --only missing");
   emulator.fault = undefined;
-  expect(await context.run(backfill(HUNDRED, "--only", "missing"))).toMatchObject({ status: 0 });
+  expect(await context.run(backfill(HUNDRED_DAYS, "--only", "missing"))).toMatchObject({ status: 0 });
   expect(await coverage(db)).toEqual({ complete: 300 });
   // All requests after the first seven ask for slices that were not stored when the backfill stopped.
-  expect(new Set(slicesAsked(emulator).slice(7).flat()).size).toBeLessThanOrEqual(300 - stored.length);
+  expect(new Set(slicesByRequest(emulator).slice(7).flat()).size).toBeLessThanOrEqual(300 - stored.length);
 });
 
 test("--dry-run prints what would be read, calls nothing and writes nothing", async ({ context }) => {
@@ -113,7 +113,7 @@ test("--only failed reads what failed and nothing else", async ({ context }) => 
   const asked = breakdowns(emulator).length;
 
   expect(await context.run(backfill(lastDays(4), "--only", "failed"))).toMatchObject({ status: 0 });
-  expect(slicesAsked(emulator).slice(asked)).toEqual([daysOf(range).map((day) => `tags ${day}`)]);
+  expect(slicesByRequest(emulator).slice(asked)).toEqual([daysOf(range).map((day) => `tags ${day}`)]);
   expect(await coverage(db)).toEqual({ complete: 9 });
   expect(await context.run(backfill(range))).toMatchObject({
     status: 0,
@@ -170,7 +170,7 @@ function serveSeries(context: ProgramContext): Promise<Emulator> {
 }
 
 /** The slices of each request, as "grouping day". */
-function slicesAsked(emulator: Emulator): string[][] {
+function slicesByRequest(emulator: Emulator): string[][] {
   return breakdowns(emulator).map((path) => {
     const { grouping = "none", start = "", end = "" } = Object.fromEntries(new URL(path, emulator.url).searchParams);
     return daysOf({ start, end }).map((day) => `${grouping} ${day}`);

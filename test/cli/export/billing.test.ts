@@ -100,7 +100,7 @@ test.for([
   ["that the service does not list stays in doubt", "streaming::nova-33", UNLISTED, FAILED],
   ["that is free is doubted until a later run confirms it", "sync::aura-2", /no amount .* 2 of the days have some/, OK],
 ] as const)("a filter by a line item %s", async ([, line_item, error, later], { context }) => {
-  const usage: UsageSource = (...day) => BILLED(...day).map((row) => (row.tags ? row : { ...row, dollars: "0" }));
+  const usage: UsageSource = (...args) => BILLED(...args).map((row) => (row.tags ? row : { ...row, dollars: "0" }));
   await setUp(context, { filters: [{ name: "narrow", dimensions: { line_item } }] }, { usage });
   for (const expected of [FAILED, later]) {
     expect(await context.run(["export"])).toMatchObject(expected);
@@ -181,7 +181,7 @@ test("a run of usage reads no balances", async ({ context }) => {
 });
 
 test.for([403, 404])(
-  "a run whose request for balances gets a %i warns once, does not repeat it, and succeeds",
+  "a run whose request for balances gets a %i succeeds with one warning and no retry",
   async (status, { context }) => {
     const emulator = await setUp(context, { groupings: ["none", "tags"] });
     emulator.fault = (request) => (isBalances(request) ? { kind: "answer", status } : undefined);

@@ -3,7 +3,7 @@
 import { sql } from "kysely";
 import { expect } from "vitest";
 import type { Fault, SeenRequest } from "../../support/emulator.ts";
-import { accountOf } from "../account.ts";
+import { accountOptions } from "../account.ts";
 import { databaseTest, type ProgramContext } from "../program-context.ts";
 import { workerConfig } from "../small-config.ts";
 
@@ -19,7 +19,7 @@ async function openAccount(context: ProgramContext, projects: Readonly<Record<st
     const discovering = { discover: true, key: { env: "ACCOUNT_KEY" }, ...more };
     return { projects: [discovering], exports: [{ projects: ["*"] }] };
   };
-  const emulator = await context.setUp(configOf(entry), accountOf(names, secret));
+  const emulator = await context.setUp(configOf(entry), accountOptions(names, secret));
   const env = { ACCOUNT_KEY: secret, USAGE_EXPORT_KEY: undefined };
   return {
     emulator,
@@ -30,7 +30,7 @@ async function openAccount(context: ProgramContext, projects: Readonly<Record<st
 }
 
 /** Each project's name in the views and the requests of its days, by the project's id. */
-async function stored() {
+async function storedRequests() {
   const { rows } = await sql<{ id: string; name: string; requests: string }>`
     select project_id as id, project as name, string_agg(requests::text, ' ' order by usage_date) as requests
     from bi.usage_total group by 1, 2 order by 1, 2
@@ -46,14 +46,14 @@ const listFault = (fault: Fault) => (request: SeenRequest) => (request.path === 
 test("projects may appear, vanish, change their names and come back", async ({ context }) => {
   const { names, run } = await openAccount(context, ABC);
   expect(await run("export")).toMatchObject(OK);
-  expect(await stored()).toEqual({ a: "alpha: 5 5", b: "beta: 5 5", c: "gamma: 5 5" });
+  expect(await storedRequests()).toEqual({ a: "alpha: 5 5", b: "beta: 5 5", c: "gamma: 5 5" });
 
   names.delete("c");
   names.set("b", "renamed").set("d", "delta");
   const second = await run("export");
   expect(second).toMatchObject(OK);
   expect(second.stdout).toContain("nightly: 3 requests, 6 slices complete");
-  expect(await stored()).toEqual({ a: "alpha: 5 5", b: "renamed: 5 5", c: "gamma: 5 5", d: "delta: 5 5" });
+  expect(await storedRequests()).toEqual({ a: "alpha: 5 5", b: "renamed: 5 5", c: "gamma: 5 5", d: "delta: 5 5" });
   // The days of a project that is gone are no longer due: status is well even without their slices.
   await sql`
     delete from usage_export.slice
@@ -65,7 +65,7 @@ test("projects may appear, vanish, change their names and come back", async ({ c
 
   names.set("c", "gamma");
   await run("export");
-  expect(await stored()).toMatchObject({ c: "gamma: 5 5" });
+  expect(await storedRequests()).toMatchObject({ c: "gamma: 5 5" });
   const { rows } = await sql`
     select count(*)::integer as due from usage_export.due_series where project_id = 'c'
   `.execute(db);
@@ -77,7 +77,7 @@ test("a list that lacks more than half of the projects is believed only an hour 
   const { emulator, names, run } = await openAccount(context, { ...ABC, d: "delta" });
   await run("export");
   for (const id of ["b", "c", "d"]) names.delete(id);
-  // The service also stops answering for them.
+  // The service also stops answering for these projects.
   emulator.fault = ({ path }) =>
     /projects\/[bcd]\//.test(path) ? { kind: "answer", status: 404, body: "{}" } : undefined;
 
@@ -97,7 +97,7 @@ test("a list that lacks more than half of the projects is believed only an hour 
     set first_seen_at = first_seen_at - ${overAnHour}, missing_since = missing_since - ${overAnHour}
   `.execute(db);
   expect(await run("export")).toMatchObject({ ...OK, ...printsRequests(1) });
-  expect(await stored()).toEqual({ a: "alpha: 5 5", b: "beta: 5 5", c: "gamma: 5 5", d: "delta: 5 5" });
+  expect(await storedRequests()).toEqual({ a: "alpha: 5 5", b: "beta: 5 5", c: "gamma: 5 5", d: "delta: 5 5" });
   expect(await run("status")).toMatchObject(OK);
 });
 
@@ -153,7 +153,7 @@ test("a project that the key may not read fails alone, until it is excluded", as
   emulator.fault = ({ path }) =>
     path.includes("projects/b/") ? { kind: "answer", status: 403, body: "{}" } : undefined;
   expect((await run("export")).stdout).toContain("nightly: 3 requests, 4 slices complete, 0 suspect, 2 failed");
-  expect(await stored()).toEqual({ a: "alpha: 5 5", c: "gamma: 5 5" });
+  expect(await storedRequests()).toEqual({ a: "alpha: 5 5", c: "gamma: 5 5" });
   expect(await run("status")).toMatchObject(FAILED);
 
   await configure({ exclude: ["beta"] });
@@ -166,7 +166,7 @@ test("`backfill` adds earlier days only when a project is new", async ({ context
   expect((await run("export")).stdout).toContain("nightly: 1 requests, 6 slices complete");
   names.set("b", "beta");
   expect((await run("export")).stdout).toContain("nightly: 2 requests, 8 slices complete");
-  expect(await stored()).toEqual({ a: "alpha: 5 5 5 5 5 5", b: "beta: 5 5 5 5 5 5" });
+  expect(await storedRequests()).toEqual({ a: "alpha: 5 5 5 5 5 5", b: "beta: 5 5 5 5 5 5" });
   // Today is not over, so it is due only tomorrow night.
   const { rows } = await sql`
     select distinct due_through = (now() at time zone 'UTC')::date - 1 as "untilYesterday" from usage_export.series

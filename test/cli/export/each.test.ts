@@ -19,7 +19,7 @@ const USAGE: readonly UsageRecord[] = [
 const EACH = { groupings: ["none", "accessor", "model"], filters: [{ name: "all" }, { each: "accessor" }] };
 
 /** The requests of each key and model, summed over all days. */
-async function byModelAndKey(): Promise<Readonly<Record<string, string>>> {
+async function requestsByKeyAndModel(): Promise<Readonly<Record<string, string>>> {
   const { rows } = await sql<{ name: string; requests: string }>`
     select value || ' ' || group_value as name, sum(requests) as requests from bi.usage_by_two_dimensions
     where dimension = 'accessor' and "grouping" = 'model' group by 1 order by 1
@@ -39,10 +39,10 @@ test("the second export reads the models of each key that the first one found", 
   await context.setUp({ exports: [EACH] }, { usage: () => USAGE });
 
   expect(await context.run(["export"])).toMatchObject({ status: 0 });
-  expect(await byModelAndKey()).toEqual({});
+  expect(await requestsByKeyAndModel()).toEqual({});
   expect(await context.run(["export"])).toMatchObject({ status: 0 });
   // An export reads two days, and the usage of both is the same.
-  expect(await byModelAndKey()).toEqual({
+  expect(await requestsByKeyAndModel()).toEqual({
     "key-a aura-2": "4",
     "key-a nova-3": "10",
     "key-b nova-3": "6",
@@ -52,7 +52,7 @@ test("the second export reads the models of each key that the first one found", 
     select "grouping", filter, count(*)::integer as days from bi.coverage
     where status = 'complete' and filter <> 'all' group by 1, 2 order by 2
   `.execute(db);
-  // Of the three groupings only model is read for each key: the other two would only repeat the key's total.
+  // Only the grouping model is read for each key: the other two would only repeat the key's total.
   expect(rows).toEqual(["a", "b", "c"].map((key) => ({ grouping: "model", filter: `accessor=key-${key}`, days: 2 })));
   expect(await context.run(["status"])).toMatchObject({ status: 0 });
 });
@@ -64,8 +64,9 @@ test("a fan-out reads at most `atMost` values and says how many it leaves out", 
 
   await context.run(["export"]);
   const { stderr } = await context.run(["export"]);
-  expect(Object.keys(await byModelAndKey())).toEqual(["key-a aura-2", "key-a nova-3", "key-b nova-3"]);
+  expect(Object.keys(await requestsByKeyAndModel())).toEqual(["key-a aura-2", "key-a nova-3", "key-b nova-3"]);
   expect(stderr).toContain("more values were seen than the filter reads");
+  // 103 keys were seen, of which two are read.
   expect(stderr).toMatch(/leftOut\W+101\b/);
 });
 
@@ -79,7 +80,7 @@ test("a value that can't be in a filter is neither read nor counted as left out 
   const { status, stderr } = await context.run(["export"]);
   expect(status).toBe(0);
   expect(stderr).not.toContain("more values were seen");
-  expect(Object.keys(await byModelAndKey())).toHaveLength(4);
+  expect(Object.keys(await requestsByKeyAndModel())).toHaveLength(4);
 });
 
 test("a fan-out by tags reads each tag on its own, also one that is used only in a set of tags", async ({
@@ -135,7 +136,7 @@ test("a worker that starts reads each key that the last run found", async ({ con
   const second = context.work();
   expect(await waitForRuns(db, 2)).toMatchObject([{ trigger: "catchup" }, { trigger: "catchup", status: "ok" }]);
   await second[Symbol.asyncDispose]();
-  expect(await byModelAndKey()).toMatchObject({ "key-a nova-3": "10", "key-c nova-3": "2" });
+  expect(await requestsByKeyAndModel()).toMatchObject({ "key-a nova-3": "10", "key-c nova-3": "2" });
 });
 
 test("the days of a key without usage in the window are not due", async ({ context }) => {
@@ -153,12 +154,12 @@ test("the days of a key without usage in the window are not due", async ({ conte
   const since = emulator.requests.length;
   expect(await context.run(["export"])).toMatchObject({ status: 0 });
   expect(accessorsAsked(emulator, since)).toEqual(["key-a", "key-b"]);
-  expect(await byModelAndKey()).toMatchObject({ "key-c nova-3": "2" });
+  expect(await requestsByKeyAndModel()).toMatchObject({ "key-c nova-3": "2" });
   const { rows } = await sql`select distinct active from bi.coverage where filter = 'accessor=key-c'`.execute(db);
   expect(rows).toEqual([{ active: false }]);
 });
 
-test("in an export of several days, `atMost` keys are taken by their usage on all days", async ({ context }) => {
+test("with several --day options, `atMost` keys are chosen by their usage on all these days", async ({ context }) => {
   const days = [30, 20, 10].map((back) => addDays(dayOf(new Date()), -back));
   const old = { accessor: "key-old", model: ["nova-3"], requests: 9 };
   const usage = (_: string, day: string) => (day === days[2] ? [...USAGE, old] : []);
@@ -166,7 +167,7 @@ test("in an export of several days, `atMost` keys are taken by their usage on al
   await context.setUp({ exports: [{ ...EACH, filters }] }, { usage });
   const command = ["export", ...days.flatMap((day) => ["--day", day])];
   for (let i = 0; i < 2; i++) expect(await context.run(command)).toMatchObject({ status: 0 });
-  expect(await byModelAndKey()).toEqual({ "key-old nova-3": "9" });
+  expect(await requestsByKeyAndModel()).toEqual({ "key-old nova-3": "9" });
 });
 
 test("a second backfill reads every key that was used in its days", async ({ context }) => {
@@ -181,7 +182,7 @@ test("a second backfill reads every key that was used in its days", async ({ con
 
   expect(await backfill()).toMatchObject({ status: 0 });
   expect(await backfill()).toMatchObject({ status: 0 });
-  expect(await byModelAndKey()).toMatchObject({ "key-a nova-3": "200", "key-old nova-3": "18" });
+  expect(await requestsByKeyAndModel()).toMatchObject({ "key-a nova-3": "200", "key-old nova-3": "18" });
   const { rows } = await sql`
     select status, count(*)::integer as days from bi.coverage where filter = 'accessor=key-old' group by 1
   `.execute(db);

@@ -58,7 +58,7 @@ function setUp(
 
 const calls = (emulator: Emulator, part: string) => emulator.requests.filter(({ path }) => path.includes(part)).length;
 
-/** By filter, the number of usage requests on each day, such as "5 5" for two days. */
+/** By filter, the stored requests of each day, such as "5 5" for two days. */
 async function filtered(): Promise<Readonly<Record<string, string>>> {
   const { rows } = await sql<{ filter: string; requests: string }>`
     select filter, string_agg(requests::text, ' ' order by usage_date) as requests from bi.usage_filtered group by filter
@@ -235,7 +235,7 @@ const UNUSED: FaultPlan = ({ path }) =>
   path.includes("diarise") ? { kind: "body", change: (answer) => ({ ...answer, results: [] }) } : undefined;
 const TYPO = { name: "typo", features: { diarise: true } };
 const TAGGED_TYPO = { ...TYPO, dimensions: { tags: "prod" } };
-const OTHER = { dialect: "2026" } as const;
+const OTHER_DIALECT = { dialect: "2026" } as const;
 
 test.for<readonly [string, Partial<EmulatorOptions>, object, string]>([
   ["a misspelt feature that the service ignores", {}, { filters: [TYPO] }, 'mean "diarize"'],
@@ -243,8 +243,8 @@ test.for<readonly [string, Partial<EmulatorOptions>, object, string]>([
   ["a misspelt feature beside a tag", {}, { filters: [TAGGED_TYPO] }, 'mean "diarize"'],
   ["a misspelt, unused feature beside a tag", { fault: UNUSED }, { filters: [TAGGED_TYPO] }, 'mean "diarize"'],
   ["a misspelt tag", {}, { filters: [byTag("prodd")] }, 'mean "prod"'],
-  ["a tag of the other dialect", OTHER, { filters: [byTag("prod")] }, "service.dialect"],
-  ["a model of the other dialect", OTHER, { groupings: ["model"] }, "service.dialect"],
+  ["a tag of the other dialect", OTHER_DIALECT, { filters: [byTag("prod")] }, "service.dialect"],
+  ["a model of the other dialect", OTHER_DIALECT, { groupings: ["model"] }, "service.dialect"],
   ["a service that does not group", { grouping: "ignored" }, { groupings: ["model"] }, "grouping"],
 ])("an answer to %s is never stored as complete, whatever the window", async ([, options, job, error], { context }) => {
   const usage = () => TAGGED.map((record) => ({ ...record, endpoint: "listen", method: "sync" }));

@@ -91,6 +91,7 @@ test.for([
     expect(await statusBy(db)).toEqual({ new: isStored ? { status: "complete", error: null } : doubted });
     await makeDoubtsAnHourOlder(db);
     expect(await context.run(["export"])).toMatchObject(OK);
+    // After the confirmation, a day that is read anew is not doubted.
     const newest = sql`(select max(usage_date) from usage_export.slice)`;
     await sql`delete from usage_export.slice where usage_date = ${newest}`.execute(db);
     expect(await context.run(["export"])).toMatchObject(OK);
@@ -139,7 +140,7 @@ test("if a project uses no tags, one more call shows that its answer by tags is 
   expect((await context.run(["check"])).stdout).toMatch(/^ {2}ok {3}grouping tags: 1 row yesterday/m);
 });
 
-test("if a project uses no tags, all its filtered series share that one more call", async ({ context }) => {
+test("if a project uses no tags, its filtered series share one more call", async ({ context }) => {
   const filters = ["listen", "speak"].map((endpoint) => ({ name: endpoint, dimensions: { endpoint } }));
   const emulator = await context.setUp(
     { exports: [{ groupings: ["tags"], filters: [{ name: "all" }, ...filters] }] },
@@ -147,5 +148,6 @@ test("if a project uses no tags, all its filtered series share that one more cal
   );
   expect(await context.run(["export"])).toMatchObject(OK);
   const witnesses = emulator.requests.filter(({ path }) => path.includes("grouping=endpoint"));
+  // One call is for all usage, and one for both filters.
   expect(witnesses.map(({ path }) => /[?&]endpoint=/.test(path)).sort()).toEqual([false, true]);
 });

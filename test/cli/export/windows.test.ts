@@ -105,16 +105,16 @@ test("an answer without rows makes its days suspect until a later run confirms i
 
 test("stored days become suspect if the answer's rows begin after them", async ({ context }) => {
   const { emulator, good } = await exportThenEmpty(context);
-  const first = addDays(today, -3);
-  const results = [{ requests: 5, hours: 0, start: first, end: first }];
+  const firstDay = addDays(today, -3);
+  const results = [{ requests: 5, hours: 0, start: firstDay, end: firstDay }];
   emulator.fault = () => ({ kind: "body", change: (answer) => ({ ...answer, results }) });
   expect(await context.run(["export"])).toMatchObject(FAILED);
   const { rows } = await sql`
     select max(usage_date)::text as to, count(*)::integer as days from bi.coverage
-    where status = 'suspect' and usage_date < ${first}::date
+    where status = 'suspect' and usage_date < ${firstDay}::date
   `.execute(db);
-  // The three days from `first` to yesterday are not before it.
-  expect(rows).toEqual([{ to: addDays(first, -1), days: good.length - 3 }]);
+  // The three days from `firstDay` to yesterday are not before it.
+  expect(rows).toEqual([{ to: addDays(firstDay, -1), days: good.length - 3 }]);
 });
 
 test("an answer without rows and dates fails without emptying a day", async ({ context }) => {
@@ -156,7 +156,7 @@ test("a worker finds unusual days that were read while anomalies were off", asyn
   expect(await unusualDays()).toEqual([{ day: yesterday }]);
 });
 
-/** Each night the service answers one total of all usage so far, without a date, and an export stores it. It grows by 10 a night. */
+/** Each night the service answers one total of all usage so far, without a date, and an export stores it. The total grows by 10 a night. */
 async function exportNights(context: ProgramContext, nights: number): Promise<void> {
   let requests = 9_950;
   const usage = (_: string, day: string) =>
@@ -178,11 +178,11 @@ test("a growing total without a date is stored as snapshots, and shown nowhere a
   const { rows } = await sql`
     select snapshot, group_value, requests, requests_change, fell, gone from bi.usage_snapshot order by snapshot
   `.execute(db);
-  const of = { group_value: null, fell: false, gone: false };
+  const common = { group_value: null, fell: false, gone: false };
   expect(rows).toEqual([
-    { ...of, snapshot: 1, requests: "9950", requests_change: null },
-    { ...of, snapshot: 2, requests: "9960", requests_change: "10" },
-    { ...of, snapshot: 3, requests: "9970", requests_change: "10" },
+    { ...common, snapshot: 1, requests: "9950", requests_change: null },
+    { ...common, snapshot: 2, requests: "9960", requests_change: "10" },
+    { ...common, snapshot: 3, requests: "9970", requests_change: "10" },
   ]);
   for (const view of ["bi.usage_total", "bi.usage_filtered", "bi.usage_as_of(now())"])
     expect(await rowsOf(view)).toEqual([]);

@@ -4,7 +4,7 @@ import { chmod, readFile, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { sql } from "kysely";
 import { expect } from "vitest";
-import { COMMON, type RotationContext, rotationTest } from "./rotation-context.ts";
+import { makeKeys, ROTATION, type RotationContext, rotationTest } from "./rotation-context.ts";
 
 const test = await rotationTest();
 
@@ -44,7 +44,7 @@ test.for<readonly [name: string, harm: (file: string) => Promise<void>, words: s
   ["is gone", (file) => rm(file), "is gone"],
   ["holds another key", (file) => writeFile(file, "another\n"), "holds something other than the key in use"],
 ])("a delivered file that %s is delivered again", async ([, harm, words], { context }) => {
-  // No export needs to use the key.
+  // The rotation checks the file even if no export uses the key.
   await context.configure({}, { exports: [] });
   await context.prepare();
   const before = await readFile(context.sink, "utf8");
@@ -102,16 +102,6 @@ test("if the service does not say whether the key works, no other key is made", 
   expect(context.proxy.creates).toHaveLength(1);
 });
 
-/** Makes `count` keys, one after the other, and returns their secrets. */
-async function makeKeys(context: RotationContext, count: number): Promise<readonly (string | undefined)[]> {
-  const secrets: (string | undefined)[] = [];
-  for (let i = 0; i < count; i++) {
-    await context.prepare("--now");
-    secrets.push(context.sinkSecret());
-  }
-  return secrets;
-}
-
 test("--rollback verifies the previous key, delivers it and makes it active", async ({ context }) => {
   const [first] = await makeKeys(context, 2);
   const { status, stdout } = await context.run(["rotate", "--rollback"]);
@@ -134,7 +124,7 @@ test("a rollback to a key that does not work any more fails", async ({ context }
 });
 
 test("--rollback needs --job if there are several rotations, and excludes --now", async ({ context }) => {
-  await context.configure({}, { rotations: ["exporter", "other"].map((name) => ({ ...COMMON, name })) });
+  await context.configure({}, { rotations: ["exporter", "other"].map((name) => ({ ...ROTATION, name })) });
   const several = await context.run(["rotate", "--rollback"]);
   expect(several).toMatchObject({ status: 2, stderr: expect.stringContaining("--rollback needs --job") });
   const both = await context.run(["rotate", "--rollback", "--now"]);

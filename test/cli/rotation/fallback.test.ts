@@ -14,27 +14,27 @@ import { PROGRAM, type RotationContext, rotationTest } from "./rotation-context.
 
 const test = await rotationTest();
 
-/** The ids of the keys that called the breakdown, without the first `since` requests. A key that does not work has the id undefined. */
-function keyIds({ emulator }: RotationContext, since = 0): readonly (string | undefined)[] {
+/** The id of the key of each breakdown request after the first `since` requests of any kind; undefined for a key that does not work. */
+function breakdownKeyIds({ emulator }: RotationContext, since = 0): readonly (string | undefined)[] {
   return emulator.requests
     .slice(since)
     .filter(({ path }) => path.includes("/usage/breakdown"))
     .map(({ keyId }) => keyId);
 }
 
-const consoleId = ({ emulator }: RotationContext) =>
+const consoleKeyId = ({ emulator }: RotationContext) =>
   emulator.keys().find(({ origin }) => origin === "console")?.apiKeyId;
 
 const GROUPINGS = ["none", "accessor", "deployment", "endpoint", "method", "model", "tags"];
-const MANY = { exports: [{ groupings: GROUPINGS }] };
+const SEVEN_REQUESTS = { exports: [{ groupings: GROUPINGS }] };
 
 test("exports use the first key until the rotation has made one, and then the new one", async ({ context }) => {
   expect(await context.run(["export"])).toMatchObject({ status: 0 });
-  expect(keyIds(context)).toEqual([consoleId(context)]);
+  expect(breakdownKeyIds(context)).toEqual([consoleKeyId(context)]);
   await context.prepare();
   const since = context.emulator.requests.length;
   expect(await context.run(["export"], { USAGE_EXPORT_KEY: undefined })).toMatchObject({ status: 0 });
-  expect(keyIds(context, since)).toEqual(context.createdKeys());
+  expect(breakdownKeyIds(context, since)).toEqual(context.createdKeys());
 });
 
 test("a running export switches to a new key", async ({ context }) => {
@@ -42,7 +42,7 @@ test("a running export switches to a new key", async ({ context }) => {
   const [old] = context.createdKeys();
   // The held calls take both slots, so the rotation can begin only when one of them is given up, after `timeoutSeconds`.
   const service = { baseUrl: context.proxy.urlOf(PROGRAM), maxConcurrent: 2, timeoutSeconds: 10 };
-  await context.configure({}, { ...MANY, service });
+  await context.configure({}, { ...SEVEN_REQUESTS, service });
   const since = context.emulator.requests.length;
   let reads = 0;
   const { begun, release } = hold(context.emulator, ({ path }) => path.includes("grouping=") && ++reads > 1);
@@ -52,7 +52,7 @@ test("a running export switches to a new key", async ({ context }) => {
   release();
   expect(await exporting).toMatchObject({ status: 0 });
   const [, current] = context.createdKeys();
-  const used = keyIds(context, since);
+  const used = breakdownKeyIds(context, since);
   expect(used.slice(0, 2)).toEqual([old, old]);
   // Not necessarily the last call: one that began before the rotation is repeated with the old key, perhaps after all others.
   expect(used).toContain(current);
@@ -63,11 +63,11 @@ test("an export with a refused key falls back once, and alerts until the next ro
   await context.prepare("--now");
   const [old, current] = context.createdKeys();
   await context.deleteKey(current);
-  await context.configure({}, MANY);
+  await context.configure({}, SEVEN_REQUESTS);
   const since = context.emulator.requests.length;
   const { status, stderr } = await context.run(["export"]);
   expect(status).toBe(0);
-  const readBy = keyIds(context, since);
+  const readBy = breakdownKeyIds(context, since);
   // Up to four calls are in flight when the first one is refused, and are refused as well.
   expect(readBy.filter((key) => key !== undefined)).toEqual(GROUPINGS.map(() => old));
   expect(readBy.length).toBeLessThanOrEqual(GROUPINGS.length + 4);
@@ -94,8 +94,8 @@ test("a worker reports a refused key once a day for as long as it is refused", a
   let hours = 0;
   const keys = await openKeyRing(silentApp({ env }), config, context.db, () => hours * HOUR_MS);
   const refused = new AppError("unauthorized", "no", { details: { status: 401 } });
-  const reportsAfter = async (to: number) => {
-    hours = to;
+  const reportsAfter = async (hour: number) => {
+    hours = hour;
     let calls = 0;
     await keys.use({ id: PROJECT_ID, name: "production" }, async () => {
       if (++calls === 1) throw refused;
@@ -103,7 +103,7 @@ test("a worker reports a refused key once a day for as long as it is refused", a
     return (await context.events()).filter((event) => event === "fallback").length;
   };
   const reports = [];
-  for (const to of [0, 23, 24, 47, 48]) reports.push(await reportsAfter(to));
+  for (const hour of [0, 23, 24, 47, 48]) reports.push(await reportsAfter(hour));
   expect(reports).toEqual([1, 1, 2, 2, 3]);
 });
 
@@ -112,7 +112,7 @@ test("the first rotated key falls back to the `first` key of the configuration",
   await context.deleteKey(context.createdKeys()[0]);
   const since = context.emulator.requests.length;
   expect(await context.run(["export"])).toMatchObject({ status: 0 });
-  expect(keyIds(context, since)).toEqual([undefined, consoleId(context)]);
+  expect(breakdownKeyIds(context, since)).toEqual([undefined, consoleKeyId(context)]);
 });
 
 test("exports use the previous key while the sealed text of the current one is damaged", async ({ context }) => {
@@ -124,7 +124,7 @@ test("exports use the previous key while the sealed text of the current one is d
   const since = context.emulator.requests.length;
   const { status, stderr } = await context.run(["export"]);
   expect(status).toBe(0);
-  expect(keyIds(context, since)).toEqual([old]);
+  expect(breakdownKeyIds(context, since)).toEqual([old]);
   expect(stderr).toContain(`the sealed key ${damaged} does not open`);
   expect((await context.run(["status"])).stdout).toContain(`the sealed key ${damaged} does not open`);
 
@@ -132,7 +132,7 @@ test("exports use the previous key while the sealed text of the current one is d
   const [, , fresh] = context.createdKeys();
   const sinceRotation = context.emulator.requests.length;
   await context.run(["export"]);
-  expect(keyIds(context, sinceRotation)).toEqual([fresh]);
+  expect(breakdownKeyIds(context, sinceRotation)).toEqual([fresh]);
 });
 
 test("when every known key is refused the export fails, and says so", async ({ context }) => {
@@ -143,7 +143,7 @@ test("when every known key is refused the export fails, and says so", async ({ c
   const { status, stdout } = await context.run(["export"], { USAGE_EXPORT_KEY: context.newSecret() });
   expect(status).toBe(1);
   expect(stdout).toContain("it does not accept the key");
-  expect(keyIds(context, since)).toEqual([undefined, undefined, undefined]);
+  expect(breakdownKeyIds(context, since)).toEqual([undefined, undefined, undefined]);
 });
 
 test("an answer 403 is no reason to fall back to the previous key", async ({ context }) => {
@@ -152,5 +152,5 @@ test("an answer 403 is no reason to fall back to the previous key", async ({ con
   context.emulator.fault = ({ path }) => (path.includes("/usage/") ? { kind: "answer", status: 403 } : undefined);
   const since = context.emulator.requests.length;
   expect(await context.run(["export"])).toMatchObject({ status: 1 });
-  expect(keyIds(context, since)).toEqual([context.createdKeys()[1]]);
+  expect(breakdownKeyIds(context, since)).toEqual([context.createdKeys()[1]]);
 });

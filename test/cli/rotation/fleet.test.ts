@@ -5,7 +5,7 @@ import { mkdir } from "node:fs/promises";
 import path from "node:path";
 import { sql } from "kysely";
 import { expect } from "vitest";
-import { accountOf, completeDays, dueProjects, makeListOld } from "../account.ts";
+import { accountOptions, completeDays, dueProjects, expireProjectList } from "../account.ts";
 import { type RotationContext, rotationTest } from "./rotation-context.ts";
 
 const ACCOUNT_KEY = "key-of-the-account-".padEnd(40, "x");
@@ -19,12 +19,12 @@ const ACCOUNT = { env: "ACCOUNT_KEY" };
 /** The names of the listed projects by their ids. A test changes them. */
 const names = new Map<string, string>();
 
-const account = accountOf(names, ACCOUNT_KEY);
+const account = accountOptions(names, ACCOUNT_KEY);
 const test = await rotationTest({ emulator: { ...account, consoleKeys: [...FIRST_KEYS, ...account.consoleKeys] } });
 
 const isList = (url: string) => /^\/v1\/projects(?:$|\?)/.test(url);
 const keyFile = ({ folder }: RotationContext, id: string) => path.join(folder, "keys", id);
-const delivered = (context: RotationContext, id: string) => readFileSync(keyFile(context, id), "utf8").trim();
+const deliveredSecret = (context: RotationContext, id: string) => readFileSync(keyFile(context, id), "utf8").trim();
 
 async function configure(context: RotationContext, rest: Readonly<Record<string, unknown>>) {
   await mkdir(path.join(context.folder, "keys"), { recursive: true, mode: 0o700 });
@@ -32,7 +32,7 @@ async function configure(context: RotationContext, rest: Readonly<Record<string,
   await context.configure({}, { exports: [], monitor: { port: 0 }, ...rest });
 }
 
-function rotation(part: object) {
+function fleetRotation(part: object) {
   const common = { schedule: "* * * * *", projects: ["*"], comment: "exporter", scopes: ["member"] };
   return { name: "fleet", ...common, deliver: [{ file: "keys/{id}" }], ...part };
 }
@@ -42,7 +42,7 @@ async function configureNorth(context: RotationContext, count = FIRST_KEYS.lengt
   const chosen = FIRST_KEYS.slice(0, count);
   const key = { rotation: "fleet", first: { file: "first-{id}" } };
   const projects = chosen.map(({ projectId }, i) => ({ id: projectId, name: `north-${i}`, key }));
-  await configure(context, { projects, rotations: [rotation({ projects: ["north-*"] })] });
+  await configure(context, { projects, rotations: [fleetRotation({ projects: ["north-*"] })] });
   for (const { projectId, secret } of chosen) {
     writeFileSync(path.join(context.folder, `first-${projectId}`), secret);
     context.allowedFiles.push(keyFile(context, projectId));
@@ -55,7 +55,7 @@ async function configureAccount(context: RotationContext, schedule: string, expo
   names.set("a", "alpha").set("b", "beta");
   for (const id of ["a", "b", "c"]) context.allowedFiles.push(keyFile(context, id));
   const projects = [{ discover: true, key: ACCOUNT, projectKey: { file: "keys/{id}" } }];
-  await configure(context, { projects, exports, rotations: [rotation({ schedule, createWith: ACCOUNT })] });
+  await configure(context, { projects, exports, rotations: [fleetRotation({ schedule, createWith: ACCOUNT })] });
   const env = { ACCOUNT_KEY, USAGE_EXPORT_KEY: undefined };
   return { env, run: (...args: readonly string[]) => context.run(args, env) };
 }
@@ -68,7 +68,7 @@ function createdBy({ emulator }: RotationContext): Readonly<Record<string, numbe
   );
 }
 
-const ONE_EACH = Object.fromEntries(FIRST_KEYS.map(({ projectId }) => [projectId, 1]));
+const ONE_KEY_EACH = Object.fromEntries(FIRST_KEYS.map(({ projectId }) => [projectId, 1]));
 
 async function ledger({ db }: RotationContext) {
   const { rows } = await sql<{ text: string }>`
@@ -78,7 +78,7 @@ async function ledger({ db }: RotationContext) {
 }
 
 /** How each project ended in the runs so far, such as "p1 ok". */
-async function ended({ db }: RotationContext) {
+async function projectEnds({ db }: RotationContext) {
   const rows = await db.selectFrom("usage_export.run_project").selectAll().orderBy("project_id").execute();
   return rows.map((row) => `${row.project_id} ${row.finished_at && row.error === null ? "ok" : "failed"}`);
 }
@@ -88,11 +88,11 @@ test("workers make one key for each project that is due at one moment, in one ru
   const workers = [context.work(), context.work()];
   await expect.poll(() => ledger(context)).toEqual(FIRST_KEYS.map(({ projectId }) => `fleet/${projectId} active 1`));
   for (const { projectId } of FIRST_KEYS) {
-    expect(context.emulator.secretWorks(delivered(context, projectId))).toBe(true);
+    expect(context.emulator.secretWorks(deliveredSecret(context, projectId))).toBe(true);
   }
   for (const worker of workers) worker.kill("SIGTERM");
   for (const { ended } of workers) await ended;
-  expect(createdBy(context)).toEqual(ONE_EACH);
+  expect(createdBy(context)).toEqual(ONE_KEY_EACH);
   const { rows } = await sql`
     select job, count(*)::integer as projects from usage_export.run join usage_export.run_project p using (run_id)
     where trigger = 'catchup' or trigger = 'schedule' group by run_id order by started_at limit 1
@@ -105,7 +105,7 @@ test("rotate handles all or the named projects, and a renamed one keeps its key"
   const one = await context.run(["rotate", "--job", "fleet", "--project", "north-1"]);
   expect(one.stdout).toMatch(/^fleet, project north-1\n {2}create: /);
   expect(createdBy(context)).toEqual({ p1: 1 });
-  expect(await ended(context)).toEqual(["p1 ok"]);
+  expect(await projectEnds(context)).toEqual(["p1 ok"]);
   expect(await context.run(["rotate"])).toMatchObject({ status: 0 });
   expect(createdBy(context)).toEqual({ p0: 1, p1: 1, p2: 1 });
 
@@ -142,7 +142,7 @@ test("projects with a wrong first key fail alone, and status has one line about 
     [ok, failed, failed, ok].map((end, i) => ({ ...end, rotation: "fleet", project: `north-${i}` })),
   );
   expect(createdBy(context)).toEqual({ p0: 1, p3: 1 });
-  expect(await ended(context)).toEqual(["p0 ok", "p1 failed", "p2 failed", "p3 ok"]);
+  expect(await projectEnds(context)).toEqual(["p0 ok", "p1 failed", "p2 failed", "p3 ok"]);
 
   const { stdout } = await context.run(["status"]);
   expect(stdout.match(/^ {2}rotation .*$/gm)).toEqual([
@@ -168,10 +168,10 @@ test("discovered projects get keys that read them, and keep them if they vanish 
 
   names.delete("b");
   names.set("c", "gamma").set("a", "renamed");
-  await makeListOld(db);
+  await expireProjectList(db);
   await expect.poll(() => completeDays(db)).toEqual({ renamed: 2, beta: 2, gamma: 2 });
   expect(createdBy(context)).toEqual({ a: 1, b: 1, c: 1 });
-  expect(emulator.secretWorks(delivered(context, "c"))).toBe(true);
+  expect(emulator.secretWorks(deliveredSecret(context, "c"))).toBe(true);
   for (const { projectId, apiKeyId } of emulator.keys().filter(({ origin }) => origin === "created")) {
     const readings = emulator.requests.filter(({ path }) => path.includes(`/${projectId}/usage/breakdown`));
     expect(new Set(readings.flatMap(({ keyId }) => keyId ?? []))).toEqual(new Set([apiKeyId]));
@@ -200,7 +200,7 @@ test("a project that appears gets its key at once, long before its rotation is d
   context.work(env);
   await expect.poll(() => createdBy(context)).toEqual({ a: 1, b: 1 });
   names.set("c", "gamma");
-  await makeListOld(context.db);
+  await expireProjectList(context.db);
   await expect.poll(() => createdBy(context)).toEqual({ a: 1, b: 1, c: 1 });
 });
 
@@ -236,8 +236,8 @@ test("rotate reads the list of projects only for rotations with patterns", async
       { discover: true, key: ACCOUNT },
     ],
     rotations: [
-      rotation({ ...lab, name: "exporter", createWith: ACCOUNT }),
-      rotation({ projects: ["*a"], createWith: ACCOUNT }),
+      fleetRotation({ ...lab, name: "exporter", createWith: ACCOUNT }),
+      fleetRotation({ projects: ["*a"], createWith: ACCOUNT }),
     ],
   });
   const refuseLists: typeof emulator.fault = ({ path }) =>

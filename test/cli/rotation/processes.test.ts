@@ -9,7 +9,7 @@ import { PASS } from "../../faults/fault-decision.ts";
 import { startPostgresFront } from "../../faults/postgres-front.ts";
 import type { Fault } from "../../support/emulator.ts";
 import { hold } from "../evidence.ts";
-import { type RotationContext, rotationTest } from "./rotation-context.ts";
+import { makeKeys, type RotationContext, rotationTest } from "./rotation-context.ts";
 
 const test = await rotationTest();
 const STOPPED = { status: 1, stderr: expect.stringContaining("stopped by SIGTERM") };
@@ -23,7 +23,7 @@ test.for([
   const { release } = hold(context.emulator, isCreate);
   const programs = Array.from({ length: count }, () => context.start(command.split(" ")));
   const waiting = () => programs.filter((one) => one.count("waiting for another process that rotates") > 0).length;
-  // All processes but one wait for the one that rotates. They asked for a key before it makes one, so they make no other.
+  // All processes but one wait. They asked for a key before the rotating process made one, so they make no other.
   await expect.poll(waiting).toBe(count - 1);
   release();
   for (const { ended } of programs) expect(await ended).toMatchObject({ status: 0 });
@@ -34,17 +34,13 @@ test.for([
 });
 
 test("two concurrent rollbacks go back only one key", async ({ context }) => {
-  const secrets: (string | undefined)[] = [];
-  for (let i = 0; i < 3; i++) {
-    await context.prepare("--now");
-    secrets.push(context.sinkSecret());
-  }
+  const [, second] = await makeKeys(context, 3);
   const { release } = hold(context.emulator, ({ path }) => path === "/v1/auth/token");
   const programs = [1, 2].map(() => context.start(["rotate", "--rollback"]));
   await Promise.any(programs.map((program) => program.waitFor("waiting for another process")));
   release();
   for (const { ended } of programs) expect(await ended).toMatchObject({ status: 0 });
-  expect(context.sinkSecret()).toBe(secrets[1]);
+  expect(context.sinkSecret()).toBe(second);
 });
 
 test("the key of a process that is suspended during its create becomes an orphan", async ({ context }) => {
@@ -142,16 +138,16 @@ const without = (field: string): Fault => ({
   change: (json) => Object.fromEntries(Object.entries(json).filter(([name]) => name !== field)),
 });
 
-test.for<readonly [name: string, fault: Fault, made: number]>([
+test.for<readonly [name: string, fault: Fault, madeCount: number]>([
   ["is lost", { kind: "lose" }, 1],
   ["has no key", without("key"), 1],
   ["is 502 from a gateway", { kind: "answer", status: 502 }, 0],
-])("an answer that %s leaves an orphan, and the current key in use", async ([, fault, made], { context }) => {
+])("an answer that %s leaves an orphan, and the current key in use", async ([, fault, madeCount], { context }) => {
   const before = await prepareDue(context);
   failCreates(context, fault);
   expect(await context.run(["rotate"])).toMatchObject({ status: 1 });
   expect(context.proxy.creates).toHaveLength(2);
-  expect(context.createdKeys()).toHaveLength(1 + made);
+  expect(context.createdKeys()).toHaveLength(1 + madeCount);
   expect(context.sinkSecret()).toBe(before);
   expect(context.emulator.secretWorks(before)).toBe(true);
   const rows = await context.ledgerRows();

@@ -3,9 +3,10 @@
 import { expect } from "vitest";
 import type { UsageSource } from "../../../src/emulator/usage.ts";
 import type { FaultPlan } from "../../support/emulator.ts";
+import { PRODUCTION } from "../small-config.ts";
 import { type RotationContext, rotationTest } from "./rotation-context.ts";
 
-/** The key that made usage on a day, by days ago. On each of these days the other keys have a row without usage. */
+/** The id of the key that made usage, by days ago. On each of these days the other keys of the map have a row without usage. */
 let usedAgo: Readonly<Record<number, string>> = {};
 const usage: UsageSource = (_project, _day, ageDays) => {
   const used = usedAgo[Math.floor(ageDays)];
@@ -33,9 +34,9 @@ const deletesOf = ({ emulator }: RotationContext) => emulator.requests.filter(({
 const DUE = "due for removal since";
 
 /** Sets the service's clock this many days ahead of the database's. */
-function setClock({ emulator }: RotationContext, days: number): void {
+function setServiceClock({ emulator }: RotationContext, daysAhead: number): void {
   const { now } = emulator;
-  emulator.now = () => new Date(now().getTime() + days * DAY_MS);
+  emulator.now = () => new Date(now().getTime() + daysAhead * DAY_MS);
 }
 
 test("after its grace period a key that nobody uses any more is due for removal", async ({ context }) => {
@@ -59,7 +60,7 @@ test.for<readonly [string, FaultPlan]>([
     (request) =>
       isBreakdown(request) ? { kind: "body", change: ({ start: _, end: __, ...json }) => json } : undefined,
   ],
-])("if the breakdown %s, no key is deleted for its age", async ([, fault], { context }) => {
+])("while the breakdown %s, a key that is due for removal is not deleted", async ([, fault], { context }) => {
   const { old, oldSecret, current } = await replaceKey(context, 40);
   usedAgo = { 1: current };
   context.emulator.fault = fault;
@@ -104,15 +105,15 @@ test("a key that is due for removal and is used again is not due any more, and n
 });
 
 test.for([
-  ["is two days ahead of the service's", "before the service's clock says that its grace is over", 8, -2],
-  ["is days behind the service's", "before the database's clock says so", 1, 8],
+  ["the service's clock is two days behind", 8, -2],
+  ["the service's clock is eight days ahead", 1, 8],
 ] as const)(
-  "while the database's clock %s, no key is due for removal %s",
-  async ([, , replacedDaysAgo, days], { context }) => {
+  "a key is due for removal only when both clocks say that its grace is over: %s",
+  async ([, replacedDaysAgo, daysAhead], { context }) => {
     const { oldSecret, current } = await replaceKey(context, replacedDaysAgo);
     usedAgo = { 1: current };
     await context.configure({ retire: "delete" });
-    setClock(context, days);
+    setServiceClock(context, daysAhead);
     expect(await context.run(["rotate"])).toMatchObject(OK);
     expect(await context.states()).toEqual(["draining", "active"]);
     expect((await context.run(["keys"])).stdout).not.toContain(DUE);
@@ -121,15 +122,16 @@ test.for([
 );
 
 test.for([
-  ["behind", 2, [0, 1]],
-  ["ahead of", -2, [6, 0]],
+  ["ahead of", 2, [0, 1]],
+  ["behind", -2, [6, 0]],
 ] as const)(
-  "while the database's clock is days %s the service's, a due key is not deleted, as the wrong days would be checked",
-  async ([, days, [oldAgo, currentAgo]], { context }) => {
+  "while the service's clock is days %s the database's, a due key is not deleted",
+  async ([, daysAhead, [oldAgo, currentAgo]], { context }) => {
     const { old, current } = await replaceKey(context, 20);
+    // The old key is in use on a day that a check by the database's clock would miss.
     usedAgo = { [oldAgo]: old, [currentAgo]: current };
     await context.configure({ maxAgeDays: 90, retire: "delete" });
-    setClock(context, days);
+    setServiceClock(context, daysAhead);
     const kept = `kept ${old}: it is due for removal; not deleted: the clocks of`;
     expect(await context.run(["rotate"])).toMatchObject({ ...OK, stdout: expect.stringContaining(kept) });
     expect(deletesOf(context)).toEqual([]);
@@ -177,7 +179,8 @@ test.for(["keep", "delete"])(
 );
 
 test("a delete that the service refuses fails the run, and the next run repeats it", async ({ context }) => {
-  usedAgo = { 1: (await replaceKey(context, 8)).current };
+  const { current } = await replaceKey(context, 8);
+  usedAgo = { 1: current };
   await context.configure({ retire: "delete" });
   context.emulator.fault = ({ method }) => (method === "DELETE" ? { kind: "answer", status: 403 } : undefined);
   const says = expect.stringMatching(/failed: delete \S+: it is due for removal: .*403/);
@@ -193,8 +196,7 @@ test.for([
 ] as const)("the key that the %s with is not deleted", async ([, part], { context }) => {
   const { oldSecret, current } = await replaceKey(context, 8);
   usedAgo = { 1: current };
-  const project = { id: "project-1", name: "production", key: { env: "USAGE_EXPORT_KEY" } };
-  await context.configure({ retire: "delete", ...part }, { projects: [project] });
+  await context.configure({ retire: "delete", ...part }, { projects: [PRODUCTION] });
   const says = expect.stringContaining("key not deleted: it is the one this rotation calls with");
   expect(await context.run(["rotate"], { USAGE_EXPORT_KEY: oldSecret })).toMatchObject({ ...OK, stderr: says });
   expect(deletesOf(context)).toEqual([]);

@@ -2,7 +2,8 @@
 
 import { statSync } from "node:fs";
 import { expect } from "vitest";
-import { COMMON, rotationTest } from "./rotation-context.ts";
+import { PRODUCTION } from "../small-config.ts";
+import { ROTATION, rotationTest } from "./rotation-context.ts";
 
 const test = await rotationTest();
 
@@ -73,9 +74,8 @@ test("--dry-run says what would be done and why, and does nothing", async ({ con
 });
 
 test("a self-hosted key is made with its two products and without tags, and verified", async ({ context }) => {
-  const project = { id: "project-1", name: "production", key: { env: "USAGE_EXPORT_KEY" } };
   const scopes = ["self-hosted:products"];
-  await context.configure({ scopes }, { projects: [project] });
+  await context.configure({ scopes }, { projects: [PRODUCTION] });
   expect(await context.run(["rotate"])).toMatchObject({ status: 0 });
   expect(context.proxy.creates).toEqual([{ comment: expect.any(String), scopes }]);
   const rows = await context.db.selectFrom("usage_export.api_key").select("scopes_granted").execute();
@@ -94,7 +94,7 @@ test("a key that is to expire is requested with its time to live", async ({ cont
 
 test("rotations run one after the other, and one that fails does not stop the next", async ({ context }) => {
   const sinks = { broken: context.folder, exporter: context.sink };
-  const rotations = Object.entries(sinks).map(([name, file]) => ({ ...COMMON, name, deliver: [{ file }] }));
+  const rotations = Object.entries(sinks).map(([name, file]) => ({ ...ROTATION, name, deliver: [{ file }] }));
   await context.configure({}, { rotations });
   expect(await context.run(["rotate"])).toMatchObject({
     status: 1,

@@ -15,7 +15,7 @@ import { ageStoredData } from "../age-stored-data.ts";
 import { closeWithoutLeaks, openProgramContext, prepareDatabase } from "../program-context.ts";
 import { PRODUCTION, PROJECT_ID, smallConfig } from "../small-config.ts";
 
-const ROTATION = "exporter";
+const ROTATION_NAME = "exporter";
 /** The name of the program that calls the proxy, unless a test gives another. */
 export const PROGRAM = "program";
 
@@ -99,7 +99,7 @@ export async function openRotationContext(
       secrets.push(key);
       return key;
     },
-    /** Rotates before the part that is tested. Cases of the fault harness do so at once, so none can rely on the working directory. */
+    /** Rotates before the part that is tested. Cases of the fault harness do so concurrently, so none can rely on the working directory. */
     async prepare(...args: readonly string[]) {
       const config = path.join(program.folder, "jobs.config.json");
       const { status, stdout } = await program.run(["rotate", "--config", config, ...args], {
@@ -127,14 +127,15 @@ export async function openRotationContext(
   };
 }
 
-export const COMMON = { schedule: "0 4 * * *", project: "production", comment: "usage exporter", scopes: ["member"] };
+/** The fields that every rotation needs besides its name. */
+export const ROTATION = { schedule: "0 4 * * *", project: "production", comment: "usage exporter", scopes: ["member"] };
 
-/** A configuration with one project, whose key comes from the rotation ROTATION. */
+/** A configuration with one project, whose key comes from the rotation ROTATION_NAME. */
 function rotationConfig(baseUrl: string, rotation: Fields, rest: Fields): Fields {
-  const key = { rotation: ROTATION, first: { env: "USAGE_EXPORT_KEY" } };
+  const key = { rotation: ROTATION_NAME, first: { env: "USAGE_EXPORT_KEY" } };
   return smallConfig(baseUrl, {
     projects: [{ ...PRODUCTION, key }],
-    rotations: [{ ...COMMON, name: ROTATION, tags: ["usage-exporter"], ...rotation }],
+    rotations: [{ ...ROTATION, name: ROTATION_NAME, tags: ["usage-exporter"], ...rotation }],
     ...rest,
   });
 }
@@ -157,9 +158,10 @@ async function startHttpProxy(targetUrl: string, decideFault: DecideFault, secre
       return {
         answered: (answer) => {
           if (method !== "POST") return answer;
-          const made = [...answer.body.toString().matchAll(/"key":"([^"]+)"/g)].flatMap(([, secret]) => secret ?? []);
-          secrets.push(...made);
-          const quoted = made.map((secret) => proxy.quote?.(secret)).at(0);
+          const [, newSecret] = /"key":"([^"]+)"/.exec(answer.body.toString()) ?? [];
+          if (newSecret === undefined) return answer;
+          secrets.push(newSecret);
+          const quoted = proxy.quote?.(newSecret);
           if (quoted === undefined) return answer;
           return { ...answer, status: 502, body: Buffer.from(JSON.stringify({ error: quoted, message: quoted })) };
         },
@@ -169,6 +171,16 @@ async function startHttpProxy(targetUrl: string, decideFault: DecideFault, secre
   /** Each program may call it by an address of its own, so that `decideFault` knows which program calls. */
   const urlOf = (who: string) => `${front.url}/${who}`;
   return Object.assign(proxy, { urlOf, [Symbol.asyncDispose]: () => front[Symbol.asyncDispose]() });
+}
+
+/** Makes `count` keys, one after the other, and returns their secrets. */
+export async function makeKeys(context: RotationContext, count: number): Promise<readonly string[]> {
+  const secrets: string[] = [];
+  for (let i = 0; i < count; i++) {
+    await context.prepare("--now");
+    secrets.push(context.sinkSecret());
+  }
+  return secrets;
 }
 
 /** All keys, the oldest first, including retired ones. */
