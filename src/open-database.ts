@@ -21,7 +21,7 @@ export async function withDatabase<T>(app: App, work: (db: Database) => Promise<
     return await work(db);
   } catch (error) {
     throw isConnectionError(error) || isAccessDenied(error)
-      ? databaseUnreachable(app, error)
+      ? unusableDatabaseError(app, error)
       : await explainMissingRight(db, error);
   } finally {
     await db.destroy();
@@ -62,7 +62,7 @@ function logDatabase({ env, log, scrubber, hasTerminal }: App, database: string,
 }
 
 /** Adds the address and the next step. The driver's error says only "connect ECONNREFUSED", or nothing if the host has two addresses. */
-export function databaseUnreachable({ env }: App, error: Error): AppError {
+export function unusableDatabaseError({ env }: App, error: Error): AppError {
   const cause = error instanceof AggregateError ? error.errors[0] : error;
   const { host, pathname } = URL.parse(env.DATABASE_URL ?? "") ?? { host: "this machine", pathname: "" };
   const nextStep = isAccessDenied(error)

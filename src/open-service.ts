@@ -25,8 +25,8 @@ export async function openServiceFor(
   return openService(config.service, { ...deps, limiter, proxy: proxyOf(env), log, scrub: scrubber.scrub });
 }
 
+/** The interval of renewals, and the shorter one while slots change hands. */
 const RENEW_MS = 2_000;
-/** The shorter interval while slots change hands. */
 const RENEW_MS_CONTENDED = 250;
 /** The process stops starting calls this long before the others count its share as expired, because a call takes a moment to arrive. */
 const MARGIN_MS = 2_000;

@@ -73,8 +73,8 @@ const STARTS_COMPARED = 15;
 function checkRunLengths({ exports, service: { requestsPerSecond } }: Config): Finding[] {
   const now = new Date();
   return exports.flatMap((job) => {
-    const starts = nextOccurrences(job, now, STARTS_COMPARED).map((start) => start.getTime() / 1000);
-    const secondsBetween = Math.min(...starts.slice(1).map((start, i) => start - (starts[i] ?? 0)));
+    const startSeconds = nextOccurrences(job, now, STARTS_COMPARED).map((start) => start.getTime() / 1000);
+    const secondsBetween = Math.min(...startSeconds.slice(1).map((start, i) => start - (startSeconds[i] ?? 0)));
     // Besides the requests, a run reads each project's list of keys. The two further calls of a billing export are too few to count.
     const calls = planRun(job, dayOf(now)).requests.length + job.projects.length;
     const seconds = Math.ceil(calls / requestsPerSecond);

@@ -17,7 +17,6 @@ export async function runCommandLine(args: readonly string[], env: Environment, 
   let app: App | undefined;
   let status = 2;
   const program = defineCommands(await programVersion(), async (configPath, run) => {
-    // Loaded only here, so that --help is fast.
     const { openApp } = await import("../app.ts");
     app = await openApp(env, configPath, signal);
     status = await run(app);

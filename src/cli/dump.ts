@@ -56,13 +56,13 @@ type Row = readonly (string | null)[];
 
 type Writer = { readonly app: App; readonly format: string };
 
-async function writeRows({ app, format }: Writer, out: string, view: DumpedView, read: AsyncIterable<readonly Row[]>) {
+async function writeRows({ app, format }: Writer, out: string, view: DumpedView, rows: AsyncIterable<readonly Row[]>) {
   let count = 0;
   const pieces = async function* () {
     if (format === "csv") yield csvHeader(view.columns);
-    for await (const rows of read) {
-      count += rows.length;
-      yield rows.map((row) => lineOf(format, view, row)).join("");
+    for await (const batch of rows) {
+      count += batch.length;
+      yield batch.map((row) => lineOf(format, view, row)).join("");
     }
   };
   await (out === "-" ? writeStandardOutput(pieces(), app.signal) : writeFileAtomically(out, pieces(), app.signal));

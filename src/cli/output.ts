@@ -49,7 +49,7 @@ export async function writeFileAtomically(file: string, pieces: Pieces, signal: 
   }
 }
 
-/** Awaits each write, so that a slow reader slows the source down. Returns after a failed write: main.ts reports it, if it is an error. */
+/** Awaits each write, so that a slow reader slows the source down. Returns after a failed write: main.ts reports the error. */
 export async function writeStandardOutput(pieces: AsyncIterable<string | Uint8Array>, signal: AbortSignal) {
   // Each write is raced against the abort, because a write never ends if the reader reads nothing.
   const stopped = once(signal, "abort");

@@ -18,7 +18,7 @@ import { ConfigFile } from "./schema.ts";
 
 /** The configuration after all checks: defaults are filled in, each name is replaced by what it names, and paths are absolute. */
 export type Config = Omit<ConfigFile, "$schema" | "projects" | "exports" | "rotations" | "budgets"> & {
-  /** The fields below are computed from the file, anew whenever the discovered projects change. */
+  /** The file's content, from which the fields below are computed, anew whenever the discovered projects change. */
   readonly file: ConfigFile;
   readonly projects: readonly ConfiguredProject[];
   readonly exports: readonly ExportJob[];
@@ -55,7 +55,7 @@ export function parseConfig(text: string, source: string, baseDir = path.dirname
   const file = parsed.data;
   const { projects, rotations, monitor, notify } = file;
   makePathsAbsolute({ projects, rotations, monitor, notify }, baseDir);
-  const config = resolved(file, []);
+  const config = configOf(file, []);
   const errors = [...deliveryIssues(rotations, config.projects), ...unreadBudgetIssues(config)];
   if (errors.length > 0) throw configError(source, errors, document);
   return config;
@@ -84,10 +84,10 @@ export function jobsOf(config: Pick<Config, "exports" | "rotations" | "file">) {
 
 /** Replaces the discovered projects. A vanished project is left out, as if removed from the file, but budgets still count its usage. */
 export function withDiscovered(config: Config, known: readonly KnownProject[], version = "not stored"): Config {
-  return config.discovery.length === 0 ? config : { ...resolved(config.file, known), projectsVersion: version };
+  return config.discovery.length === 0 ? config : { ...configOf(config.file, known), projectsVersion: version };
 }
 
-function resolved(file: ConfigFile, known: readonly KnownProject[]): Config {
+function configOf(file: ConfigFile, known: readonly KnownProject[]): Config {
   const { $schema, ...rest } = file;
   const discovery = file.projects.filter((one) => "discover" in one);
   const inFile = file.projects
@@ -134,7 +134,7 @@ function discoveredProjects(
       if (isBetter) chosen.set(found.id, { entry, found });
     }
   }
-  // If projects have the same name, the one that got it first keeps it, even if it has vanished: the views still show that name.
+  // If several projects have one name, the project that had the name first keeps it, even after vanishing: the views still show it.
   const taken = new Set(inFile.map(({ name }) => name));
   return [...chosen.values()]
     .sort((a, b) => Number(a.found.namedAt) - Number(b.found.namedAt) || (a.found.id < b.found.id ? -1 : 1))

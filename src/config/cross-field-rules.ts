@@ -146,7 +146,7 @@ function checkFilters(report: Report, exports: readonly Export[]): void {
   }
 }
 
-/** `grouped`: the projects whose values of the dimension are stored, because an export groups them by it. */
+/** `grouped`: the projects whose usage an export groups by the dimension, so that its values are stored. */
 function fanOutProblem(job: Export, each: EachDimension, grouped?: ReadonlySet<string>): string | undefined {
   if (job.source === "billing") return 'expected no "each" beside "source": "billing": only usage is fanned out';
   if (job.window === undefined) return 'expected a "window" in this export: the values of its days are read';
@@ -181,7 +181,7 @@ function checkRotation(context: CheckContext, job: RotationInFile, at: Path): vo
     const message = 'expected "{id}", the id of the project, in it: otherwise each key would overwrite the one before';
     report([...at, "deliver", i, "file" in sink ? "file" : "command"], message);
   }
-  // In the ledger, the rotation of one project of many is called NAME/ID.
+  // In the ledger, a rotation of many projects has a name for each project: NAME/ID.
   if (name.includes("/")) report([...at, "name"], 'expected a name without "/"');
   // If a key expired before its successor was in use everywhere, somebody would have no working key.
   const neededDays = maxAgeDays + graceDays;

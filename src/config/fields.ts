@@ -1,5 +1,4 @@
-// The kinds of values in the configuration. A message for one of zod's own checks is the text that follows the word "expected". A message
-// for `refine`, or one that a function given to `checked` returns, is complete.
+// Kinds of values in the configuration. Messages of zod's own checks continue the word "expected"; those of `refine` and `checked` are complete.
 
 import { Cron } from "croner";
 import { validateDetailed } from "node-cron";
@@ -25,7 +24,7 @@ export function text(lengthMax: number): z.ZodString {
     z.maxLength(lengthMax, expected),
     z.regex(/^\S(?:.*\S)?$/, expected),
     z.superRefine((value, context) => {
-      // The pattern above leaves this out, because the JSON Schema repeats it, and not every editor knows these character classes.
+      // Not in the pattern above: the JSON Schema repeats that pattern, and not every editor knows these character classes.
       if (!/[\p{Cc}\p{Cs}]/u.test(value)) return;
       context.addIssue({ code: "invalid_format", format: "regex", message: expected, input: value });
     }),
@@ -80,9 +79,9 @@ export const Timezone = checked(z.string(), (zone) => {
 
 export const FilePath = text(1000);
 
-const VARIABLE = 'the name of an environment variable (letters, digits and "_", without "$")';
+const EXPECTED_VARIABLE = 'the name of an environment variable (letters, digits and "_", without "$")';
 
-export const VariableName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/, VARIABLE);
+export const VariableName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/, EXPECTED_VARIABLE);
 
 /** Where a secret is found. `word` is what it is called in messages: "key", "token", "password" or "address". */
 export function referenceForms(word: string) {
@@ -160,29 +159,29 @@ export function isLoopback(hostname: string): boolean {
   return /^(?:localhost|127(?:\.\d{1,3}){3}|\[?::1\]?)$/i.test(hostname);
 }
 
-const DECIMAL = 'a decimal number of 0 or more, such as 0.0043 or "0.0043"';
+const EXPECTED_DECIMAL = 'a decimal number of 0 or more, such as 0.0043 or "0.0043"';
 
 /** The output is exact text. `parseJson` has made text of a number with more digits than a double holds. */
 export const Decimal = z
-  .union([z.number(DECIMAL), z.string(DECIMAL)], { error: DECIMAL })
+  .union([z.number(EXPECTED_DECIMAL), z.string(EXPECTED_DECIMAL)], { error: EXPECTED_DECIMAL })
   .transform((value, { addIssue }) => {
     const source = String(value);
     const isDecimal = /^\d+(?:\.\d+)?(?:[eE][+-]?\d{1,2})?$/.test(source);
     const decimal = isDecimal ? decimalText(new ExactNumber(source)) : undefined;
-    if (decimal === undefined) addIssue(`expected ${DECIMAL}; got ${describeValue(value)}`);
+    if (decimal === undefined) addIssue(`expected ${EXPECTED_DECIMAL}; got ${describeValue(value)}`);
     return decimal ?? "";
   });
 
-const DAY = 'a day that exists, such as "2026-01-31"';
+const EXPECTED_DAY = 'a day that exists, such as "2026-01-31"';
 
-export const Day = checked(z.string(DAY), (day) =>
-  isDay(day) ? undefined : `expected ${DAY}; got ${describeValue(day)}`,
+export const Day = checked(z.string(EXPECTED_DAY), (day) =>
+  isDay(day) ? undefined : `expected ${EXPECTED_DAY}; got ${describeValue(day)}`,
 );
 
-const CURRENCY = 'the code of a currency, such as "USD" or "EUR"';
+const EXPECTED_CURRENCY = 'the code of a currency, such as "USD" or "EUR"';
 
-export const Currency = checked(z.string(CURRENCY), (code) => {
+export const Currency = checked(z.string(EXPECTED_CURRENCY), (code) => {
   const codes = Intl.supportedValuesOf("currency");
   if (codes.includes(code)) return undefined;
-  return `expected ${CURRENCY}; got ${describeValue(code)}${didYouMean(code, codes)}`;
+  return `expected ${EXPECTED_CURRENCY}; got ${describeValue(code)}${didYouMean(code, codes)}`;
 });

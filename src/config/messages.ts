@@ -111,9 +111,8 @@ function unionIssues(issue: z.core.$ZodIssueInvalidUnion, path: Path): ConfigIss
   const alternatives = errors.map((issues) => ({ issues, misfit: misfit(issues, input) }));
   const [best, second] = alternatives.sort((a, b) => a.misfit - b.misfit);
   const isObject = typeof input === "object" && input !== null;
-  if (best && (isObject || best.misfit < WRONG_KIND) && best.misfit < (second?.misfit ?? WRONG_KIND)) {
-    return toConfigIssues(best.issues, path);
-  }
+  const isClear = best !== undefined && best.misfit < (second?.misfit ?? WRONG_KIND);
+  if (isClear && (isObject || best.misfit < WRONG_KIND)) return toConfigIssues(best.issues, path);
   const unknown = errors.flat().filter((one) => one.code === "unrecognized_keys");
   const known = unknown.flatMap(knownFields);
   const unknownToAll = new Set(unknown.flatMap(({ keys }) => keys)).difference(new Set(known));

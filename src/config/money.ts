@@ -32,7 +32,7 @@ const Tier = object({
 export const PriceInFile = object({
   metric: z.enum(METRICS).describe(`The metric that is paid for: ${METRICS.join(", ")}.`),
   model: text(256)
-    // A set such as '["nova-2","nova-3"]' is refused: "nova-*" matches its usage, too, and `overlaps` would not notice that both apply.
+    // A set of models, '["nova-2","nova-3"]', is refused: "nova-*" matches its usage, too, and `overlaps` would not notice that both apply.
     .regex(/^(?!\[)[^*]*\*?$/, 'a model, the beginning of models such as "nova-*", or "*" for any usage')
     .describe('A model, a beginning such as "nova-*", or "*" for any usage.'),
   endpoint: text(256).exactOptional().describe("Only usage of this endpoint."),

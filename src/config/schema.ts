@@ -27,7 +27,7 @@ import { BudgetInFile, PriceInFile } from "./money.ts";
 import { ProjectEntry } from "./projects.ts";
 import { RotationInFile } from "./rotations.ts";
 
-const RATE = "a number greater than 0 and at most 10000";
+const EXPECTED_RATE = "a number greater than 0 and at most 10000";
 
 const Service = object({
   baseUrl: BaseUrl.describe("The address of the service, without /v1; https, unless it is on this machine."),
@@ -37,9 +37,9 @@ const Service = object({
     .default("auto")
     .describe('The parameter names to send: "2026", "interface", or "auto", which finds out.'),
   requestsPerSecond: z
-    .number(RATE)
-    .gt(0, RATE)
-    .max(10_000, RATE)
+    .number(EXPECTED_RATE)
+    .gt(0, EXPECTED_RATE)
+    .max(10_000, EXPECTED_RATE)
     .default(5)
     .describe("The most calls a second, of all programs on one database."),
   maxConcurrent: wholeNumber(1, 64).default(4).describe("The most calls at once, of all programs on one database."),

@@ -10,7 +10,7 @@ import type { NewWorker } from "../db/jobs/jobs.ts";
 import type { Queue } from "../db/jobs/queue.ts";
 import type { ExportContext } from "../jobs/context.ts";
 import { openKeyRing } from "../jobs/key-ring.ts";
-import { databaseUnreachable } from "../open-database.ts";
+import { unusableDatabaseError } from "../open-database.ts";
 import type { ProcessMetrics } from "../show/prometheus.ts";
 import type { Liveness } from "./liveness.ts";
 import { requireSecrets } from "./monitor-secrets.ts";
@@ -41,7 +41,7 @@ export async function retryUntilReached<T>(app: App, liveness: Liveness, open: (
     } catch (error) {
       app.signal.throwIfAborted();
       if (!(error instanceof Error) || !isTransient(error)) throw error;
-      liveness.reportDatabase(databaseUnreachable(app, error));
+      liveness.reportDatabase(unusableDatabaseError(app, error));
       liveness.heartbeat();
       await sleep(RETRY_MS, undefined, { signal: app.signal });
     }
