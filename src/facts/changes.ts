@@ -16,7 +16,7 @@ export type ChangeQuestion = Pick<Question, "period" | "projects" | "metric" | "
 type ChangeAmounts = { readonly before: string; readonly after: string; readonly change: string };
 
 export type Change = {
-  /** About the total. Its change is null unless every day of both periods was read: `lacking` names the other days. */
+  /** About the total. Its change is null if the periods can't be compared: `lacking` says why. */
   readonly answer: Answer;
   /** Empty if the change of the total is null. */
   readonly splits: readonly ChangeSplit[];
@@ -25,7 +25,7 @@ export type Change = {
 export type ChangeSplit = {
   readonly grouping: Split;
   readonly lacking: Answer["lacking"];
-  /** The part with the largest change comes first. Empty if a series with this grouping lacks a day or has an incomplete one. */
+  /** The part with the largest change comes first. Empty if the periods can't be compared by this grouping: `lacking` says why. */
   readonly parts: readonly ChangePart[];
 };
 

@@ -63,7 +63,7 @@ from (
   select project_id, ${group} as "group", ${sums.join(", ")} from ${view}
   where ${[within(period), ...conditions].join(" and ")} group by 1, 2
 ) used
-cross join lateral (values ${metrics.map((one, i) => `(${i}, ${literal(one)}, ${one})`).join(", ")}) as charged (position, metric, amount)
+cross join lateral (values ${metrics.map((metric, i) => `(${i}, ${literal(metric)}, ${metric})`).join(", ")}) as charged (position, metric, amount)
 join (select project_id, max(project) as project from bi.series group by project_id) named using (project_id)
 where amount <> 0
 order by position, project, project_id, charged.amount desc`);

@@ -123,7 +123,7 @@ export function conditionsOf(facts: HealthFacts): readonly Condition[] {
   return mergeFound(found, facts);
 }
 
-/** Merges the same condition in many projects of a rotation into one, with the earliest beginning. One without a project stays alone. */
+/** Merges the same condition in many projects of a rotation into one, with the earliest beginning. A condition without a project is not merged. */
 function mergeFound(found: readonly Found[], { jobs }: HealthFacts): readonly Condition[] {
   const alike = Map.groupBy(found, (one) => (one.project == null ? one : `${one.name} ${one.subject}`));
   return [...alike.values()].map((members) => {
@@ -191,7 +191,7 @@ const SHORT_OUTAGE_MS_MAX = 15 * 60_000;
 const REQUEST_DETAILS = / \((?:\d+ attempts|request id [^)]*)\)/g;
 const UNKNOWN_CAUSE = "readings fail";
 
-/** While an export runs or is about to begin, no notification is sent about missing and suspect days: it may read them. */
+/** While an export runs or is about to begin, no notification is sent about missing and suspect days: the export may read them. */
 function sliceConditions({ slices, causes, jobs, projects, readAt }: HealthFacts): readonly Found[] {
   const isQuiet = jobs.some(({ kind, mayReadMissing }) => kind === "export" && mayReadMissing);
   const projectsWith = (status: "missing" | "suspect") =>

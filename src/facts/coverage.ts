@@ -160,7 +160,7 @@ type Gap = {
   readonly status: "missing" | "failed";
   readonly from: Day;
   readonly to: Day;
-  /** Why the newest day failed, or that missing days were read before they were over; null if they were never read. */
+  /** Why the newest day failed; of missing days, that they were read before they were over, or null if they were never read. */
   readonly error: string | null;
   readonly series: readonly SeriesName[];
 };

@@ -67,7 +67,7 @@ export async function jobHealth(tx: Tx, config: Config, projects: readonly Proje
   });
 }
 
-/** Until a run takes longer than this, missing days are not notified, because it may still read them. */
+/** Until a run takes longer than this, no notification about missing days is sent, because the run may still read them. */
 const READING_MS_MAX = 2 * 60 * 60_000;
 
 function scheduleHealth(job: Schedule, stored: StoredJob | undefined, last: LastRun | undefined, now: Date) {

@@ -127,7 +127,7 @@ export async function rotationHealth(db: Database, rotations: readonly RotationC
   });
 }
 
-/** Makes one entry for each rotation, and one for its gone projects: keys added up, the highest age and failures, the newest fallback. */
+/** Makes one entry for each rotation, and one for its gone projects. Adds up keys; the highest age and failures and the newest fallback stay. */
 export function mergeRotations(rotations: readonly RotationHealth[]): readonly RotationHealth[] {
   // A rotation that is not for many projects is a group of its own.
   const groups = Map.groupBy(rotations, (one) => (one.project === null ? one : one.rotation));
@@ -195,7 +195,7 @@ async function rotationsWithKeys(db: Database): Promise<ReadonlySet<string>> {
   return new Set(rows.map(({ name }) => name));
 }
 
-/** `key`: the key's id at the service, or until that is known its intent id; null if the event is not about one key. */
+/** `key` is the key's id at the service or, while that is unknown, its intent id; null if the event is not about one key. */
 async function newestEvents(db: Database) {
   return db
     .selectFrom("usage_export.key_event as e")

@@ -179,14 +179,12 @@ export function groupTable(answer: Answer, { caption, groups, hrefOf, titles, ce
     const title = groupLabel(grouping, one, answer.groups);
     const share = Number(one.amount ?? "0") / largest;
     // A credit has no bar. The width is an attribute, because the page's policy forbids `style` attributes.
+    const hasBar = groups.length > 1 && share >= 0;
     const bar =
-      groups.length > 1 &&
-      share >= 0 &&
+      hasBar &&
       html`<svg class="share" aria-hidden="true"><rect width="${Math.max(0.5, share * 100).toFixed(1)}%" height="100%"/></svg>`;
-    return [
-      html`${href === undefined ? name : html`<a href="${href}" title="${title}">${name}</a>`}${bar}`,
-      ...cells(one),
-    ];
+    const linkedName = href === undefined ? name : html`<a href="${href}" title="${title}">${name}</a>`;
+    return [html`${linkedName}${bar}`, ...cells(one)];
   });
   const noun = grouping === "none" ? "" : capitalized(groupingNoun(grouping));
   const columns = [noun, ...titles.map((numbers) => ({ numbers }))];

@@ -20,8 +20,8 @@ export class Html {
 export type HtmlValue = Html | string | number | readonly HtmlValue[] | false | undefined;
 
 /** Values may stand only in content and in attributes with double quotes: elsewhere, as in `<style>`, escaping differs. */
-export function html(parts: TemplateStringsArray, ...fillings: readonly HtmlValue[]): Html {
-  return new Html(parts.map((part, i) => `${part}${renderValue(fillings[i])}`).join(""));
+export function html(parts: TemplateStringsArray, ...values: readonly HtmlValue[]): Html {
+  return new Html(parts.map((part, i) => `${part}${renderValue(values[i])}`).join(""));
 }
 
 /** Marks text as HTML. Nothing is escaped, so it must not come from outside. */
@@ -33,7 +33,7 @@ function renderValue(value: HtmlValue): string {
   if (value === undefined || value === false) return "";
   if (value instanceof Html) return value.toString();
   if (typeof value === "object") return value.map(renderValue).join("");
-  // HTML can't contain control characters, except tabs and line ends, nor halves of surrogate pairs: a browser would drop or change them.
+  // HTML can't contain control characters, except tabs and line feeds, nor halves of surrogate pairs: a browser would drop or change them.
   return escapeHtml(String(value)).replaceAll(/[^\P{Cc}\t\n]|\p{Cs}/gu, "\ufffd");
 }
 

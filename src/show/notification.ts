@@ -66,7 +66,7 @@ function digestOf(first: NamedNotification, others: readonly NamedNotification[]
   return { ...first, subject: `many ${first.name}`, text, covers: [first.subject, ...subjects] };
 }
 
-/** Appended to every text: who sent it, because several may write to one channel, and where to look. */
+/** Appended to every text. Names the sender, because several may write to one channel, and where to look. */
 export function senderSuffix(publicUrl: string | undefined, host: string): string {
   return ` — usage-export ${publicUrl === undefined ? `on ${host}` : `at ${new URL(publicUrl).host}, ${publicUrl}`}`;
 }

@@ -48,9 +48,9 @@ function isOwnHost(host: string | undefined): boolean {
 
 /** Compares hashes, so that the time does not tell how much of a guess is right. Hono's `bearerAuth` would refuse a token with "!" or ":". */
 function hasCredentials({ scheme, credentials }: Access, authorization = ""): boolean {
-  const [, word = "", rest = ""] = /^(\w+) +(\S+)$/.exec(authorization) ?? [];
-  const sent = Buffer.from(rest, scheme === "Basic" ? "base64" : "latin1");
+  const [, sentScheme = "", sentText = ""] = /^(\w+) +(\S+)$/.exec(authorization) ?? [];
+  const sent = Buffer.from(sentText, scheme === "Basic" ? "base64" : "latin1");
   const expected = hash("sha256", credentials.reveal(), "buffer");
   const isKnown = timingSafeEqual(hash("sha256", sent, "buffer"), expected);
-  return isKnown && word.toLowerCase() === scheme.toLowerCase();
+  return isKnown && sentScheme.toLowerCase() === scheme.toLowerCase();
 }

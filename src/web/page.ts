@@ -10,7 +10,7 @@ export type Page = {
 
 export type MakePage = (query: URLSearchParams) => Page | Promise<Page>;
 
-/** How long a request waits for a read and those queued before it. Less than SOCKET_IDLE_MS_MAX, so that an error can be sent. */
+/** How long a request waits for its read and the reads queued before it. Less than SOCKET_IDLE_MS_MAX, so that an error can be sent. */
 export const READ_MS_MAX = 20_000;
 
 export type Readiness = {

@@ -54,7 +54,7 @@ function drawChart(figure: HTMLElement, description: ChartDescription): void {
   }).observe(plot);
 }
 
-/** The amounts of one bar, in the order of the stack. Series without an amount there are left out. */
+/** The amounts of one bar, in the order of the stack. Series whose amount there is 0 or unknown are left out. */
 function tipOf({ series, titles, lacking, unit, currency }: ChartDescription, index: number): HTMLElement {
   const rows = [...series].reverse().flatMap((one) => {
     const value = one.values[index] ?? "0";

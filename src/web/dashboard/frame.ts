@@ -133,7 +133,7 @@ ${hasChoices && toolbar(content)}${notice}`;
   return servedPage({ title: `${verdict}: ${title}, usage-export`, header, sections }, status);
 }
 
-/** A page without navigation, which says why the one that was asked for can't be shown. */
+/** A page without navigation. Its lead says why the requested page can't be shown. */
 export function framelessPage(status: number, title: string, lead: Html, headers?: Page["headers"]): Page {
   const header = html`<div class="heading"><h1>${title}</h1></div>${lead}`;
   return servedPage({ title: `${title}, usage-export`, header, sections: [] }, status, headers);

@@ -77,7 +77,7 @@ const RUN_COLUMNS = ["Job", "Outcome", { numbers: "Took" }, ...COUNT_COLUMNS];
 const RUNS_SHOWN = 10;
 const READING_MEANING = "A reading is one day of one project, in total or grouped, with or without a filter.";
 
-/** The newest runs, and those before them that failed, were stopped or interrupted. */
+/** The newest runs, and earlier runs that failed, were stopped or were interrupted. */
 export function runsSection(runs: readonly StoredRun[], view: View): Section {
   const shown = runs.filter(({ status }, i) => i < RUNS_SHOWN || (status !== "ok" && status !== "running"));
   const rows = shown.map((run) => {

@@ -95,7 +95,7 @@ ${earlier}</div></dl>\n`;
 }
 
 const BUDGETS_SHOWN_MAX = 6;
-/** The share of the width that the end of the scale takes. The scale reaches at least so many percent of a budget, beyond its limit. */
+/** The scale ends at this share of the width, and there stands for at least this percentage of a budget, so that each limit is in sight. */
 const SCALE_WIDTH_PERCENT = 98;
 const SCALE_END_MIN_PERCENT = 110;
 
