@@ -1,4 +1,4 @@
-// Valid answers of services of both dialects, which the fault tests cut and change. Pure.
+// Valid answers in both dialects. The fault tests cut and change them. Pure.
 
 export type Window = { readonly start: string; readonly end: string };
 
@@ -70,7 +70,13 @@ export const FIXTURES: readonly Fixture[] = [
     },
   },
   {
-    ...{ name: "accessors of 2026, flat", dialect: "2026", grouping: "accessor", askedAs: "accessor", windowDays: 1 },
+    ...{
+      name: "accessors of 2026, outside a grouping",
+      dialect: "2026",
+      grouping: "accessor",
+      askedAs: "accessor",
+      windowDays: 1,
+    },
     body: (window) =>
       daily(window, [
         { ...AMOUNTS, start: window?.start, end: `${window?.end}T00:00:00Z`, accessor: "8f3b1c9e-11d2" },

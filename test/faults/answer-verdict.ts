@@ -8,19 +8,19 @@ import { isNull, type JsonTree, memberOf, plainDecimal, readTree } from "./json-
 export type Verdict = ReadonlyMap<string, readonly StoredRow[]> | undefined;
 
 const DEPTH_MAX = 64;
-const OWN_DAYS_MAX = 3_660;
+const DAYS_MAX = 3_660;
 
 /** The rows of every day that the answer covers; undefined if the answer must be refused. */
 export function verdictOf(body: Uint8Array, asked: Fixture, window: Window | undefined, today: string): Verdict {
   try {
-    return read(body, asked, window, today);
+    return rowsByDay(body, asked, window, today);
   } catch (error) {
     if (error instanceof Refused) return undefined;
     throw error;
   }
 }
 
-function read(body: Uint8Array, asked: Fixture, window: Window | undefined, today: string): Verdict {
+function rowsByDay(body: Uint8Array, asked: Fixture, window: Window | undefined, today: string): Verdict {
   require(isUtf8(body));
   const answer = readTree(Buffer.from(body).toString("utf8"));
   require(answer !== undefined && answer.kind === "object" && isSafe(answer, 0));
@@ -85,16 +85,19 @@ function dayOf(row: JsonTree, period: Window | undefined, today: string): { day:
   return { day, dated: start !== undefined || end !== undefined || period !== undefined };
 }
 
-type Period = Window | undefined;
+type MaybeWindow = Window | undefined;
 
-function coveredDays(window: Period, period: Period, rowDays: readonly string[], today: string) {
+/** Without a window: from the first row's day to the last row's, or to the period's end (today, if it is not over) if that is later. */
+function coveredDays(window: MaybeWindow, period: MaybeWindow, rowDays: readonly string[], today: string) {
   const [first, last] = [rowDays[0], rowDays.at(-1)];
-  const begun = period && period.end > today && period.start <= today ? today : period?.end;
-  const end = last && begun && begun > last && begun <= today ? begun : (last ?? begun);
-  const own = end === undefined ? undefined : { start: first ?? end, end };
-  const covered = window ?? own ?? { start: today, end: today };
+  const isNotOver = period && period.start <= today && period.end > today;
+  const periodEnd = isNotOver ? today : period?.end;
+  const isPeriodLonger = periodEnd && last && periodEnd > last && periodEnd <= today;
+  const end = isPeriodLonger ? periodEnd : (last ?? periodEnd);
+  const named = end === undefined ? undefined : { start: first ?? end, end };
+  const covered = window ?? named ?? { start: today, end: today };
   const days = daysOf(covered);
-  require(window !== undefined || (covered.end <= addDays(today, 1) && days.length <= OWN_DAYS_MAX));
+  require(window !== undefined || (covered.end <= addDays(today, 1) && days.length <= DAYS_MAX));
   return days;
 }
 
@@ -113,15 +116,18 @@ function distinct(rows: readonly Row[]): readonly StoredRow[] {
   }));
 }
 
+/** A sum may have more digits than one amount. */
+const SUM_LENGTH_MAX = 1_000;
+
 function sumOf(amounts: readonly (string | null)[]): string | null {
   const known = amounts.filter((amount) => amount !== null);
   if (known.length <= 1) return known[0] ?? null;
-  const places = Math.max(...known.map((amount) => amount.split(".")[1]?.length ?? 0));
+  const decimals = Math.max(...known.map((amount) => amount.split(".")[1]?.length ?? 0));
   const scaled = known.map((amount) => {
     const [whole = "", fraction = ""] = amount.split(".");
-    return BigInt(whole + fraction.padEnd(places, "0"));
+    return BigInt(whole + fraction.padEnd(decimals, "0"));
   });
-  const sum = plainDecimal(`${scaled.reduce((a, b) => a + b)}e-${places}`, 1_000);
+  const sum = plainDecimal(`${scaled.reduce((a, b) => a + b)}e-${decimals}`, SUM_LENGTH_MAX);
   require(sum !== undefined);
   return sum;
 }
@@ -134,7 +140,7 @@ function extraSum(extras: readonly string[]): string {
 
 // Rows.
 
-/** What a reader of the views sees: the group as it is shown, seven numbers, and the numbers that have no column. */
+/** What a reader of the views sees: the group as it is shown, the numbers by METRICS, and as JSON the numbers that have no column. */
 export type StoredRow = {
   readonly group: string | null;
   readonly numbers: readonly (string | null)[];

@@ -26,7 +26,7 @@ export type Case = {
 const KEY = "0123456789abcdef0123456789abcdef01234567";
 const RUN_MS_MAX = 300_000;
 
-/** Has series for `slots` cases of each fixture, in a database of its own: bi.coverage leaves out series that the newest configuration does not name. */
+/** Has `slots` series for each fixture. They need their own database: bi.coverage leaves out series that the newest configuration lacks. */
 export async function askedSeries(dialect: Fixture["dialect"], slots: number) {
   const fixtures = FIXTURES.filter((fixture) => fixture.dialect === dialect);
   const project = "answers";
@@ -48,12 +48,12 @@ export async function askedSeries(dialect: Fixture["dialect"], slots: number) {
         return answerJson(response, 200, { ...window, results: [{ requests: 1, [grouping]: "listen", start: end }] });
       }
       if (!pathname.endsWith("/breakdown") || asked === undefined) return answer(response, 404, "");
-      const place = `${asked.grouping}/${query.get("accessor")}`;
-      const one = cases.get(place) ?? soundAnswer(asked);
-      const { days, last } = series.get(place) ?? { days: new Map(), last: undefined };
+      const name = `${asked.grouping}/${query.get("accessor")}`;
+      const one = cases.get(name) ?? soundAnswer(asked);
+      const { days, last } = series.get(name) ?? { days: new Map(), last: undefined };
       // A repeated request gets the same answer.
       const served = last ?? serve(one, window);
-      series.set(place, { days, last: served });
+      series.set(name, { days, last: served });
       answer(response, 200, served.body, { "content-type": "application/json", ...one.headers });
     }),
   );
@@ -87,7 +87,7 @@ export async function askedSeries(dialect: Fixture["dialect"], slots: number) {
       const seen = await seenSeries(db, project);
       return [
         ...programFaults(result, [...series.values()]),
-        ...[...series].flatMap(([place, one]) => seriesFaults(one, seen.get(place))),
+        ...[...series].flatMap(([name, one]) => seriesFaults(one, seen.get(name))),
       ];
     },
     [Symbol.asyncDispose]: () => all.disposeAsync(),
@@ -126,31 +126,31 @@ function assign(cases: readonly Case[], fixtures: readonly Fixture[], slots: rea
 /** Written without an exponent, an amount can have more digits than the service may send. */
 const STORED_LENGTH_MAX = 2_000;
 
-/** By grouping and filter, as "model/c17". */
+/** By the name of the series, which is its grouping and its filter, as "model/c17". */
 async function seenSeries(db: Database, project: string): Promise<ReadonlyMap<string, SeenSeries>> {
   const series = new Map<string, SeenSeries>();
-  const at = (place: string): SeenSeries => {
-    const one = series.get(place) ?? { rows: new Map(), status: new Map() };
-    series.set(place, one);
+  const seriesAt = (name: string): SeenSeries => {
+    const one = series.get(name) ?? { rows: new Map(), status: new Map() };
+    series.set(name, one);
     return one;
   };
 
-  type Row = StoredRow & { readonly place: string; readonly day: string };
+  type Row = StoredRow & { readonly name: string; readonly day: string };
   const { rows } = await sql<Row>`
-    select "grouping" || '/' || filter as place, usage_date::text as day, group_value as "group", extra_metrics::text as extra,
+    select "grouping" || '/' || filter as name, usage_date::text as day, group_value as "group", extra_metrics::text as extra,
       array[hours, total_hours, agent_hours, tokens_in, tokens_out, tts_characters, requests]::text[] as numbers
     from bi.usage_filtered where project_id = ${project}
   `.execute(db);
-  for (const { place, day, group, numbers, extra } of rows) {
+  for (const { name, day, group, numbers, extra } of rows) {
     const plain = numbers.map((text) => text && (plainDecimal(text, STORED_LENGTH_MAX) ?? text));
-    const byDay = at(place).rows;
+    const byDay = seriesAt(name).rows;
     byDay.set(day, [...(byDay.get(day) ?? []), { group, numbers: plain, extra: extraOf(extra) }]);
   }
 
-  const { rows: coverage } = await sql<{ place: string; day: string; status: string }>`
-    select "grouping" || '/' || filter as place, usage_date::text as day, status from bi.coverage where project = ${project}
+  const { rows: coverage } = await sql<{ name: string; day: string; status: string }>`
+    select "grouping" || '/' || filter as name, usage_date::text as day, status from bi.coverage where project = ${project}
   `.execute(db);
-  for (const { place, day, status } of coverage) at(place).status.set(day, status);
+  for (const { name, day, status } of coverage) seriesAt(name).status.set(day, status);
   return series;
 }
 

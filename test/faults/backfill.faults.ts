@@ -1,4 +1,4 @@
-// Interrupts a backfill at every request, answer and database message. The next one must not request what was stored before.
+// Interrupts a backfill at every request, answer and database message. The backfill that follows must not request what is stored.
 
 import { sliceName } from "./case-evidence.ts";
 import { statuses } from "./evidence.ts";
@@ -6,8 +6,9 @@ import { interruptions, RECOVERY } from "./interrupt.ts";
 import { type Case, daysAgo, inLab, openLab } from "./lab.ts";
 import { sweepKinds } from "./sweep.ts";
 
-/** Makes two requests for each series, because a request covers at most 31 days. */
+/** More than the 31 days that a request covers at most, so each series takes two requests. */
 const DAYS = 40;
+/** How many of the days are stored before the cases. */
 const DAYS_BEFORE = 5;
 const range = (days: number) => ["--from", daysAgo(days), "--to", daysAgo(1)];
 

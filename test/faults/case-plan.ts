@@ -14,7 +14,7 @@ export const AWAY_MS = 5_000;
 const DELAY_MS = 400;
 
 const any = () => true;
-const of =
+const eventsOf =
   (peer: FaultEvent["peer"], side?: FaultEvent["side"]): Fault["fits"] =>
   (event) =>
     event.peer === peer && (side ?? event.side) === event.side;
@@ -32,12 +32,12 @@ const KINDS = {
   "kill twice": [any, CUT, kill("SIGKILL")],
   "stop and continue": [any, PASS, kill("SIGSTOP")],
   cut: [any, CUT],
-  "cut mid-answer": [of("service", "back"), { kind: "cut-halfway" }],
+  "cut mid-answer": [eventsOf("service", "back"), { kind: "cut-halfway" }],
   delay: [any, { kind: "delay", ms: DELAY_MS }],
   "black hole": [any, SILENCE],
-  "database away": [of("database"), SILENCE, takeAway],
-  "SQL error before": [of("database", "out"), ERROR],
-  "SQL error after": [of("database", "back"), ERROR],
+  "database away": [eventsOf("database"), SILENCE, takeAway],
+  "SQL error before": [eventsOf("database", "out"), ERROR],
+  "SQL error after": [eventsOf("database", "back"), ERROR],
 } satisfies Record<string, KindOfFault>;
 export type Kind = keyof typeof KINDS;
 

@@ -175,8 +175,8 @@ function newestAnswer(answers: readonly Answer[], exempt: ReadonlySet<string>): 
   return answers.findLast(({ exchange }) => exchange.answeredAt !== undefined && !exempt.has(exchange.who));
 }
 
-/** A request takes its fetch number, which makes it older or newer than others, at most this long before it arrives. */
-const NUMBER_MS = 300;
+/** A request takes its fetch number at most this long before it arrives. The number decides which answer is newer. */
+const FETCH_NUMBER_MS_MAX = 300;
 
 /** Whether the shown answer may stay: it is the newest, or its fetch overlaps the newest one's. Then either may be stored last. */
 function isAsNew(shown: Answer, newest: Answer): boolean {
@@ -185,5 +185,5 @@ function isAsNew(shown: Answer, newest: Answer): boolean {
 }
 
 function beganAt({ exchange }: Answer): number {
-  return exchange.arrivedAt - NUMBER_MS;
+  return exchange.arrivedAt - FETCH_NUMBER_MS_MAX;
 }

@@ -45,8 +45,8 @@ export const HAND_MADE: Readonly<Record<string, HandMade>> = {
   [`${ROWS} rows`]: text((sound) => sound.replace(/\{[^{}]*"requests".*\}(?=\])/, manyRows)),
 };
 
-/** A little less than the longest answer that is read. */
-const LENGTH_MAX = 31 << 20;
+/** Characters. A little less than the 32 MiB of the longest answer that the program reads. */
+const LENGTH_MAX = 31 * 1024 * 1024;
 
 /** Repeats the last row. If the row names a group, each copy gets another one. */
 function manyRows(rows: string): string {

@@ -1,5 +1,4 @@
-// Records what the service answered in one case, as far as the checker needs it. Each answer gets a version, which is put into its
-// numbers.
+// Records what the service answered in one case, as far as the checker needs it. The numbers of each answer contain its version.
 
 import { z } from "zod";
 import { daysOf } from "../../src/emulator/days.ts";
@@ -36,7 +35,7 @@ export function historyAfter(before: History = { exchanges: [], newestVersion: 0
 }
 
 /** Records the exchanges of a front, and puts a version into the numbers of each breakdown that goes through it. */
-export function watchedFor(history: History): ServiceFrontOptions["watch"] {
+export function recorderFor(history: History): ServiceFrontOptions["watch"] {
   return ({ who, url }) => {
     const seen: Exchange = { who, path: url, asked: askedFor(url), arrivedAt: performance.now() };
     history.exchanges.push(seen);
@@ -68,7 +67,8 @@ type Breakdown = z.infer<typeof Breakdown>;
 
 /** A day with at least this many groups has one of them left out, a different one in each version. */
 const GROUPS_KEPT_MIN = 3;
-const STAMP = 1_000;
+/** More than the versions in one case. */
+const VERSION_STEP = 1_000;
 
 /** The same answer with its version in every row and without one of its groups, so that a row tells which answer it is from. */
 function stamped(breakdown: Breakdown, version: number): Breakdown {
@@ -76,7 +76,7 @@ function stamped(breakdown: Breakdown, version: number): Breakdown {
   const results = [...days.values()].flatMap((rows) =>
     rows
       .filter((_, index) => rows.length < GROUPS_KEPT_MIN || index !== version % rows.length)
-      .map((row) => ({ ...row, requests: row.requests * STAMP + version })),
+      .map((row) => ({ ...row, requests: row.requests * VERSION_STEP + version })),
   );
   return { ...breakdown, results };
 }

@@ -34,7 +34,7 @@ export type Interruption<S extends Stage> = {
   readonly part: string;
   readonly file: string;
   readonly command: readonly string[];
-  /** The command that a person runs if the database refused something and `command`, run again, does not try that again. */
+  /** What a person runs after an error of the database if `command` does not repeat the work that the database refused. */
   readonly afterRefusal?: readonly string[];
   readonly open: () => Promise<S>;
   /** The violations. Called before the recovery run (`recovery` is undefined) and after it (`recovery` is its name). */
@@ -77,7 +77,7 @@ export function openStage({ opened, databaseUrl, start, afterEnd = async () => (
   return stage;
 }
 
-/** Shortens how long a stopped program holds its locks. In 6 s even a slow machine loads a file within a transaction. */
+/** Shortens how long a stopped program holds its locks. `migrate` loads files within its transaction, which takes less than 6 s. */
 function shorterLimits(text: string): string {
   return text.replace("'idle_in_transaction_session_timeout', '60s'", "'idle_in_transaction_session_timeout', '6s'");
 }
@@ -102,7 +102,7 @@ export function isLogSearched({ point }: CasePlan): boolean {
   return point % LOG_EVERY === 1;
 }
 
-/** The interruption as sweepKinds needs it. */
+/** The cases of an interruption, as sweepKinds needs them. */
 export function interruptions<S extends Stage>(of: Interruption<S>): Swept {
   return { part: of.part, file: of.file, points: calibration(of), run: (name) => interrupted(of, name) };
 }

@@ -69,13 +69,13 @@ export function plainDecimal(digits: string, lengthMax = 400): string | undefine
   if (!Number.isFinite(Number(digits))) return undefined;
   const [, sign = "", whole = "", fraction = "", exponent = "0"] =
     /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(digits) ?? [];
-  const places = fraction.length - Number(exponent);
+  const decimals = fraction.length - Number(exponent);
   if (whole.length + fraction.length > lengthMax || Math.abs(whole.length + Number(exponent)) > lengthMax)
     return undefined;
   const amount = BigInt(whole + fraction);
   if (amount === 0n) return "0";
-  if (places <= 0) return `${sign}${amount * 10n ** BigInt(-places)}`;
-  const padded = String(amount).padStart(places + 1, "0");
-  const text = `${padded.slice(0, -places)}.${padded.slice(-places)}`.replace(/\.?0+$/, "");
+  if (decimals <= 0) return `${sign}${amount * 10n ** BigInt(-decimals)}`;
+  const padded = String(amount).padStart(decimals + 1, "0");
+  const text = `${padded.slice(0, -decimals)}.${padded.slice(-decimals)}`.replace(/\.?0+$/, "");
   return sign + text;
 }

@@ -18,7 +18,7 @@ import { REPLICAS, SECOND } from "./case-plan.ts";
 import { violations } from "./check.ts";
 import { readEvidence, statuses } from "./evidence.ts";
 import type { DecideFault } from "./fault-decision.ts";
-import { type History, historyAfter, watchedFor } from "./history.ts";
+import { type History, historyAfter, recorderFor } from "./history.ts";
 import { type Interruption, leakViolations, openStage, RECOVERY, type Stage } from "./interrupt.ts";
 import { type ServiceFrontOptions, startServiceFront } from "./service-front.ts";
 
@@ -35,7 +35,7 @@ export type LabOptions = {
   readonly caps: Omit<Caps, "exempt">;
   /** Commands that run once, before all cases. They must leave work for the cases. */
   readonly before?: readonly (readonly string[])[];
-  /** Fields of the export, and of the configuration. */
+  /** `job` is put into the export, `rest` into the configuration. */
   readonly job?: Fields;
   readonly rest?: Fields;
   readonly requestsPerSecond?: number;
@@ -143,7 +143,7 @@ export async function openCase(
   const decideFault: DecideFault = (event) => context.decideFault(event);
   const ownHistory = history ?? historyAfter(lab.history);
   const front = opened.use(
-    await startServiceFront(lab.emulator.url, { decideFault, watch: watchedFor(ownHistory), whoAsks: whoAsks(lab) }),
+    await startServiceFront(lab.emulator.url, { decideFault, watch: recorderFor(ownHistory), whoAsks: whoAsks(lab) }),
   );
   await writeFile(path.join(folder, "jobs.config.json"), JSON.stringify(configOf(lab.options, front.url)));
 

@@ -3,6 +3,7 @@
 import { sql } from "kysely";
 import { openPostgres } from "../../src/db/connection/database.ts";
 import { requireCurrentSchema } from "../../src/db/connection/migrate.ts";
+import { JOB_KINDS } from "../../src/db/jobs/jobs.ts";
 import { emptyDatabase } from "../db/connection/empty-database.ts";
 import { schemaText } from "../db/connection/schema-text.ts";
 import { testDatabase } from "../support/database.ts";
@@ -56,7 +57,7 @@ async function schemaViolations(url: string): Promise<readonly string[]> {
     return [
       ...(isWhole ? [] : ["the schema is not that of a migrated database"]),
       ...current,
-      ...(queues.length === 2 ? [] : [`there are ${queues.length} queues and not 2`]),
+      ...(queues.length === JOB_KINDS.length ? [] : [`there are ${queues.length} queues and not ${JOB_KINDS.length}`]),
     ];
   } finally {
     await db.destroy();

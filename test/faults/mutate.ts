@@ -21,8 +21,8 @@ export function mutated(body: string, seed: number, n: number): { readonly body:
       bytes = Buffer.from(writeTree(tree));
       how.push(name);
     } else {
-      const [name, change] = pick(BYTES, random);
-      bytes = change(bytes, random);
+      const [name, bytewise] = pick(BYTEWISE, random);
+      bytes = bytewise(bytes, random);
       tree = undefined;
       how.push(name);
     }
@@ -35,13 +35,13 @@ const below = (random: Random, end: number) => Math.floor(random() * end);
 // Changes of bytes, whatever they mean.
 
 const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf] as const;
-const HOSTILE_BYTES = [
+const HOSTILE_SNIPPETS = [
   ...(["\\ud800", "\u0000", "\u2028", "\u202e", "__proto__", "1e999"] as const),
   ...(['"', "\\", "}", "]", ",", "[]", "null"] as const),
 ] as const;
 const NOT_UTF8 = [[0xff], [0xc0, 0x80], [0xed, 0xa0, 0x80], [0xe2, 0x82], BYTE_ORDER_MARK] as const;
 
-const BYTES: Changes<Buffer> = [
+const BYTEWISE: Changes<Buffer> = [
   ["a bit flipped", withByte((byte, random) => byte ^ (1 << below(random, 8)))],
   ["a byte replaced", withByte((_, random) => below(random, 256))],
   [
@@ -54,7 +54,7 @@ const BYTES: Changes<Buffer> = [
   ],
   ["bytes removed", spliced((at, random) => [at, at + 1 + below(random, 8)])],
   ["bytes doubled", spliced((at, random) => [at + 1 + below(random, 60), at])],
-  ["hostile text inserted", inserted((random) => Buffer.from(pick(HOSTILE_BYTES, random)))],
+  ["hostile text inserted", inserted((random) => Buffer.from(pick(HOSTILE_SNIPPETS, random)))],
   ["bytes that are not UTF-8 inserted", inserted((random) => Buffer.from(pick<readonly number[]>(NOT_UTF8, random)))],
   ["a byte order mark before it", (bytes) => Buffer.concat([Buffer.from(BYTE_ORDER_MARK), bytes])],
   ["space around it", (bytes) => Buffer.concat([Buffer.from("\n\t "), bytes, Buffer.from(" \r\n")])],

@@ -22,7 +22,7 @@ export type PostgresFrontOptions = {
   readonly rewrite?: (text: string) => string;
 };
 
-/** Messages of the extended protocol that the server may execute before their Sync. The front holds them until then. */
+/** Parse, Bind, Describe, Execute, Close and Flush. The server may execute these before their Sync, so the front holds them until then. */
 const PARTS = new Set(["P", "B", "D", "E", "C", "H"]);
 const NAME_LENGTH = 70;
 
@@ -111,7 +111,8 @@ function connect(
     held = [];
     const send = (bytes: Buffer) => void upstream.write(bytes);
     const pass = () => send(rewritten(group, rewrite));
-    if (each.type !== "Q" && each.type !== "S") return pass();
+    const endsStatement = each.type === "Q" || each.type === "S";
+    if (!endsStatement) return pass();
     current = statementText(group);
     act("out", pass, (sqlstate) => {
       if (!endsSession(sqlstate)) return send(refusedStatement(sqlstate));
@@ -126,11 +127,12 @@ function connect(
     if (isSilent) return;
     answer.push(bytes);
     const whole = Buffer.concat(answer);
-    if (isOpen && type !== "Z") return;
+    const isReady = type === "Z";
+    if (isOpen && !isReady) return;
     answer = [];
     const pass = () => void client.write(whole);
     if (!isOpen) {
-      isOpen = type === "Z";
+      isOpen = isReady;
       return pass();
     }
     act("back", pass, (sqlstate) => {

@@ -2,7 +2,7 @@
 
 import type { ProgramResult } from "../support/program.ts";
 import type { Window } from "./answer-fixtures.ts";
-import type { StoredRow, Verdict } from "./answer-verdict.ts";
+import { METRICS, type StoredRow, type Verdict } from "./answer-verdict.ts";
 
 /** What the views show of a series, by day. */
 export type SeenSeries = {
@@ -53,23 +53,25 @@ function keptAfter(kept: Kept | undefined, rows: readonly StoredRow[]): Kept {
   return doubt !== undefined && doubt !== kept?.doubt ? { rows: kept?.rows ?? [], doubt } : { rows, doubt: undefined };
 }
 
-/** The indices of a row's numbers in METRICS. The first one that both answers have is checked for a fall, if it was at least `from`. */
-const GUARDED = [
-  ...[6, 0, 1, 2].map((i) => ({ i, from: i === 6 ? 100 : 10 })),
-  ...[3, 4, 5].map((i) => ({ i, from: 10_000 })),
-];
+/** The first metric that both answers have is checked for a fall, if its sum was at least this. */
+const GUARDED_FROM = {
+  ...{ requests: 100, hours: 10, total_hours: 10, agent_hours: 10 },
+  ...{ tokens_in: 10_000, tokens_out: 10_000, tts_characters: 10_000 },
+};
 
 function doubtOf(before: readonly StoredRow[], after: readonly StoredRow[]): Kept["doubt"] {
   if (before.length === 0) return undefined;
   if (after.length === 0) return "empty";
-  const sums = GUARDED.map(({ i, from }) => ({ from, was: sumOf(before, i), is: sumOf(after, i) }));
+  const sums = Object.entries(GUARDED_FROM).map(([metric, from]) => ({
+    ...{ from, was: sumOf(before, metric), is: sumOf(after, metric) },
+  }));
   const compared = sums.find(({ was, is }) => was !== undefined && is !== undefined);
   const { from = 0, was = 0, is = 0 } = compared ?? {};
   return was >= from && is * 10 < was ? "fall" : undefined;
 }
 
-function sumOf(rows: readonly StoredRow[], i: number): number | undefined {
-  const numbers = rows.flatMap((row) => row.numbers[i] ?? []);
+function sumOf(rows: readonly StoredRow[], metric: string): number | undefined {
+  const numbers = rows.flatMap((row) => row.numbers[METRICS.indexOf(metric)] ?? []);
   return numbers.length > 0 ? numbers.reduce((sum, number) => sum + Number(number), 0) : undefined;
 }
 

@@ -14,7 +14,7 @@ import { type Outcome, pointsAmong, reportHighest, sweepKinds } from "./sweep.ts
 
 const PART = "worker";
 const COMMAND = ["start"];
-/** The time of a lease and a tick. */
+/** Another worker continues the work after the time of a lease and a tick. */
 const RECOVERY_MS_MAX = 40_000;
 /** Work that the database refused at a tick is tried again at the next one, a minute later. */
 const REFUSED_MS_MAX = 75_000;
@@ -35,12 +35,12 @@ const lab = await openLab({
   rest: { monitor: { port: 0 }, worker: { drainSeconds: 8 } },
 });
 
-/** When every due slice had one of these statuses; undefined if that did not happen within PATIENCE_MS. */
-async function wholeAt({ db }: Case, statusesMeant = ["complete"]): Promise<number | undefined> {
+/** When every due slice had an accepted status; undefined if that did not happen within PATIENCE_MS. */
+async function allCompleteAt({ db }: Case, accepted = ["complete"]): Promise<number | undefined> {
   const untilMs = performance.now() + PATIENCE_MS;
   while (performance.now() < untilMs) {
     const stored = await statuses(db, lab.filters);
-    if (lab.due.every((slice) => statusesMeant.includes(stored.get(slice) ?? ""))) return performance.now();
+    if (lab.due.every((slice) => accepted.includes(stored.get(slice) ?? ""))) return performance.now();
     await sleep(POLL_MS);
   }
   return undefined;
@@ -51,7 +51,7 @@ async function calibrate(replicas: number): Promise<readonly FaultEvent[]> {
   await using context = await openCase(lab);
   const events = recorded(context);
   const running = await Promise.all(REPLICAS.slice(0, replicas).map((who) => context.start(who, COMMAND)));
-  if ((await wholeAt(context)) === undefined) throw new Error("the workers that nothing happens to do not work");
+  if ((await allCompleteAt(context)) === undefined) throw new Error("the workers that nothing happens to do not work");
   const seen = [...events];
   await stopAll(context, running);
   return seen;
@@ -72,19 +72,19 @@ async function runCase(name: string): Promise<Outcome> {
   const running = [victim];
   for (const who of REPLICAS.slice(1, plan.replicas)) running.push(await context.start(who, COMMAND));
   // A slice that the database refused is for a person to look at: it stays failed, and is tried again only after an hour.
-  const whole = wholeAt(context, plan.sqlstate === undefined ? ["complete"] : ["complete", "failed"]);
-  let last = fault;
-  let happened = await isBefore(fault.happened, whole);
+  const allComplete = allCompleteAt(context, plan.sqlstate === undefined ? ["complete"] : ["complete", "failed"]);
+  let lastFault = fault;
+  let happened = await isBefore(fault.happened, allComplete);
   if (plan.secondPoint !== undefined && happened) {
     // A worker in place of the killed one is killed too.
     const second = await startArmed(context, SECOND, plan, plan.secondPoint, COMMAND);
     running.push(second.running);
-    last = second.fault;
-    happened = await isBefore(last.happened, whole);
+    lastFault = second.fault;
+    happened = await isBefore(lastFault.happened, allComplete);
   }
   const sinceMs = performance.now();
-  if (happened && plan.replicas === 1) running.push(...(await startAnew(context, plan, victim, whole)));
-  const atMs = await whole;
+  if (happened && plan.replicas === 1) running.push(...(await startAnew(context, plan, victim, allComplete)));
+  const atMs = await allComplete;
   const lastedMs = plan.kind === "database away" ? AWAY_MS : 0;
   const tookMs = atMs === undefined ? undefined : Math.max(0, atMs - sinceMs - lastedMs);
   if (plan.kind === "stop and continue") {
@@ -98,7 +98,7 @@ async function runCase(name: string): Promise<Outcome> {
   const late = tookMs === undefined || tookMs > (plan.sqlstate === undefined ? RECOVERY_MS_MAX : REFUSED_MS_MAX);
   const took = tookMs === undefined ? "never" : `only after ${Math.round(tookMs / 1000)} s`;
   return {
-    hit: last.hit(),
+    hit: lastFault.hit(),
     violations: [
       ...violations(await context.evidence(happened ? RECOVERY : undefined, exemptOf(plan.kind))),
       ...(late ? [`I8: all slices were complete ${took}`] : []),
@@ -112,17 +112,17 @@ async function startAnew(
   context: Case,
   { kind, sqlstate }: CasePlan,
   { program }: Running,
-  whole: Promise<unknown>,
+  allComplete: Promise<unknown>,
 ): Promise<readonly Running[]> {
   if (kind === "stop and continue") return [await context.start(SECOND, COMMAND)];
   // An error of the database that would be the same in a minute may end the worker.
-  const isOver = kind.startsWith("kill") || (sqlstate !== undefined && (await isBefore(program.ended, whole)));
+  const isOver = kind.startsWith("kill") || (sqlstate !== undefined && (await isBefore(program.ended, allComplete)));
   return isOver ? [await context.start(sqlstate === undefined ? RECOVERY : SECOND, COMMAND)] : [];
 }
 
 /** Whether the event comes before all is complete. */
-async function isBefore(event: Promise<unknown>, whole: Promise<unknown>): Promise<boolean> {
-  return Promise.race([event.then(() => true), whole.then(() => false)]);
+async function isBefore(event: Promise<unknown>, allComplete: Promise<unknown>): Promise<boolean> {
+  return Promise.race([event.then(() => true), allComplete.then(() => false)]);
 }
 
 function report(tookMs: number, { kind }: CasePlan, name: string): void {
