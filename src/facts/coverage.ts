@@ -89,7 +89,7 @@ where ${["source = 'usage' and status = 'undated' and usage_date is null", ...in
 
 const PROJECTS_MAX = 60;
 const GAPS_MAX = 20;
-const QUALITY = `case when status in ('complete', 'suspect') then status when fetched_at is not null then 'stale' else 'missing' end`;
+const QUALITY_SQL = `case when status in ('complete', 'suspect') then status when fetched_at is not null then 'stale' else 'missing' end`;
 
 type ProjectRow = { readonly projectId: string; readonly project: string; readonly count: number };
 
@@ -110,7 +110,7 @@ function leastCovered(query: Query, inProjects: readonly string[], condition: st
 select project_id as "projectId", project, (count(*) over ())::integer as count
 from (select project_id, max(project) as project from bi.series where ${["active", ...inProjects].join(" and ")} group by project_id) known
 left join (
-  select project_id, count(*) filter (where ${QUALITY} = 'missing') as missing, count(*) as lacking
+  select project_id, count(*) filter (where ${QUALITY_SQL} = 'missing') as missing, count(*) as lacking
   from bi.coverage where ${[condition, "status <> 'complete'", ...lacking].join(" and ")} group by project_id
 ) bad using (project_id)
 -- "region 2" comes before "region 10".
@@ -128,7 +128,7 @@ function projectCoverage(query: Query, shown: readonly ProjectRow[], condition: 
   const qualities = `array[${DAY_QUALITIES.map(literal).join(", ")}]`;
   return query<ProjectCoverage>(`
 with covered as materialized (
-  select *, ${QUALITY} as quality from bi.coverage where ${ofShown} and ${condition}
+  select *, ${QUALITY_SQL} as quality from bi.coverage where ${ofShown} and ${condition}
 ), gap as (
   -- Days with an error and days without one make separate gaps. A gap shows the error of its newest day.
   select project_id, json_build_object('source', source, 'grouping', "grouping", 'filter', filter, 'quality', quality,

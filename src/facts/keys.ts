@@ -56,9 +56,9 @@ export async function keyStatuses(db: Database, keysMax: number | null = null): 
 export type RotationRow = {
   readonly rotation: string;
   readonly ledgerName: string;
-  /** Null if the rotation is not for many projects. */
+  /** Null if the rotation is not for many projects, or if `mergeRotations` made one row of them. */
   readonly project: string | null;
-  /** The id of the key in use; null if there is none, and after `mergeRotations`. */
+  /** The id of the key in use; null if there is none, or if `mergeRotations` made one row of many projects. */
   readonly apiKeyId: string | null;
   /** How long ago the key in use was requested, or a rollback made it active again. */
   readonly ageDays: number | null;
