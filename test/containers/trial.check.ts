@@ -7,7 +7,7 @@ import { openTrial } from "./compose.ts";
 /** The key that docker-compose.yml gives the emulator. */
 const KEY = "key-of-the-trial";
 const WORKER = "trial-worker";
-/** The emulator listens on the loopback of its own container. */
+/** Refuses connections, as the emulator listens on the loopback of its own container. */
 const UNREACHABLE = "http://127.0.0.1:8080";
 
 const password = randomBytes(16).toString("hex");

@@ -45,15 +45,9 @@ export const daysAgo = (days: number) => addDays(dayOf(new Date()), -days);
 
 function configOf(options: LabOptions, baseUrl: string): Fields {
   const { days, groupings, filters = ALL, caps, job, rest, requestsPerSecond = 100 } = options;
-  const service = {
-    baseUrl,
-    dialect: "interface",
-    requestsPerSecond,
-    maxConcurrent: caps.concurrent,
-    timeoutSeconds: 2,
-  };
+  const limits = { requestsPerSecond, maxConcurrent: caps.concurrent, timeoutSeconds: 2 };
   return {
-    service,
+    service: { baseUrl, dialect: "interface", ...limits },
     projects: [{ id: PROJECT_ID, name: "production", key: { env: "USAGE_EXPORT_KEY" } }],
     exports: [
       {

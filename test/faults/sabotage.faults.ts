@@ -30,16 +30,8 @@ async function unharmedCopy(): Promise<string> {
 
 /** The output of Vitest for these tests of a copy, on the database server of this run. */
 async function runTests(folder: string, files: readonly string[], names: readonly string[]) {
-  const args = [
-    "run",
-    "--config",
-    "test/vitest.config.ts",
-    "--project",
-    "whole",
-    ...files,
-    "-t",
-    names.map(RegExp.escape).join("|"),
-  ];
+  const project = ["--config", "test/vitest.config.ts", "--project", "whole"];
+  const args = ["run", ...project, ...files, "-t", names.map(RegExp.escape).join("|")];
   // The program is not built: these tests start none.
   const env = { TEST_ENGINE: "url", TEST_DATABASE_URL: url, TEST_PROGRAM: "src/main.ts", CI: "true" };
   await using vitest = startScript(path.join(ROOT, "node_modules/vitest/vitest.mjs"), args, { cwd: folder, env });

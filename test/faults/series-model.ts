@@ -62,10 +62,9 @@ const GUARDED_FROM = {
 function doubtOf(before: readonly StoredRow[], after: readonly StoredRow[]): Kept["doubt"] {
   if (before.length === 0) return undefined;
   if (after.length === 0) return "empty";
-  const sums = Object.entries(GUARDED_FROM).map(([metric, from]) => ({
-    ...{ from, was: sumOf(before, metric), is: sumOf(after, metric) },
-  }));
-  const compared = sums.find(({ was, is }) => was !== undefined && is !== undefined);
+  const compared = Object.entries(GUARDED_FROM)
+    .map(([metric, from]) => ({ from, was: sumOf(before, metric), is: sumOf(after, metric) }))
+    .find(({ was, is }) => was !== undefined && is !== undefined);
   const { from = 0, was = 0, is = 0 } = compared ?? {};
   return was >= from && is * 10 < was ? "fall" : undefined;
 }

@@ -1,4 +1,4 @@
-// The order of calls when a key is created, which is the only step that can't be repeated; and what a process does that lost its lease.
+// The calls that create a key, in order: this step can't be repeated. A process that has lost its lease must not take it, or deliver a key.
 
 import { pino } from "pino";
 import { expect, test } from "vitest";
@@ -15,7 +15,7 @@ const CREATE: RotationStep = { kind: "create", reason: "there is no active key" 
 const LOST = new AppError("stopped", "another process has taken over the rotation");
 const CREATED = { api_key_id: "key-1", key: "b".repeat(40), scopes: ["member"] };
 
-/** A rotation without sinks, which records its calls. `create` answers the POST, which is sent with the last of the `permits`. */
+/** A rotation without sinks, which records its calls. Each call takes `permits` permits before it is sent. `create` answers the POST. */
 function openRotation(create: () => unknown = () => CREATED, ledgerPart: Partial<KeyLedger> = {}, permits = 1) {
   const done: string[] = [];
   const never = async () => {
@@ -45,7 +45,7 @@ function openRotation(create: () => unknown = () => CREATED, ledgerPart: Partial
   return { done, controller, take: (step = CREATE) => takeStep(rotation, step) };
 }
 
-test("the create is sent after its intent is recorded, and the new key is stored directly after it", async () => {
+test("the create is sent between recording its intent and storing the new key", async () => {
   const { done, take } = openRotation();
   await take();
   expect(done).toEqual(["token", "write intent", "confirm lease", "create_key", "write stored"]);
@@ -56,7 +56,7 @@ test.each<[string, Error, number]>([
   ["lease", LOST, 2],
   ["database", new Error("Connection terminated unexpectedly"), 1],
 ])(
-  "a process that loses its %s while the create waits for a permit sends none, and leaves nothing",
+  "a process that loses its %s while the create waits for a permit takes its intent back",
   async (_, error, permits) => {
     let left = permits;
     const confirmLease = async () => {

@@ -66,7 +66,7 @@ test("a dialect that the service begins to speak is stored for other processes",
 test("a request that still reads the database uses a dialect that is found meanwhile", async () => {
   let spoken: Dialect | undefined = "interface";
   const opened = await open("auto", () => spoken, database);
-  const late = await database.transaction().execute(async (tx) => {
+  const { reading, probing } = await database.transaction().execute(async (tx) => {
     await sql`lock table usage_export.service_dialect`.execute(tx);
     const countBlocked = sql<{ blocked: number }>`
       select count(*)::integer as blocked from pg_locks where relation = 'usage_export.service_dialect'::regclass and not granted
@@ -80,8 +80,8 @@ test("a request that still reads the database uses a dialect that is found meanw
     spoken = undefined;
     return { reading, probing };
   });
-  expect(await late.reading).toBe("interface");
-  expect(await late.probing).toBe("interface");
+  expect(await reading).toBe("interface");
+  expect(await probing).toBe("interface");
 });
 
 const [FIRST, SECOND] = ["2026-03-16", "2026-03-17"];
@@ -94,7 +94,8 @@ function totals(first: readonly number[], second: readonly number[]) {
   return dayTotals(normalise(sampleRequest("accessor"), answer, RUN_DAY).slices);
 }
 
-test.each<[string, Effect, readonly number[], readonly number[], readonly number[], readonly number[]]>([
+type Counts = readonly number[];
+test.each<[string, Effect, total1: Counts, total2: Counts, filtered1: Counts, filtered2: Counts]>([
   ["less on one day is narrower", "narrower", [7], [5], [3], [5]],
   ["nothing on one day, and something on another, is narrower", "narrower", [7], [5], [7], []],
   ["the same numbers are the same", "same", [7], [5], [7], [5]],
@@ -104,8 +105,8 @@ test.each<[string, Effect, readonly number[], readonly number[], readonly number
   ["rows of zeros are empty", "empty", [7], [5], [0], [0]],
   ["without usage nothing is proven", "no usage", [], [], [], []],
   ["a day without usage proves nothing about another day", "same", [], [5], [], [5]],
-])("%s", (_, effect, total1, total2, own1, own2) => {
-  expect(compareTotals(totals(total1, total2), totals(own1, own2))).toBe(effect);
+])("%s", (_, effect, total1, total2, filtered1, filtered2) => {
+  expect(compareTotals(totals(total1, total2), totals(filtered1, filtered2))).toBe(effect);
 });
 
 /** The totals of amounts of money on one day, one for each line item. */
@@ -114,7 +115,7 @@ function billedTotals(dollars: readonly string[]) {
   return dayTotals([billed(FIRST, "line_item", charges)]);
 }
 
-test.each<[string, Effect, readonly string[], readonly string[]]>([
+test.each<[string, Effect, total: readonly string[], filtered: readonly string[]]>([
   ["a credit is narrower than all charges", "narrower", ["7"], ["-3"]],
   ["a credit that is larger than the charges is narrower", "narrower", ["7"], ["-30"]],
   ["a part of the credits is narrower", "narrower", ["-7"], ["-3"]],
@@ -122,6 +123,6 @@ test.each<[string, Effect, readonly string[], readonly string[]]>([
   ["the same credits are the same", "same", ["-7"], ["-4", "-3"]],
   ["charges and credits that cancel each other are not empty", "narrower", ["7"], ["3", "-3"]],
   ["amounts of zero are empty", "empty", ["-7"], ["0"]],
-])("%s", (_, effect, total, own) => {
-  expect(compareTotals(billedTotals(total), billedTotals(own))).toBe(effect);
+])("%s", (_, effect, total, filtered) => {
+  expect(compareTotals(billedTotals(total), billedTotals(filtered))).toBe(effect);
 });

@@ -22,12 +22,15 @@ function openVault({ script = 'echo x >> "$1.runs"; cat "$1"', timeoutSeconds = 
   const stop = new AbortController();
   const env = { VAULT: "https://vault.example", OTHER: "a secret of ours" };
   const commands = openStaticKeys({ env, scrubber, signal: stop.signal }, () => clock.nowMs);
-  const of = (...more: string[]) => ({ command: ["sh", "-c", script, "sh", file, ...more], timeoutSeconds, variables });
+  const sourceOf = (...more: string[]) => {
+    const command = ["sh", "-c", script, "sh", file, ...more];
+    return { command, timeoutSeconds, variables };
+  };
   return {
-    ...{ file, clock, scrubber, commands, of },
+    ...{ file, clock, scrubber, commands, sourceOf },
     stop: () => stop.abort(new Error("the program stops")),
-    read: async (...more: string[]) => (await commands.read(of(...more))).reveal(),
-    refuse: async () => commands.reportRefusal(await commands.read(of())),
+    read: async (...more: string[]) => (await commands.read(sourceOf(...more))).reveal(),
+    reportRefusal: async () => commands.reportRefusal(await commands.read(sourceOf())),
     runs: () => readFileSync(`${file}.runs`, "utf8").length / 2,
   };
 }
@@ -51,11 +54,11 @@ test("a command runs once for all projects that share it, even if they read the 
   expect(vault.runs()).toBe(2);
 });
 
-test("a command runs again when the service refuses its key, and not twice in a minute", async () => {
+test("a command whose key the service refuses runs again, but at most once a minute", async () => {
   const vault = openVault();
   await vault.read();
   writeFileSync(vault.file, NEW_KEY);
-  await vault.refuse();
+  await vault.reportRefusal();
   expect(await vault.read()).toBe(KEY);
   vault.clock.nowMs += 61_000;
   expect(await vault.read()).toBe(NEW_KEY);
@@ -66,14 +69,14 @@ test("a command runs again when the service refuses its key, and not twice in a 
 test("a refusal of an older key does not run the command again", async () => {
   const vault = openVault();
   const { commands } = vault;
-  const old = await commands.read(vault.of());
+  const old = await commands.read(vault.sourceOf());
   vault.clock.nowMs += 61_000;
   commands.reportRefusal(old);
   writeFileSync(vault.file, NEW_KEY);
-  expect((await commands.read(vault.of())).reveal()).toBe(NEW_KEY);
+  expect((await commands.read(vault.sourceOf())).reveal()).toBe(NEW_KEY);
   vault.clock.nowMs += 61_000;
   commands.reportRefusal(old);
-  await commands.read(vault.of());
+  await commands.read(vault.sourceOf());
   expect(vault.runs()).toBe(2);
 });
 
@@ -92,7 +95,7 @@ test("a command that failed is run again after a minute, and none of its output 
   expect(vault.runs()).toBe(2);
 });
 
-test("a command that prints nothing counts as a vault that is away, so that requests are tried again", async () => {
+test("a command that prints nothing counts as a vault that is away for a while", async () => {
   const vault = openVault();
   writeFileSync(vault.file, "\n");
   await expect(vault.read()).rejects.toMatchObject({

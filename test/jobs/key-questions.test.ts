@@ -67,7 +67,7 @@ const refusal = (status: number) =>
   new AppError("unauthorized", `the service answered ${status}`, { details: { status } });
 
 /** Makes a call that fails with these errors, one at each attempt, and then succeeds. */
-async function run(failures: readonly Error[]) {
+async function callFailingWith(failures: readonly Error[]) {
   let calls = 0;
   let forgotten = 0;
   const service = { forgetRefusals: () => void forgotten++ };
@@ -80,11 +80,11 @@ async function run(failures: readonly Error[]) {
 }
 
 test("after a 401 the refusal of the key is forgotten, and the call repeated", async () => {
-  expect(await run([refusal(401)])).toEqual({ calls: 2, forgotten: 1, error: undefined });
+  expect(await callFailingWith([refusal(401)])).toEqual({ calls: 2, forgotten: 1, error: undefined });
 });
 
 test("a call fails after three 401s", async () => {
-  expect(await run([refusal(401), refusal(401), refusal(401)])).toMatchObject({
+  expect(await callFailingWith([refusal(401), refusal(401), refusal(401)])).toMatchObject({
     calls: 3,
     error: { code: "unauthorized" },
   });
@@ -93,11 +93,11 @@ test("a call fails after three 401s", async () => {
 test.each([refusal(403), new AppError("unavailable", "no answer"), new TypeError("no function")])(
   "a call is not repeated after another failure: %s",
   async (failure) => {
-    expect(await run([failure])).toEqual({ calls: 1, forgotten: 0, error: failure });
+    expect(await callFailingWith([failure])).toEqual({ calls: 1, forgotten: 0, error: failure });
   },
 );
 
-test("a key of which nothing is known, and that may not read usage, is verified by listing projects", async () => {
+test("a key that the service does not describe, and that may not read usage, is verified by listing projects", async () => {
   const script: Script = ({ target }, response) => answerJson(response, target.includes("token") ? 404 : 403, {});
   const context = { app: silentApp(), service: (await serve(script)).service } as unknown as RotationContext;
   const opened = { apiKeyId: "new", key: KEY, scopesGranted: [] };
@@ -106,13 +106,15 @@ test("a key of which nothing is known, and that may not read usage, is verified 
 });
 
 const TODAY = "2026-05-08";
-const START = "2026-05-01";
+/** Usage is recent from this day on. */
+const RECENT = "2026-05-05";
+const GRACE_START = "2026-05-01";
 const LISTED = new Set(["old-key", "new-key"]);
 const use = (accessor: string, day: Day) => ({ accessor, day });
 const verdict = (used: readonly { accessor: string; day: Day }[], listed: ReadonlySet<string> = LISTED) =>
-  lastUseVerdict({ apiKeyId: "old-key" }, used, listed, START, TODAY);
+  lastUseVerdict({ apiKeyId: "old-key" }, used, listed, GRACE_START, TODAY);
 
-const shows = (text: string) => `the breakdown by accessor ${text}`;
+const breakdown = (text: string) => `the breakdown by accessor ${text}`;
 
 test.each<[string, readonly { accessor: string; day: Day }[], string, string]>([
   [
@@ -121,7 +123,7 @@ test.each<[string, readonly { accessor: string; day: Day }[], string, string]>([
     "yes",
     "shows usage on 2026-05-04",
   ],
-  ["is unused if another has recent usage", [use("new-key", "2026-05-05")], "no", "shows no usage since 2026-05-01"],
+  ["is unused if another has recent usage", [use("new-key", RECENT)], "no", "shows no usage since 2026-05-01"],
   [
     "may be in use if no key has recent usage",
     [use("new-key", "2026-05-04")],
@@ -129,7 +131,7 @@ test.each<[string, readonly { accessor: string; day: Day }[], string, string]>([
     "shows no usage by any key after 2026-05-04",
   ],
 ])("a replaced key %s", (_, used, seen, text) => {
-  expect(verdict(used)).toEqual({ seen, text: shows(text) });
+  expect(verdict(used)).toEqual({ seen, text: breakdown(text) });
 });
 
 test.each([
@@ -137,5 +139,5 @@ test.each([
   ["accessors are not ids of keys", [use("somebody@example.com", TODAY)], LISTED],
   ["the service lists no keys", [use("new-key", TODAY)], new Set<string>()],
 ])("it is unknown whether a replaced key was used if %s", (_, used, listed) => {
-  expect(verdict(used, listed)).toEqual({ seen: "unknown", text: shows("does not tell which key is which") });
+  expect(verdict(used, listed)).toEqual({ seen: "unknown", text: breakdown("does not tell which key is which") });
 });

@@ -34,7 +34,7 @@ function contextOf(service: Service) {
   return { app, db, service, keyRing: KEY_RING, dialects: new Dialects({ app, db, service, keyRing: KEY_RING }) };
 }
 
-/** Nothing is stored of the series. */
+/** Makes the request for a series of which nothing is stored. */
 function read(
   context: ReturnType<typeof contextOf>,
   request: UsageRequest,
@@ -53,7 +53,7 @@ test("if the service lists no tags, it does not say whether it knows a filter's 
   expect(unknown?.text).toContain("does not say whether");
 });
 
-test("the groups of an answer are read from the field by whose name the grouping was requested", async () => {
+test("the groups of an answer are read from the field that has the grouping's name in the request", async () => {
   const rows = [sampleRow("2026-03-17", { models: null }), sampleRow("2026-03-16", { models: "nova" })];
   const { server, service } = await serve(answeringJson(200, sampleAnswer(rows)), { dialect: "2026" });
   const { slices } = await read(contextOf(service), sampleRequest("model"));
@@ -61,7 +61,7 @@ test("the groups of an answer are read from the field by whose name the grouping
   expect(server.requests[0]?.target).toContain("grouping=models");
 });
 
-test("a service that begins to speak the other dialect is asked again in it, and its groups are read", async () => {
+test("if the service begins to speak the other dialect, its groups are read in that dialect", async () => {
   let spoken = "models";
   const { service } = await serve(
     ({ target }, response) => {
@@ -82,7 +82,7 @@ test("a service that begins to speak the other dialect is asked again in it, and
   expect(await displays()).toEqual(["nova"]);
 });
 
-test("an answer is refused if the service ignores the grouping, even only beside a filter", async () => {
+test("an answer is refused if the service ignores the grouping, even if it does so only beside a filter", async () => {
   const { service } = await serve(({ target }, response) => {
     const { searchParams } = new URL(target, "http://service");
     const grouping = searchParams.get("grouping") ?? "none";
@@ -120,14 +120,8 @@ async function make(
   const stored = await newSeries(db);
   const { project, series, seriesId } = stored;
   const ids = new Map([[seriesKey(series), seriesId]]);
-  const shared = {
-    config: {} as Config,
-    ids,
-    fetchNumbers: openFetchNumbers(db),
-    reader: openReader(db),
-    writer: openWriter(db),
-  };
-  const context = { ...contextOf(service), ...shared, ...part };
+  const opened = { fetchNumbers: openFetchNumbers(db), reader: openReader(db), writer: openWriter(db) };
+  const context = { ...contextOf(service), config: {} as Config, ids, ...opened, ...part };
   const lines: string[] = [];
   const log = pino({}, { write: (line) => lines.push(line) });
   const run = { runId: randomUUID(), job: sampleJob(), runDay: RUN_DAY, log, fetchNo: await nextFetchNo(db) };
@@ -167,7 +161,7 @@ test("an answer is newer than what another process stored before the answer's la
     else answerJson(response, 200, DAY_ANSWER);
   });
   const { outcome } = await make(service, {
-    // Without spare numbers, which may be some milliseconds older than their call.
+    // A spare fetch number may be some milliseconds older than its call.
     fetchNumbers: () => nextFetchNo(db),
     meanwhile: async (series) => {
       seriesId = series.seriesId;

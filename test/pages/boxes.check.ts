@@ -46,22 +46,20 @@ function widePage(page: keyof PageData): WebPage {
   const coverage = makeCoverage();
   const gap = { grouping: "model", filter: LONG, start: PERIOD.end, end: PERIOD.end };
   const projects = coverage.projects.map((one) => ({
-    ...{ ...one, project: LONG, gaps: [{ ...gap, quality: "missing" as const, error: LONG }] },
+    ...one,
+    ...{ project: LONG, gaps: [{ ...gap, quality: "missing" as const, error: LONG }] },
   }));
   const amounts = { rowsChanged: Number(AMOUNT), requests: Number(AMOUNT) };
   const runs = [makeRun({ job: LONG, status: "failed", error: LONG, ...amounts })];
   const data: Partial<{ readonly [P in keyof PageData]: Partial<PageData[P]> }> = {
-    ...{
-      overview: wideOverview(),
-      usage: { answer: wideAnswer() },
-      health: { coverage: { ...coverage, projects }, runs },
-    },
+    ...{ overview: wideOverview(), usage: { answer: wideAnswer() } },
+    health: { coverage: { ...coverage, projects }, runs },
   };
   return pageOf(page, data[page], { health: HEALTH, view: { project: LONG } });
 }
 
 test.each(["overview", "usage", "health", "run"] as const)(
-  "on the page %s no text is cut off or overlaps another, at four widths, in light and dark; Tab reaches everything; it can be printed",
+  "the page %s has nothing cut off or overlapping, on screens and on paper, and the keyboard reaches all of it",
   async (name) => {
     const shown = widePage(name);
     const { page } = await openPage(browser, `${await servePages({ "/page": () => shown })}/page`);

@@ -39,8 +39,8 @@ async function serve(groups = GROUPS) {
 async function open(address: string, options: Parameters<typeof openPage>[2] = {}) {
   const watched = await openPage(browser, address, options);
   const { page } = watched;
-  const [plot, legend, tip] = [".plot", ".legend", ".tip"].map((part) => page.locator(`#usage-by-day-chart ${part}`));
-  if (!plot || !legend || !tip) throw new Error("expected three parts");
+  const part = (name: string) => page.locator(`#usage-by-day-chart .${name}`);
+  const [plot, legend, tip] = [part("plot"), part("legend"), part("tip")];
   await plot.locator("svg").waitFor();
   return { ...watched, plot, legend, tip };
 }
@@ -59,7 +59,7 @@ test("the day under the pointer is shown with its exact amounts", async () => {
   expect(requests.every((request) => request.startsWith(url))).toBe(true);
 });
 
-test("a click on a bar leads to its group alone, and the bars of a day that may still change are lighter", async () => {
+test("the bars of a settling day are lighter, and a click on a bar leads to its group alone", async () => {
   const { address } = await serve();
   const { page, plot } = await open(address);
   const bars = await plot.locator(`path[fill="var(--series-2)"]`).all();
@@ -75,7 +75,7 @@ test("an entry of the legend leads to its group alone", async () => {
   expect(groupAt(page.url())).toBe("nova-2");
 });
 
-test("a button copies its exact text, and another one the whole link", async () => {
+test("a button copies the exact SQL, and another one the whole link", async () => {
   const { url, address } = await serve();
   const { page } = await open(address, { permissions: ["clipboard-read", "clipboard-write"] });
   const copied = () => page.evaluate("navigator.clipboard.readText()");

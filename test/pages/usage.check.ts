@@ -67,6 +67,7 @@ test("each choice changes the answer and the URL, and the back button leads back
   await choose("filter", DIARIZED.name);
   expect(await page.locator(".ranks tbody tr").count()).toBe(2);
   await choose("filter", "");
+  // The table has at most 20 groups.
   expect(await page.locator(".ranks tbody tr").count()).toBe(20);
   // On a phone the columns fit beside each other.
   await page.setViewportSize({ width: 390, height: 900 });

@@ -48,8 +48,8 @@ export async function walkWithKeyboard(page: Page): Promise<void> {
   expect(walked).toEqual(stops.map((name) => ({ name, hasRing: true, isInSight: true })));
 }
 
-/** Within the margins of A4. */
-const PAPER_WIDTH_PX = 688;
+/** The space within the margins of A4, in pixels. */
+const PAPER = { width: 688, height: 971 };
 const CONTROLS = "nav, form, .choices, .links, .title a, .copy, .sql";
 const TABLES = `[...document.querySelectorAll("table")].filter((one) => !one.closest(".sql")).map((one) => ({
   caption: one.caption.textContent, isVisible: one.checkVisibility(), isLegible: parseFloat(getComputedStyle(one).fontSize) >= 9,
@@ -58,7 +58,7 @@ const TABLES = `[...document.querySelectorAll("table")].filter((one) => !one.clo
 /** Expects that paper has nothing to click, that every table is open and whole, and that the colours are light. */
 export async function expectPrintable(page: Page): Promise<void> {
   await page.emulateMedia({ media: "print", colorScheme: "dark" });
-  await page.setViewportSize({ width: PAPER_WIDTH_PX, height: 971 });
+  await page.setViewportSize(PAPER);
   expect(await page.locator(CONTROLS).filter({ visible: true }).allInnerTexts()).toEqual([]);
   const tables = (await page.evaluate(TABLES)) as readonly { readonly caption: string }[];
   expect(tables).toEqual(tables.map(({ caption }) => ({ caption, isVisible: true, isLegible: true })));

@@ -28,7 +28,7 @@ test.each(Object.entries(WORLDS))(
     const db = openPostgres(copy.url);
     onTestFinished(() => db.destroy());
     const config = await storeWorld(db, world);
-    // On the first days of a month its sentence is shorter.
+    // On the first two days of a month the sentence about it is shorter.
     const isEarly = (await databaseNow(db)).getUTCDate() < 3;
     const current = { config: { ...config, monitor: { host: "127.0.0.1", port: 0 } }, access: undefined };
     await using monitoring = await openMonitoring(silentApp(), () => current, {

@@ -29,6 +29,7 @@ type World = {
   /** How many of the newest days could not be read, in every project. */
   readonly failedDays?: number;
   readonly exported?: boolean;
+  /** More fields of the configuration. */
   readonly rest?: object;
 };
 

@@ -9,7 +9,7 @@ import { Limiter } from "../../src/service/limiter.ts";
 import { answer, answering, answeringJson, answerJson } from "../support/scripted-server.ts";
 import { hangSignal, KEY, READ, serve } from "./open-test-service.ts";
 
-const RATE = { pause() {}, pausedMs: () => 0, releaseSlots: async () => {} };
+const LIMITER_STUB = { pause() {}, pausedMs: () => 0, releaseSlots: async () => {} };
 const CALL = { key: "k", project: "p", waitMsMax: 0 };
 
 test("after a 429 with Retry-After the next attempt starts exactly when the wait ends", async () => {
@@ -30,8 +30,8 @@ test("after a 429 with Retry-After the next attempt starts exactly when the wait
 test("a call whose permit became invalid before it was sent is prepared again with another one", async () => {
   const events: string[] = [];
   const acquire = async () => {
-    const isValid = events.includes("release") && events.lastIndexOf("release") !== events.indexOf("release");
-    return { isValid: () => isValid, release: () => void events.push("release") };
+    const isThird = events.filter((event) => event === "release").length === 2;
+    return { isValid: () => isThird, release: () => void events.push("release") };
   };
   const { read } = await serve(
     (_request, response) => {
@@ -39,7 +39,7 @@ test("a call whose permit became invalid before it was sent is prepared again wi
       answerJson(response, 200, {});
     },
     {},
-    { limiter: { ...RATE, acquire } },
+    { limiter: { ...LIMITER_STUB, acquire } },
   );
   await read({ beforeAttempt: async () => void events.push("prepare") });
   expect(events.join(" ")).toBe("prepare release prepare release prepare send release");
@@ -65,7 +65,7 @@ test.each(["GET", "POST"] as const)(
         answerJson(response, 200, {});
       },
       {},
-      { limiter: { ...RATE, acquire }, onAttempt: (report) => void reports.push(report) },
+      { limiter: { ...LIMITER_STUB, acquire }, onAttempt: (report) => void reports.push(report) },
     );
     await read({ method });
     expect({ heldAtRequests, held }).toEqual({ heldAtRequests: [[2]], held: [] });
@@ -89,7 +89,7 @@ test("no wait for the rate is negative, although time passes while it is compute
   expect(Math.min(...waits)).toBeGreaterThanOrEqual(1);
 });
 
-test("a pause that the service asks of one call holds for all calls", async () => {
+test("a pause that the answer to one call asks for holds for all calls", async () => {
   const times: number[] = [];
   const { service, read } = await serve(
     ({ target }, response) => {
@@ -102,6 +102,7 @@ test("a pause that the service asks of one call holds for all calls", async () =
   const call = (part: string) => read({ path: ["v1", "projects", "p1", part] });
   await call("warm-up");
   await Promise.all([call("first"), call("second"), call("third")]);
+  // Calls start 1 ms apart, and the pause begins when the second is answered.
   expect(times).toEqual([0, 1, ...times.slice(2).filter((ms) => ms >= 60_001)]);
   expect(times).toHaveLength(5);
 });
@@ -120,7 +121,7 @@ test.each([
   expect(service.sleeps.filter((ms) => ms > 1)).toEqual(waits);
 });
 
-test("a pause that is asked for later and is shorter does not end a longer one", async () => {
+test("a shorter pause that is asked for later does not end a longer one", async () => {
   const sent = { long: Promise.withResolvers<ServerResponse>(), short: Promise.withResolvers<ServerResponse>() };
   const { service, read } = await serve(({ target }, response) => {
     const name = target.split("/").at(-1);
@@ -151,7 +152,7 @@ test.each([429, 503])(
   },
 );
 
-test("after three calls in a row that failed with 500, each further call is tried once, until one has another status", async () => {
+test("after three calls in a row have failed with 500, a call is tried only once, until one has another status", async () => {
   let status = 0;
   const { server, read } = await serve((_request, response) => answerJson(response, status, {}));
   const requests = [];

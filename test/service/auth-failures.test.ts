@@ -80,7 +80,7 @@ test.each([
 
 const transient = (count: number): ErrorCode[] => Array.from({ length: count }, () => "unavailable" as const);
 
-test.each<[string, ErrorCode[], number, number, number, number | undefined]>([
+test.each<[string, ErrorCode[], attemptsMax: number, askedMs: number, random: number, delayMs: number | undefined]>([
   ["the first failure waits up to half a second", transient(1), 5, 0, 1, 500],
   ["the fourth failure waits up to four seconds", transient(4), 5, 0, 1, 4_000],
   ["the random wait may be zero", transient(4), 5, 0, 0, 0],
@@ -92,8 +92,8 @@ test.each<[string, ErrorCode[], number, number, number, number | undefined]>([
   ["no attempt follows a second bad answer later", ["bad_answer", "unavailable", "bad_answer"], 5, 0, 1, undefined],
   ["a longer wait that the service asks for is not shortened", transient(1), 5, 90_000, 0.5, 90_000],
   ["a requested wait of zero does not shorten the back-off", transient(2), 5, 0, 0.5, 500],
-])("retryDelayMs: %s", (_name, kinds, attemptsMax, askedMs, random, expected) => {
-  expect(retryDelayMs(kinds, attemptsMax, askedMs, random)).toBe(expected);
+])("retryDelayMs: %s", (_name, failures, attemptsMax, askedMs, random, delayMs) => {
+  expect(retryDelayMs(failures, attemptsMax, askedMs, random)).toBe(delayMs);
 });
 
 const NOW_MS = Date.parse("2026-03-01T12:00:00Z");

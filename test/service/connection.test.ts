@@ -22,7 +22,7 @@ const BODY = JSON.stringify({ start: "2026-03-01", end: "2026-03-01", results: [
 const HEAD = `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${BODY.length}\r\n\r\n`;
 const CHUNKED_HEAD = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n";
 
-/** A server that answers with the bytes of the script, and a call to it. */
+/** Starts a server that answers with the bytes of the script. `read` calls it. */
 async function open(script: Parameters<typeof rawServer>[0], timeoutSeconds = 30, scheme = "http:") {
   const server = await rawServer(script);
   const service = openTestService(server.origin.replace("http:", scheme), { timeoutSeconds });
@@ -89,6 +89,7 @@ test("HTTP/2 is not offered, because over it undici may send a request twice", a
   };
   const { read } = await open(answer, 30, "https:");
   await expect(read("POST")).rejects.toMatchObject({ code: "unavailable" });
+  // The names of protocols in a TLS hello, each after its length.
   expect(hello).toContain("\x08http/1.1");
   expect(hello).not.toContain("\x02h2");
 });
@@ -169,7 +170,7 @@ test.each([undefined, "0"])(
     vi.stubEnv("NODE_TLS_REJECT_UNAUTHORIZED", setting);
     onTestFinished(() => void vi.unstubAllEnvs());
     await using eavesdropper = await scriptedServer(FINE);
-    await using interceptor = await tlsFront(eavesdropper.origin, certificate({ by: authority("of the company") }));
+    await using interceptor = await tlsFront(eavesdropper.origin, certificate(authority("of the company")));
     const { service } = await behindProxy(FINE, { tunnelPort: interceptor.port });
     await expect(service.call(READ, KEY, hangSignal())).rejects.toMatchObject({
       code: "rejected",

@@ -12,12 +12,8 @@ import { hangSignal, KEY, openTestService, serve } from "./open-test-service.ts"
 const NEW_KEY_TEXT = "createdCANARYq7w5e3r1t9";
 const REQUEST: KeyRequest = { comment: "usage exporter", scopes: ["member"], tags: ["usage-exporter"] };
 const CREATED = {
-  api_key_id: "k2",
-  key: NEW_KEY_TEXT,
-  comment: "usage exporter",
-  scopes: ["keys:read", "member"],
-  tags: ["usage-exporter"],
-  created: "2026-03-01T00:00:00.000000Z",
+  ...{ api_key_id: "k2", key: NEW_KEY_TEXT, comment: "usage exporter", scopes: ["keys:read", "member"] },
+  ...{ tags: ["usage-exporter"], created: "2026-03-01T00:00:00.000000Z" },
 };
 
 /** Serves the script, and returns the function that creates a key there. */

@@ -1,4 +1,4 @@
-// Opens the service for a test, with a clock that moves only by `sleep`, and keeps its log lines.
+// A client of the service for a test. Its clock moves only by `sleep`, and its log lines are kept.
 
 import { pino } from "pino";
 import { onTestFinished } from "vitest";
@@ -12,11 +12,8 @@ import { type Script, scriptedServer } from "../support/scripted-server.ts";
 
 export const KEY_TEXT = "sk_CANARY_0123456789abcdef";
 export const KEY = new Secret(KEY_TEXT);
-export const READ: ServiceCall = {
-  operation: "breakdown",
-  method: "GET",
-  path: ["v1", "projects", "p1", "usage", "breakdown"],
-};
+const BREAKDOWN_PATH = ["v1", "projects", "p1", "usage", "breakdown"];
+export const READ: ServiceCall = { operation: "breakdown", method: "GET", path: BREAKDOWN_PATH };
 
 /** Every project has this key. */
 export const KEY_RING: KeyRing = {
@@ -48,16 +45,12 @@ export function openTestService(
     },
   } = deps;
   const all: ServiceSettings = {
-    baseUrl: origin,
-    authScheme: "Token",
-    dialect: "interface",
-    requestsPerSecond: 1000,
-    maxConcurrent: 4,
-    timeoutSeconds: 30,
+    ...{ baseUrl: origin, authScheme: "Token", dialect: "interface" },
+    ...{ requestsPerSecond: 1000, maxConcurrent: 4, timeoutSeconds: 30 },
     ...settings,
   };
   const limiter = new Limiter(all, now, sleep);
-  // All slots, for ever, and the first call need not wait.
+  // This process has all slots for ever, and its first call need not wait.
   limiter.setShare(all.maxConcurrent, Number.POSITIVE_INFINITY, false);
   const service = openService(all, {
     log: pino({}, { write: (line) => lines.push(line) }),

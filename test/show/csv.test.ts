@@ -50,18 +50,8 @@ test.each([
 );
 
 test.each([
-  "production",
-  "a=b",
-  "a - b",
-  "you@example.com",
-  "1-2",
-  "'quoted'",
-  '["=a"]',
-  "2026-03-17",
-  "a, -b",
-  "a; b",
-  "a; b=1",
-  "two\nlines",
+  ...["production", "a=b", "a - b", "you@example.com", "1-2", "'quoted'", '["=a"]'],
+  ...["2026-03-17", "a, -b", "a; b", "a; b=1", "two\nlines"],
 ])("any other text is not changed: %j", (text) => {
   expect(dumpedText(text)).toBe(text);
 });
@@ -79,8 +69,9 @@ const ANSWER = {
   ...makeAnswer({ period: { start: "2026-03-08", end: "2026-03-09" }, groups: [{ group: "nova-3" }, { group: null }] }),
   ...{ other: { groups: 2, amount: "3", before: null, change: "3" }, otherByDay: ["1", null], complete: false },
 };
-const [NOVA, NONE] = ANSWER.groups;
+const [NOVA, NO_VALUE] = ANSWER.groups;
 
+// The amounts are those of makeAnswer.
 test("by group, the answer has a row for each group, for the others and for the total", () => {
   const costs = { ...ANSWER, question: { ...ANSWER.question, currency: "USD" } };
   expect(cellsOf(answerCsv(costs, "groups"))).toEqual([
@@ -98,10 +89,10 @@ test("by day, the answer has a row a day for each drawn group and for the others
   const rows = cellsOf(answerCsv({ ...ANSWER, groups: [...ANSWER.groups, notDrawn] }, "days"));
   expect(rows.slice(1)).toEqual([
     `2026-03-08,"final","group","nova-3",${NOVA?.byDay?.[0]},"false",`,
-    `2026-03-08,"final","group",,${NONE?.byDay?.[0]},"false",`,
+    `2026-03-08,"final","group",,${NO_VALUE?.byDay?.[0]},"false",`,
     '2026-03-08,"final","other",,1,"false",',
     `2026-03-09,"final","group","nova-3",${NOVA?.byDay?.[1]},"false",`,
-    `2026-03-09,"final","group",,${NONE?.byDay?.[1]},"false",`,
+    `2026-03-09,"final","group",,${NO_VALUE?.byDay?.[1]},"false",`,
     '2026-03-09,"final","other",,,"false",',
   ]);
   expect(cellsOf(answerCsv({ ...ANSWER, otherByDay: null }, "days"))).toHaveLength(5);

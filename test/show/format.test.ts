@@ -30,7 +30,7 @@ test.each([
   ["0.000012345", "0.0000123"],
   ["9007199254740993", "9,007,199,254,740,993"],
   ["-4.25", "-4.25"],
-])("rounds %s to %s", (amount, expected) => {
+])("the amount %s is rounded to %s", (amount, expected) => {
   expect(roundedText(amount)).toBe(expected);
 });
 
@@ -40,7 +40,7 @@ test.each([
   ["9158866", "9.2M"],
   ["12345678901", "12.3B"],
   ["1234567890123456", "1,234.6T"],
-])("writes %s as the headline %s", (amount, expected) => {
+])("the amount %s is shortened to %s", (amount, expected) => {
   expect(shortText(amount, { currency: null })).toBe(expected);
 });
 
@@ -49,7 +49,7 @@ test.each([
   ["0.00", "0"],
   ["-1234567.89", "-1,234,567.89"],
   ["90071992547409931234567890.123456789012345678901", "90,071,992,547,409,931,234,567,890.123456789012345678901"],
-])("writes every digit of %s", (amount, expected) => {
+])("every digit of %s is written", (amount, expected) => {
   expect(exactText(amount)).toBe(expected);
 });
 
@@ -163,7 +163,7 @@ test.each([
     "Oct 31 – Nov 1, 2026",
   ],
   ["days with a gap as several ranges", ["2026-11-03", "2026-11-04", "2026-11-09"], "Nov 3 – 4, 2026; Nov 9, 2026"],
-])("writes %s", (_, days, expected) => {
+])("daysText writes %s", (_, days, expected) => {
   expect(daysText(days)).toBe(expected);
 });
 

@@ -24,10 +24,11 @@ export const HOSTILE_NAMES: readonly string[] = [
   "   ",
   "no value",
   "&lt;already&gt; &amp;",
+  // A class name that ECharts makes.
   "zr0-c0",
 ];
 
-/** Those that a service can send and the database can store as the name of a group. */
+/** The names that a service can send, and that the database can store as the name of a group. */
 export const STORABLE_NAMES = HOSTILE_NAMES.filter(
   (name) => name.trim() !== "" && name.isWellFormed() && !name.includes("\0"),
 );

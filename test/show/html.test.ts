@@ -38,7 +38,7 @@ test.each<[string, HtmlValue, string]>([
   ["a replacement character for a carriage return, which a browser would change", "a\rb", "a\ufffdb"],
   ["a replacement character for a lone surrogate", "\ud83d and \ude00", "\ufffd and \ufffd"],
   ["a surrogate pair, unchanged", "😀 \u202e", "😀 \u202e"],
-])("inserts %s", (_, filling, expected) => {
+])("a template inserts %s", (_, filling, expected) => {
   expect(String(html`[${filling}]`)).toBe(`[${expected}]`);
 });
 
@@ -90,7 +90,7 @@ test.each<[string, () => HtmlValue, string]>([
       ]),
     '<ul class="choices" aria-label="By"><li><a href="?d">Day</a></li><li><a href="?w" aria-current="true">Week</a></li></ul>\n',
   ],
-])("shows %s", (_, shown, expected) => {
+])("a page shows %s", (_, shown, expected) => {
   expect(String(html`${shown()}`)).toBe(expected);
 });
 

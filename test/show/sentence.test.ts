@@ -8,6 +8,9 @@ import type { BudgetUse } from "../../src/usage/money.ts";
 import { makeAnswer, makeOverview, NOTHING_LACKING, PERIOD } from "../facts/sample-facts.ts";
 import { makeBudget } from "../health/sample-health-state.ts";
 
+const DAYS = daysOf(PERIOD);
+const TOO_LOW = "are too low: not all of it could be read.";
+const NOT_DUE = "as the export began later or these days are not due yet.";
 const COST = { metric: "billed_cost", currency: "USD", grouping: "none" } as const;
 const MONTH = { start: "2026-03-01", end: "2026-03-09" };
 const total = (amount: string, before: string, change: string) => ({ total: { amount, before, change } });
@@ -83,10 +86,6 @@ test("if no day could be read, there are no numbers that could be too low", () =
   const groups = one ? [{ ...one, byDay: DAYS.map((day) => (day === PERIOD.end ? null : "5")) }] : [];
   expect(say({ total: { ...total, groups } })[0]).toMatch(/^There are no numbers for Mar 9/);
 });
-
-const DAYS = daysOf(PERIOD);
-const TOO_LOW = "are too low: not all of it could be read.";
-const NOT_DUE = "as the export began later or these days are not due yet.";
 
 test.each<[string, Partial<Answer["lacking"]>, said: string]>([
   [

@@ -1,5 +1,5 @@
-// Runs a command in the test's own process, which takes a fraction of the time of starting the program. It is the code that users
-// install. SIGKILL, crashes, time limits and closed outputs need the program itself: program.ts starts it.
+// Runs a command of the built program in the test's own process: starting the program takes many times as long. SIGKILL, crashes, time
+// limits and closed outputs need the program itself: program.ts starts it.
 
 import { AsyncLocalStorage } from "node:async_hooks";
 import { createRequire } from "node:module";

@@ -61,7 +61,7 @@ export async function connectProxy(options: ProxyOptions = {}) {
 /** Serves the server at `origin` over TLS, with a certificate of AUTHORITY unless another is given. */
 export async function tlsFront(
   origin: string,
-  identity: Pick<tls.SecureContextOptions, "key" | "cert"> = certificate({ by: AUTHORITY }),
+  identity: Pick<tls.SecureContextOptions, "key" | "cert"> = certificate(AUTHORITY),
 ): Promise<Listening> {
   const { port } = new URL(origin);
   const server = tls.createServer(identity, (socket) => {

@@ -8,8 +8,8 @@ import { openPostgres } from "../../src/db/connection/database.ts";
 import { leftBehind } from "./pooler.ts";
 import { databaseUrl, runStatement } from "./postgres-admin.ts";
 
-const COPIES_MAX = 100;
-const WAIT_MS = 200;
+const COPY_ATTEMPTS_MAX = 100;
+const COPY_RETRY_MS = 200;
 
 export type DatabaseUrls = {
   /** For the product: through the pooler, if the run has one. */
@@ -35,12 +35,12 @@ export async function testDatabase() {
   return { db, url, directUrl, read, waiting };
 }
 
-/** Sets whether the server logs the statements of new connections: logging often takes as long as the statement. Behind a pooler it always logs. */
-export async function logStatements(url: string, whether: boolean): Promise<void> {
+/** Sets whether the server logs the statements of new connections. Logging often doubles their time. Behind a pooler it is always on. */
+export async function logStatements(url: string, isLogged: boolean): Promise<void> {
   const { url: serverUrl, logFile, pooledUrl } = inject("postgres");
   if (logFile === undefined || pooledUrl !== undefined) return;
   const name = new URL(url).pathname.slice(1);
-  await runStatement(serverUrl, `alter database ${name} set log_statement = '${whether ? "all" : "none"}'`);
+  await runStatement(serverUrl, `alter database ${name} set log_statement = '${isLogged ? "all" : "none"}'`);
 }
 
 /** Copies the empty database, or `of`, to which no session may be connected. The copy is dropped when it is disposed of. */
@@ -64,15 +64,15 @@ export function urlsOf(name: string): DatabaseUrls {
   return { url: databaseUrl(pooledUrl, name), directUrl: databaseUrl(url, name) };
 }
 
-/** Copying files is faster than writing them to the WAL. Autovacuum may be connected to the template for a moment. */
+/** Copying files is faster than writing them to the WAL. Copying fails while autovacuum is connected to the template for a moment. */
 async function createCopy(url: string, template: string, name: string): Promise<void> {
-  for (let copy = 1; ; copy++) {
+  for (let attempt = 1; ; attempt++) {
     try {
       await runStatement(url, `create database ${name} template ${template} strategy file_copy`);
       return;
     } catch (error) {
-      if (copy === COPIES_MAX || !isInUse(error)) throw error;
-      await setTimeout(WAIT_MS);
+      if (attempt === COPY_ATTEMPTS_MAX || !isInUse(error)) throw error;
+      await setTimeout(COPY_RETRY_MS);
     }
   }
 }

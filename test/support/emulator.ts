@@ -1,4 +1,4 @@
-// The emulator for tests: logs its requests, takes a fault for an answer, and can behave as a service that ignores what it is asked.
+// The emulator for tests: records its requests, injects faults, and can behave as a service that ignores parts of a request.
 
 import { once } from "node:events";
 import type { OutgoingHttpHeaders } from "node:http";
@@ -20,7 +20,7 @@ import { type Amounts, type GroupValue, sortedIfSet, sumOf } from "../../src/emu
 
 type BreakdownRow = Amounts & { readonly grouping: Readonly<Record<string, GroupValue>> };
 
-/** A request in the log, with the id of its key and never the secret. */
+/** A recorded request, with the id of its key instead of the secret. */
 export type SeenRequest = {
   readonly method: string;
   /** As it came, with the query. */
@@ -45,7 +45,7 @@ export type Fault =
   /** The good answer at the time of the request, sent when the promise resolves. */
   | { readonly kind: "hold"; readonly until: Promise<unknown> };
 
-/** Called for every request; undefined: the good answer is sent. */
+/** Called for every request. If it returns undefined, the good answer is sent. */
 export type FaultPlan = (request: SeenRequest) => Fault | undefined;
 
 /** A breakdown with changed rows. */
@@ -54,7 +54,7 @@ export function changeRows(change: (rows: readonly BreakdownRow[]) => readonly u
   return { kind: "body", change: results };
 }
 
-/** Left out: the emulator answers as the service does. */
+/** In what the emulator differs from the service. Without modes it answers as the service does. */
 type Modes = {
   /**
    * How the emulator treats `start` and `end`, and which days its answer names:

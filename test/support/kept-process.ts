@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
 
-/** The server runs while the keeper's standard input is open, so it ends with this process. In its own group it gets no Ctrl-C. */
+/** The keeper ends its server when its standard input closes, at the latest with this process. In a process group of its own it gets no Ctrl-C. */
 export async function startKept(
   what: string,
   keeperScript: string,

@@ -22,7 +22,7 @@ export type Places = {
   readonly folders?: readonly string[];
   /** Requests that a service received. Only their authorization header may contain a key. */
   readonly requests?: readonly AskedRequest[];
-  /** Processes that were given no secret in their environment. */
+  /** The environment of these processes must have no secret. */
   readonly processes?: readonly number[];
   /** Files that may contain a secret. */
   readonly allowedFiles?: readonly string[];

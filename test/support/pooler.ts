@@ -36,7 +36,7 @@ const LEFT_BEHIND = `
   union all select 'channel ' || channel from pg_listening_channels() as channel
   union all select 'temporary table ' || relname from pg_class where relnamespace = pg_my_temp_schema()`;
 
-/** Opens as many transactions at once as the pool has connections, so that each connection is inspected. */
+/** What sessions left behind in the pooler's connections. A transaction for each connection is open at once, so that each is inspected. */
 export async function leftBehind(pooledUrl: string): Promise<readonly string[]> {
   const clients = Array.from({ length: POOL_SIZE }, () => new pg.Client({ connectionString: pooledUrl }));
   try {

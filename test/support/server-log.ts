@@ -10,10 +10,10 @@ import { WAIT_MS_MAX } from "./limits.ts";
 
 const POLL_MS = 20;
 
-/** The start of a line that does not continue another one (log_line_prefix): time, process, database. */
+/** What an entry begins with (log_line_prefix): time, process, database. Its further lines do not. */
 const BEGINNING = /^\S+ \S+ \S+ \[\d+\] <([^>]*)> /;
 
-/** The position from which the log is read: that of a whole run has hundreds of megabytes. This process made its databases later. */
+/** The log is read from this position on, as a whole run logs hundreds of megabytes. The databases of this process are made later. */
 let beginning = lengthNow();
 
 /** Skips what is in the log now. A later test looks only for its own secrets, which can't be in that part. */

@@ -4,6 +4,7 @@ import { addDays } from "../../src/usage/days.ts";
 import { dayOfRow } from "../../src/usage/normalise.ts";
 import { RUN_DAY, WINDOW } from "./sample-request.ts";
 
+// WINDOW is 2026-03-16 and 17, and RUN_DAY the day after.
 const TOMORROW = addDays(RUN_DAY, 1);
 const DAILY = { units: "day", amount: 1 };
 
@@ -57,14 +58,14 @@ test("without a window, an answer names a period only by two days in order", () 
 });
 
 const DAY = "2026-03-16";
-const BOTH = { start: "2026-03-16", end: "2026-03-16" };
+const ONE_DAY = { start: DAY, end: DAY };
 
 test.each<[string, Record<string, unknown>]>([
-  ["inside its grouping", { grouping: BOTH }],
-  ["in the row itself", BOTH],
-  ["in the row itself, beside a grouping without dates", { ...BOTH, grouping: { model: "x" } }],
-  ["in the row itself, beside a grouping that is the dimension's name", { ...BOTH, grouping: "model" }],
-  ["inside its grouping rather than in the row itself", { start: "2026-03-17", grouping: BOTH }],
+  ["inside its grouping", { grouping: ONE_DAY }],
+  ["in the row itself", ONE_DAY],
+  ["in the row itself, beside a grouping without dates", { ...ONE_DAY, grouping: { model: "x" } }],
+  ["in the row itself, beside a grouping that is the dimension's name", { ...ONE_DAY, grouping: "model" }],
+  ["inside its grouping rather than in the row itself", { start: "2026-03-17", grouping: ONE_DAY }],
   ["by its start only", { start: "2026-03-16" }],
   ["by its end only", { grouping: { end: "2026-03-16" } }],
   ["by its end, if its start is null", { grouping: { start: null, end: "2026-03-16" } }],
@@ -75,16 +76,16 @@ test.each<[string, Record<string, unknown>]>([
 });
 
 test("a row without a day belongs to the answer's period if that is one day, and is undated if there is none", () => {
-  expect(dayOfRow({}, BOTH, 0)).toBe(DAY);
-  expect(dayOfRow({ grouping: { start: null, end: null } }, BOTH, 0)).toBe(DAY);
+  expect(dayOfRow({}, ONE_DAY, 0)).toBe(DAY);
+  expect(dayOfRow({ grouping: { start: null, end: null } }, ONE_DAY, 0)).toBe(DAY);
   expect(dayOfRow({ requests: 1 }, undefined, 0)).toBeUndefined();
 });
 
 test.each<[string, Record<string, unknown>, string]>([
   ["before the window", { start: "2026-03-15" }, ": 2026-03-15 lies outside the window"],
   ["after the window", { start: "2026-03-18" }, ": 2026-03-18 lies outside the window"],
-  ["of several days", { ...BOTH, end: "2026-03-17" }, ": expected a bucket of one day, got 2026-03-16 to"],
-  ["that ends before it starts", { ...BOTH, start: "2026-03-17" }, ": expected a bucket of one day"],
+  ["of several days", { ...ONE_DAY, end: "2026-03-17" }, ": expected a bucket of one day, got 2026-03-16 to"],
+  ["that ends before it starts", { ...ONE_DAY, start: "2026-03-17" }, ": expected a bucket of one day"],
   ["of a day that does not exist", { start: "2026-02-30" }, ".start: expected a day as YYYY-MM-DD"],
   ["whose day is a number", { start: 20260316 }, ".start: expected a day as YYYY-MM-DD, got the number"],
   ["whose start is not a midnight", { start: "2026-03-16T01:00:00Z" }, ".start: expected a day as YYYY-MM-DD"],
@@ -112,7 +113,7 @@ test("without a window, an answer may name at most ten years of days", () => {
 const covered = (start: string, end: string, rows: readonly string[] = []) =>
   coveredDays(undefined, { start, end }, rows, RUN_DAY);
 
-test.each<[string, string, string, readonly string[], readonly string[]]>([
+test.each<[string, start: string, end: string, rows: readonly string[], days: readonly string[]]>([
   ["end of its period", "2026-03-01", "2026-03-17", ["2026-03-16"], ["2026-03-16", "2026-03-17"]],
   ["day of the run, its period's end", "2026-03-01", RUN_DAY, ["2026-03-16"], ["2026-03-16", "2026-03-17", RUN_DAY]],
   ["day of the run, before its period's end", "2026-03-01", "2026-03-31", ["2026-03-17"], ["2026-03-17", RUN_DAY]],

@@ -41,24 +41,24 @@ export type Cost = {
   readonly tier: string | null;
 };
 
-const PLACES = 80;
+const DECIMALS = 80;
 
-/** In units of 10^-PLACES. */
+/** The number as an integer, in units of 10^-DECIMALS. */
 export function exact(text: string): bigint {
   const [whole = "", fraction = ""] = text.split(".");
-  if (fraction.length > PLACES) throw new Error(`more than ${PLACES} decimals: ${text}`);
-  return BigInt(whole + fraction.padEnd(PLACES, "0"));
+  if (fraction.length > DECIMALS) throw new Error(`more than ${DECIMALS} decimals: ${text}`);
+  return BigInt(whole + fraction.padEnd(DECIMALS, "0"));
 }
 
-/** Without superfluous zeros; `places` is how many of the digits are decimals. */
-export function decimal(value: bigint, places = PLACES): string {
-  const digits = String(value < 0n ? -value : value).padStart(places + 1, "0");
-  const fraction = digits.slice(digits.length - places).replace(/0+$/, "");
-  return `${value < 0n ? "-" : ""}${digits.slice(0, digits.length - places)}${fraction && `.${fraction}`}`;
+/** The number as text, without superfluous zeros. `decimals` is how many of the digits are decimals. */
+export function decimal(value: bigint, decimals = DECIMALS): string {
+  const digits = String(value < 0n ? -value : value).padStart(decimals + 1, "0");
+  const fraction = digits.slice(digits.length - decimals).replace(/0+$/, "");
+  return `${value < 0n ? "-" : ""}${digits.slice(0, digits.length - decimals)}${fraction && `.${fraction}`}`;
 }
 
 function product(a: bigint, b: bigint): string {
-  return decimal(a * b, 2 * PLACES);
+  return decimal(a * b, 2 * DECIMALS);
 }
 
 export function expectedCosts(used: readonly Used[], prices: readonly ConfiguredPrice[]): readonly Cost[] {
@@ -70,9 +70,9 @@ export function expectedCosts(used: readonly Used[], prices: readonly Configured
     const price = priceFor(row, prices);
     return price ? [{ row, costs: costsOf(row, price, spent) }] : [];
   });
-  const isPriced = (of: (row: Used) => boolean) => priced.some(({ row }) => of(row));
-  const pricedQuantity = (of: (row: Used) => boolean) =>
-    priced.filter(({ row }) => of(row)).reduce((sum, { row }) => sum + exact(row.quantity), 0n);
+  const isPriced = (fits: (row: Used) => boolean) => priced.some(({ row }) => fits(row));
+  const pricedQuantity = (fits: (row: Used) => boolean) =>
+    priced.filter(({ row }) => fits(row)).reduce((sum, { row }) => sum + exact(row.quantity), 0n);
 
   const remaining = byModel.filter(isUnfiltered).flatMap((row) => {
     const isSameModel = (other: Used) =>
@@ -95,6 +95,7 @@ export function expectedCosts(used: readonly Used[], prices: readonly Configured
   return [...priced.flatMap(({ costs }) => costs), ...remaining, ...totals];
 }
 
+/** The order in which usage fills the tiers of a price; within a day usage without a model is last. */
 function inOrderOfTiers(a: Used, b: Used): number {
   const key = (row: Used) => [row.day, row.project, modelText(row) ?? "\uffff"].join("\n");
   return key(a) < key(b) ? -1 : 1;

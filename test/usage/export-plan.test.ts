@@ -220,6 +220,7 @@ test("a request is described by its series and its days, and by its source if th
 });
 
 test.each([
+  // A project alone has two for each slot. One of several leaves a slot to the others.
   [5, 1, 10],
   [5, 3, 4],
   [1, 3, 1],

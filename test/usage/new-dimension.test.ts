@@ -7,7 +7,7 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { addDays, dayOf } from "../../src/usage/days.ts";
 import { emptyDatabase } from "../db/connection/empty-database.ts";
-import { type ProgramResult, startScript } from "../support/program.ts";
+import { startScript } from "../support/program.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const ROOT = path.join(import.meta.dirname, "../..");
@@ -31,9 +31,7 @@ afterAll(() => opened.disposeAsync());
 let url: string;
 let baseUrl: string;
 
-async function run(...args: readonly string[]): Promise<ProgramResult> {
-  return startChanged(args).ended;
-}
+const run = (...args: readonly string[]) => startChanged(args).ended;
 
 function startChanged(args: readonly string[]) {
   const env = { DATABASE_URL: url, USAGE_EXPORT_KEY: "0123456789abcdef0123456789abcdef01234567", LOG_LEVEL: "info" };

@@ -68,7 +68,7 @@ test.each<[string, Partial<StoredSlice>, Partial<IncomingSlice>, SliceDecision]>
 
 const THOUSAND = { requests: 1_000 };
 
-test.each<[string, SliceDecision, Amounts, Amounts, Partial<StoredSlice>]>([
+test.each<[string, SliceDecision, before: Amounts, after: Amounts, Partial<StoredSlice>]>([
   ["over 90 % fewer requests are suspect", "suspect", THOUSAND, { requests: 99 }, {}],
   ["exactly 90 % fewer requests are not suspect", "replace", THOUSAND, { requests: 100 }, {}],
   ["more requests are not suspect", "replace", THOUSAND, { requests: 5_000 }, {}],
@@ -98,12 +98,12 @@ test("a guard that is off doubts no answer, but does not make a stale one fresh"
 });
 
 const RECENT = doubt({ since: minutesAgo(59) });
-const FIRST_AND_LAST = { ...RECENT.doubt, fetchNo: 9 };
+const CONTINUED = { ...RECENT.doubt, fetchNo: 9 };
 const FIRST = { kind: "empty", runId: "run-2", since: NOW, fetchNo: 9 };
 
 test.each<[string, Partial<StoredSlice>, Partial<IncomingSlice>, object | undefined]>([
   ["begins with the first doubtful answer", {}, empty, FIRST],
-  ["has the run and time of its first answer, and the fetch number of its last", RECENT, empty, FIRST_AND_LAST],
+  ["has the run and time of its first answer, and the fetch number of its last", RECENT, empty, CONTINUED],
   ["of another kind starts anew", doubt({ kind: "fall" }), empty, FIRST],
   ["with a time in the future starts now", doubt({ since: minutesAgo(-5) }), empty, { ...FIRST, runId: "run-1" }],
   ["ends with an answer that is believed", doubt(), {}, undefined],

@@ -82,15 +82,10 @@ test("an answer says what is missing, why, and which projects are left out", asy
   const [one, other, third] = [newProject(), newProject(), newProject()];
   const usage = usageOn("1.50");
   const due = { start: back(6), end: back(1) };
+  const dueLater = { ...due, start: back(5) };
   const [seriesId = 0] = await storeSeries(db, [
     { project: one, grouping: "model", usage: usage([1, 2, 3, 5, 6]), due, windowDays: 2 },
-    {
-      project: other,
-      grouping: "model",
-      usage: usage([1, 2, 3, 4, 5]),
-      due: { ...due, start: back(5) },
-      windowDays: 2,
-    },
+    { project: other, grouping: "model", usage: usage([1, 2, 3, 4, 5]), due: dueLater, windowDays: 2 },
     { project: third, grouping: "tags", usage: {}, due },
   ]);
   for (const day of [back(5), back(2)]) await fail(seriesId, day);

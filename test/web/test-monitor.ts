@@ -11,24 +11,25 @@ export const WELL: Readiness = { live: true, reasons: [] };
 export type TestMonitor = Monitor & {
   readonly port: number;
   readonly lines: readonly string[];
-  readonly ask: (path: string, init?: RequestInit) => Promise<Asked>;
+  readonly ask: (path: string, init?: RequestInit) => Promise<MonitorAnswer>;
 };
 
-type Asked = { readonly status: number; readonly headers: Headers; readonly text: string };
+type MonitorAnswer = { readonly status: number; readonly headers: Headers; readonly text: string };
 
 /** Answers a page with the word and the query. */
 function echoPage(word: string): (query: URLSearchParams) => Promise<Page> {
   return async (query) => textPage(200, [`${word} ${query}`.trim()]);
 }
 
+/** `requestedPort` 0 takes any free port. */
 export async function testMonitor(
   deps: Partial<MonitorDeps> = {},
   host = "127.0.0.1",
-  asked = 0,
+  requestedPort = 0,
 ): Promise<TestMonitor> {
   const lines: string[] = [];
   const monitor = await openMonitor(
-    { host, port: asked },
+    { host, port: requestedPort },
     {
       log: pino({}, { write: (line) => lines.push(line) }),
       scrub: (text) => text,

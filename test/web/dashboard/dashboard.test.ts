@@ -69,10 +69,10 @@ test("one reading of the health state serves all pages for some seconds, and no 
   const { reads, ask } = dashboard();
   await Promise.all([ask("/"), ask("/data-health")]);
   await ask("/run?id=1");
-  expect(reads.toSorted()).toEqual(["health", "health state", "overview", "run"]);
+  expect(reads.splice(0).toSorted()).toEqual(["health", "health state", "overview", "run"]);
   vi.advanceTimersByTime(10_000);
   await ask("/");
-  expect(reads.slice(4).toSorted()).toEqual(["health state", "overview"]);
+  expect(reads.toSorted()).toEqual(["health state", "overview"]);
 });
 
 test("an invalid period is refused, and nothing is read", async () => {

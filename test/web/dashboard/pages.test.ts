@@ -8,10 +8,7 @@ import { keyLine, pageData, pageOf, rotationKeys } from "./sample-pages.ts";
 
 const HOSTILE = `<script>alert("1")</script>'"><img src=x onerror=alert(2)>\u202Eevil 🦊 ${"x".repeat(500)}`;
 
-const GAP = {
-  ...{ grouping: "model", filter: "all", start: PERIOD.end, end: PERIOD.end },
-  quality: "missing" as const,
-};
+const GAP = { grouping: "model", filter: "all", start: PERIOD.end, end: PERIOD.end, quality: "missing" as const };
 
 /** The visible text, on one line. */
 function textOf({ body }: { readonly body: string }): string {
@@ -107,7 +104,7 @@ test("the overview of a project begins with a failure of its own, and not of ano
   const failing = { ...refused, code: "unavailable", project: null, error: "the service answered 503" };
   const saidOf = (project: string | null) => {
     const total = makeAnswer({ question: { grouping: "none", project } });
-    const days = total.days.map((one, i) => ({ ...one, state: i < 27 ? one.state : ("unread" as const) }));
+    const days = total.days.map((one) => ({ ...one, state: one.day === PERIOD.end ? ("unread" as const) : one.state }));
     const causes = [{ ...refused, isBillingRefused: true, project: "production" }, refused, failing];
     return textOf(pageOf("overview", { total: { ...total, days } }, { health: { causes } }));
   };
@@ -205,6 +202,7 @@ test("budgets are bars of one scale on the overview, the fullest first", () => {
   );
   const { body } = pageOf("overview", {}, { health: { budgets } });
   expect(textOf({ body })).toMatch(/ b1 .*\(120%\).* b3 .*\(80%\).* b0 .*\(5%\).* b2 /);
+  // The fullest bar takes 98 % of the width.
   const widths = [...body.matchAll(/class="used" width="([^"]*)"/g)].map(([, width]) => width);
   expect(widths).toEqual(["98.0%", "65.1%", "4.1%", "0.0%"]);
 });
@@ -318,19 +316,22 @@ test("names and errors from outside are shown unchanged and can't become markup"
   ];
   for (const { body } of pages) {
     expect(body).not.toMatch(/<script(?! type="module" src="assets\/app-\w+\.js">| type="application\/json">)|<img/i);
-    expect(body).toContain(HOSTILE.replaceAll(/[<>"']/g, (char) => `&${NAMES[char]};`));
+    expect(body).toContain(HOSTILE.replaceAll(/[<>"']/g, (char) => `&${ENTITIES[char]};`));
   }
 });
 
-const NAMES: Readonly<Record<string, string>> = { "<": "lt", ">": "gt", '"': "quot", "'": "#39" };
+const ENTITIES: Readonly<Record<string, string>> = { "<": "lt", ">": "gt", '"': "quot", "'": "#39" };
 
 test("a failed or interrupted run is shown even if others came after it, and a run has its usual time beside it", () => {
-  const finishedAt = (i: number) => new Date(Date.UTC(2026, 2, 10, 1, 15, 2 + ((i * 7) % 40)));
+  const { startedAt } = makeRun();
+  // Each run takes another number of seconds from 0 to 39, and the first 7.
+  const finishedAt = (i: number) => new Date(startedAt.getTime() + (((i + 1) * 7) % 40) * 1_000);
   const runs = Array.from({ length: 40 }, (_, i) =>
-    makeRun({ status: i === 20 ? "interrupted" : i === 30 ? "failed" : "ok", finishedAt: finishedAt(i + 1) }),
+    makeRun({ status: i === 20 ? "interrupted" : i === 30 ? "failed" : "ok", finishedAt: finishedAt(i) }),
   );
   const { body } = pageOf("health", { runs });
   const shown = /<section id="runs".*?<\/section>/s.exec(body)?.[0] ?? "";
+  // The headings, the ten newest runs and the two that did not succeed.
   expect(shown.match(/<tr>/g)).toHaveLength(1 + 10 + 2);
   expect(shown).toContain('<span class="state bad">failed</span>');
   expect(textOf({ body })).toContain("7 s, usually 20 s");

@@ -7,12 +7,11 @@ import { framePage } from "../../../src/web/dashboard/frame.ts";
 import { PAGE_CONTENT, type PageData } from "../../../src/web/dashboard/pages.ts";
 import type { Page, Readiness } from "../../../src/web/page.ts";
 import type { View } from "../../../src/web/url.ts";
-import { PERIOD as DAYS, makeAnswer, makeCoverage, makeOverview } from "../../facts/sample-facts.ts";
+import { makeAnswer, makeCoverage, makeOverview, PERIOD } from "../../facts/sample-facts.ts";
 import { healthState, makeRun } from "../../health/sample-health-state.ts";
 import { WELL } from "../test-monitor.ts";
 
-const PERIOD = { ...DAYS, name: "28d" };
-const VIEW: View = { period: PERIOD, project: undefined, pageParameters: {} };
+const VIEW: View = { period: { ...PERIOD, name: "28d" }, project: undefined, pageParameters: {} };
 
 const KEY_ID = "11111111-2222-3333-4444-555555555555";
 
@@ -51,16 +50,10 @@ export function pageData(): PageData {
 type Around = { readonly health?: Partial<HealthState>; readonly view?: Partial<View>; readonly readiness?: Readiness };
 
 /** `data` replaces parts of pageData(). */
-export function pageOf<P extends keyof PageData>(
-  page: P,
-  data: Partial<PageData[P]> | undefined = undefined,
-  around: Around = {},
-): Page {
+export function pageOf<P extends keyof PageData>(page: P, data: Partial<PageData[P]> = {}, around: Around = {}): Page {
   const health = healthState(around.health);
   const view = { ...VIEW, ...around.view };
-  const whole = pageData()[page];
-  const shown = (Array.isArray(whole) ? (data ?? whole) : { ...whole, ...data }) as PageData[P];
-  const content = PAGE_CONTENT[page](shown, view, health);
+  const content = PAGE_CONTENT[page]({ ...pageData()[page], ...data } as PageData[P], view, health);
   return framePage({ page, view, health, readiness: around.readiness ?? WELL, ...content });
 }
 

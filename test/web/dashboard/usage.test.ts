@@ -48,9 +48,10 @@ const DAYS = `from=${back(2)}&to=${back(1)}`;
 /** The two days, and the week before: the page compares each day with the same weekday of that week. */
 const DUE = { start: back(9), end: back(1) };
 
-type Amounts = Readonly<Record<string, readonly [yesterday: string, weekBefore: string]>>;
+/** The hours of each model. */
+type Models = Readonly<Record<string, readonly [yesterday: string, weekBefore: string]>>;
 
-async function storeModels(models: Amounts, filters: readonly Filter[] = []) {
+async function storeModels(models: Models, filters: readonly Filter[] = []) {
   await forgetAll(db);
   const project = newProject();
   const rows = (at: 0 | 1) => Object.entries(models).map(([name, amounts]) => [name, { hours: amounts[at] }] as const);
