@@ -52,7 +52,7 @@ export async function openServiceContext<Db extends Database | undefined>(
   return { app, config, db, service, keyRing, dialects, [Symbol.asyncDispose]: service[Symbol.asyncDispose] };
 }
 
-/** Also registers the configured series, makes the first days of discovered projects due, and stores prices and budgets. */
+/** Registers the configured series, makes the first days of discovered projects due, and stores prices and budgets. */
 export async function openExportContext(app: App, configured: Config, db: Database, options: ServiceOptions = {}) {
   // Registering the series of a configuration without its discovered projects would retire all their series.
   if (configured.discovery.length > 0 && configured.projectsVersion === undefined) {

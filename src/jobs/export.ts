@@ -56,19 +56,19 @@ type ProjectRun = {
   readonly log: Logger;
   readonly requests: readonly UsageRequest[];
   /** Whether the run repeats requests that fail with this code. If so, the caller logs the failure. */
-  readonly isRetried?: (code: FailedRequest["code"]) => boolean;
+  readonly isRetried?: (code: RequestFailure["code"]) => boolean;
   /** When aborted, no further request is started; those under way are completed. */
   readonly stopStarting?: AbortSignal;
   /** Called with what each request adds to the counts. */
   readonly onCounted?: ((added: RunCounts) => void) | undefined;
 };
 
-/** Why a request has no answer that could be stored. */
-type FailedRequest = { readonly reason: string; readonly code: ErrorCode | "internal" };
+/** Why nothing could be stored for a request. */
+type RequestFailure = { readonly reason: string; readonly code: ErrorCode | "internal" };
 
 export type RequestReason = { readonly request: UsageRequest; readonly reason: string };
 export type ExportResult = RunCounts & {
-  readonly failures: readonly (FailedRequest & RequestReason)[];
+  readonly failures: readonly (RequestFailure & RequestReason)[];
   readonly doubts: readonly RequestReason[];
 };
 
@@ -120,7 +120,7 @@ export async function executePlan(
 
 /**
  * Makes the requests of one project, and goes on after failed ones. If the program stops, returns what was done until then. Throws if the
- * database is lost. `readableSource` is the source that the key may read; undefined if all requests failed.
+ * database is lost. `readableSource` is the source that the key may read; undefined if no request succeeded.
  */
 export async function exportProject(context: ExportContext, run: ProjectRun) {
   const { signal } = context.app;
@@ -148,7 +148,7 @@ export async function exportProject(context: ExportContext, run: ProjectRun) {
 }
 
 /** The counts that one request adds to its run, except `planned`, which is counted when the run begins. */
-function countOutcome(request: UsageRequest, outcome: StoredAnswer | FailedRequest): RunCounts {
+function countOutcome(request: UsageRequest, outcome: StoredAnswer | RequestFailure): RunCounts {
   if ("reason" in outcome) return { ...NO_COUNTS, requests: 1, failed: sliceCount(request) };
   const counts: Record<keyof RunCounts, number> = { ...NO_COUNTS, requests: 1, rowsChanged: outcome.rowsChanged };
   for (const { decision, undated } of outcome.slices) {
@@ -166,7 +166,7 @@ export async function makeRequest(
   context: ExportContext,
   { runId, job, runDay, log, isRetried, check, fetchNo }: Omit<ProjectRun, "requests"> & SharedByRequests,
   request: UsageRequest,
-): Promise<StoredAnswer | FailedRequest> {
+): Promise<StoredAnswer | RequestFailure> {
   const { app, db, fetchNumbers, writer } = context;
   const { series, window } = request;
   const seriesId = seriesIdOf(context.ids, series);
@@ -194,8 +194,8 @@ export async function makeRequest(
     // Any other error, even a bug in this program, may concern only this request, so the other requests are still made.
     const failed = { reason: errorText(error), code: errorCode(error) };
     const days = window ? daysOf(window) : [runDay];
-    const recorded = { ...failed, reason: app.scrubber.scrub(failed.reason) };
-    await recordFailure(db, { seriesId, days, fetchNo: attempt.fetchNo, ...recorded });
+    const reason = app.scrubber.scrub(failed.reason);
+    await recordFailure(db, { seriesId, days, fetchNo: attempt.fetchNo, ...failed, reason });
     if (isRetried?.(failed.code)) return failed;
     const stack = unexpectedStack(error);
     log.error({ ...failed, ...describeRequest(request), ...(stack && { stack }) }, `${series.source} request failed`);
@@ -232,7 +232,7 @@ export async function readBreakdown(
     const dialectToTry = isUnderstood ? undefined : await otherDialect();
     if (dialectToTry) return read(dialectToTry, false);
 
-    // Rows without a date become a snapshot, stored under the day of the run. Or they are the usage of the service's today or yesterday.
+    // `undated` says what rows without a date are: a snapshot, stored under the day of the run, or the usage of the service's today or yesterday.
     const readOn = undated === "snapshot" ? runDay : dayOf(service.serviceTime() ?? new Date());
     const undatedDay = undated === "day-before" ? addDays(readOn, -1) : readOn;
     const { slices, period } = normalise(request, answer, undatedDay, dialect);

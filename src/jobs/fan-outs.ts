@@ -11,15 +11,15 @@ import { type Filter, filterKey, seenFilter } from "../usage/series.ts";
 
 const VALUE_LENGTH_MAX = 256;
 
-/** Gives each job a filter for each value with usage in the job's window (by the database's clock) or on `askedDays`. */
-export async function withSeenValues(config: Config, db: Database, askedDays?: Window): Promise<Config> {
+/** Gives each job a filter for each value with usage in the job's window (by the database's clock) or on the days that a person picked. */
+export async function withSeenValues(config: Config, db: Database, pickedDays?: Window): Promise<Config> {
   if (config.exports.every(({ fanOuts = [] }) => fanOuts.length === 0)) return config;
   const today = dayOf(await databaseNow(db));
   const filters = config.exports.flatMap((job) => job.filters);
   const names = new Map(filters.map((filter) => [filterKey(filter), filter.name]));
   const exports = await Array.fromAsync(config.exports, async (job) => ({
     ...job,
-    ...(await readSeen(db, job, names, windowOf(job, today), askedDays)),
+    ...(await readSeen(db, job, names, windowOf(job, today), pickedDays)),
   }));
   return { ...config, exports };
 }
@@ -35,7 +35,7 @@ async function readSeen(
   job: ExportJob,
   names: ReadonlyMap<string, string>,
   window: Window | undefined,
-  askedDays: Window | undefined,
+  pickedDays: Window | undefined,
 ) {
   const { projects, fanOuts = [] } = job;
   const seen = new Map<string, readonly Filter[]>();
@@ -47,23 +47,23 @@ async function readSeen(
     const seenOn = async (days: Window | undefined) =>
       Map.groupBy(days ? await storedValues(db, ids, fanOut, days) : [], ({ projectId }) => projectId);
     const recent = await seenOn(window);
-    const onAskedDays = await seenOn(askedDays);
+    const onPickedDays = await seenOn(pickedDays);
     for (const { id, name: project } of projects) {
       // The values with the most requests come first.
       const inWindow = recent.get(id) ?? [];
       const usable = inWindow.filter(isUsable);
       const read = usable.slice(0, atMost);
-      const asked = (onAskedDays.get(id) ?? []).filter(isUsable).slice(0, atMost);
+      const picked = (onPickedDays.get(id) ?? []).filter(isUsable).slice(0, atMost);
       const days = new Map(read.map(({ value, firstDay, lastRead }) => [value, { start: firstDay, end: lastRead }]));
-      const filters = [...new Set([...read, ...asked].map(({ value }) => value))]
+      const filters = [...new Set([...read, ...picked].map(({ value }) => value))]
         .map((value) => seenFilter(dimension, value, days.get(value)))
         .filter((filter) => !filtersOfJob.has(filterKey(filter)))
         // A filter that is configured for another job with the same condition gives its name to this one.
         .map((filter) => ({ ...filter, name: names.get(filterKey(filter)) ?? filter.name }));
       seen.set(id, [...(seen.get(id) ?? []), ...filters]);
       const unusable = inWindow.length - usable.length;
-      const more = (inWindow[0]?.valuesOfProject ?? 0) - unusable - read.length;
-      if (more > 0) leftOut.push({ project, dimension, atMost, read: read.length, leftOut: more });
+      const unread = (inWindow[0]?.valuesOfProject ?? 0) - unusable - read.length;
+      if (unread > 0) leftOut.push({ project, dimension, atMost, read: read.length, leftOut: unread });
     }
   }
   return { seen, leftOut };

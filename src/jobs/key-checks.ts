@@ -32,7 +32,7 @@ export function mayRead(source: Source, scopes: readonly string[]): boolean {
 const ATTEMPTS_MAX = 3;
 const WAIT_MS = 1_000;
 
-/** Asks the service for the key's id, then reads the usage of a day if the scopes allow that. Throws if the service does not accept the key. */
+/** Throws if the service refuses the key. Asks for its id, then for a day's usage if its scopes allow that. If neither is possible, for projects. */
 export async function verifyKey(
   { app, service, db }: RotationContext,
   { name, project, scopes }: RotationConfig,

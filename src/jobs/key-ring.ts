@@ -29,7 +29,7 @@ type KeyRingDeps = {
   readonly reportDaily: (reason: string, report: () => Promise<void>) => Promise<void>;
 };
 
-/** Throws `config` with everything that is wrong with keys. Without a database, the key of a rotation is its `first` key. */
+/** Throws `config` with everything that is wrong with keys. Without a database, a rotation's key is its `first` key in the configuration. */
 export async function openKeyRing(app: App, config: Config, db: Database | undefined, now: () => number = Date.now) {
   const { projects, rotations } = config;
   await requireReadable(neededKeys(config, db ? await rotationsWithActiveKey(db) : new Set()), app.env);
@@ -161,7 +161,8 @@ export function openStaticKeys(
   async function readPrinted(reference: CommandReference): Promise<Secret> {
     const id = JSON.stringify(reference);
     const before = runs.get(id);
-    if (before && !(before.isStale && now() - before.atMs >= RERUN_MS_MIN)) return before.key;
+    const isRerunDue = before?.isStale && now() - before.atMs >= RERUN_MS_MIN;
+    if (before && !isRerunDue) return before.key;
     const begun: KeyCommandRun = { key: runWhenFree(reference), isStale: false, atMs: now() };
     runs.set(id, begun);
     try {

@@ -1,4 +1,4 @@
-// Opens the service: one connection pool, one rate limiter and one memory of refusals for all calls. answer.ts reads the body of a success;
+// Opens the service. Its calls share a rate limiter, a memory of refusals and, except POSTs, connections. answer.ts reads the body of a success;
 // errors.ts and reply.ts make an error of anything else.
 
 import { addAbortListener } from "node:events";
@@ -83,11 +83,11 @@ function requestOptions(base: URL, scheme: AuthScheme, call: ServiceCall, key: S
   const wrong = path.find((part) => !isIdentifier(part));
   if (wrong !== undefined) {
     const shown = JSON.stringify(wrong.slice(0, SHOWN_ID_LENGTH_MAX));
-    throw unsent(`an id of the service has 1 to 128 letters, digits, "_" or "-", and this one is ${shown}`);
+    throw unsentError(`an id of the service has 1 to 128 letters, digits, "_" or "-", and this one is ${shown}`);
   }
   const secret = key.reveal();
   if (!/^[\x21-\x7e]+$/.test(secret)) {
-    throw unsent("the key is empty, or holds a space, a line break or a letter that cannot be sent");
+    throw unsentError("the key is empty, or holds a space, a line break or a letter that cannot be sent");
   }
   const search = query === undefined || query.size === 0 ? "" : `?${query}`;
   return {
@@ -106,7 +106,7 @@ function requestOptions(base: URL, scheme: AuthScheme, call: ServiceCall, key: S
   };
 }
 
-function unsent(message: string): AppError {
+function unsentError(message: string): AppError {
   return new AppError("config", message, { details: { sent: "no" } });
 }
 
@@ -162,9 +162,7 @@ async function exchange(
     onResponseEnd() {
       if (reply) resolve({ ...reply, body: Buffer.concat(chunks) });
     },
-    onResponseError(_controller, error) {
-      fail(error);
-    },
+    onResponseError: (_controller, error) => fail(error),
   });
   return await promise.finally(() => clearTimeout(timer));
 }

@@ -8,7 +8,7 @@ import { AppError } from "../errors.ts";
 /** The caps of all processes together. */
 export type RateCaps = { readonly requestsPerSecond: number; readonly maxConcurrent: number };
 type PermitRequest = { readonly key: string; readonly project: string; readonly waitMsMax: number };
-/** The right to make one call, until it is released. While the permit is not valid nothing may be sent: another process may have its slot. */
+/** The right to make one call, until it is released. Unless it is valid, nothing may be sent: another process may have its slot, or a pause began. */
 type Permit = { readonly isValid: () => boolean; readonly release: () => void };
 /** The limiter of this process, as its callers see it. */
 export type RateLimiter = Pick<Limiter, "acquire" | "pausedMs" | "pause"> & {

@@ -73,7 +73,7 @@ function isCalendarMonth({ start, end }: Window): boolean {
   return start.endsWith("-01") && end.slice(0, 7) === start.slice(0, 7) && addDays(end, 1).endsWith("-01");
 }
 
-/** The rule that the period breaks, after the parameter's name; undefined if it breaks none. `newestIs` explains `newest` to the user. */
+/** The parameter (`from` or `to`) and the rule that it breaks; undefined if both are right. `newestIs` explains `newest` to the user. */
 export function periodError(
   { start, end }: Window,
   newest: Day,

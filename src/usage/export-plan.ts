@@ -38,7 +38,7 @@ export type ExportJob = AnswerRules & {
   readonly checkFeatures: (typeof FEATURE_CHECKS)[number];
 };
 
-/** A fan-out that leaves values of a project out because of `atMost`. */
+/** A fan-out that leaves values of a project out because of `atMost`: how many values are read, and how many are left out. */
 export type LeftOut = FanOut & { readonly project: string; readonly read: number; readonly leftOut: number };
 
 /** Without a window the service chooses the days. */
@@ -158,7 +158,7 @@ export function isDueInRun(slice: DueSlice, startedAt: Date): boolean {
   return isDueForRetry(slice, startedAt);
 }
 
-/** The next attempt waits as long as the failures have lasted, so the delay doubles: what is refused now is often still refused in an hour. */
+/** The next attempt waits as long as the failures have lasted, an hour to a day: what is refused now is often still refused in an hour. */
 export function isDueForRetry({ status, attemptedAt, since }: DueSlice, now: Date): boolean {
   if (status === "missing" || attemptedAt === null) return true;
   const lastedMs = attemptedAt.getTime() - (since ?? attemptedAt).getTime();

@@ -49,5 +49,5 @@ export const TOLERANCES = { low: 8, normal: 6, high: 5 } as const;
 
 export type AnomalySettings = { readonly sensitivity: keyof typeof TOLERANCES | "off" };
 
-/** The least amount that the cliff guard protects and that can make a day unusual. A restatement may well cut a smaller amount to a tenth. */
+/** By unit: the least amount that the cliff guard protects and that can make a day unusual. A restatement may cut smaller ones to a tenth. */
 export const GUARDED_FROM = { requests: 100, hours: 10, tokens: 10_000, characters: 10_000 } as const;

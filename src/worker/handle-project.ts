@@ -111,7 +111,7 @@ async function readProject(
     log.warn({ code, reason, ...describeRequest(request), ...attempt }, "requests failed, to be tried again");
     throw new AppError("unavailable", reason);
   }
-  // `readableSource` is undefined if all requests failed.
+  // `readableSource` is undefined if no request succeeded.
   const { readableSource, failures } = result;
   const counts = addCounts(settled, result);
   await endProject(context, { runId, projectId, counts, error: failures[0]?.reason, readableSource });

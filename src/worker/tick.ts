@@ -91,7 +91,7 @@ async function tickJob(context: WorkerContext, job: ConfiguredJob, readIncomplet
     if (stored.pause || (job.kind === "export" && runs.length > 0)) return false;
     const wanted =
       job.kind === "rotation"
-        ? await projectsToBegin(tx, job.isForMany ? job.rotations : [])
+        ? await projectsToBegin(tx, job)
         : await projectsWithGaps(tx, context, job, job.window ? await readIncomplete(tx) : [], now);
     if (wanted.length === 0) return false;
     // Projects of a run in progress, and those given up in the last hour because no worker had them in its configuration.
@@ -130,9 +130,9 @@ async function projectsWithGaps(
   return [...gaps].map(([projectId, slices]) => ({ projectId, planned: slices.length }));
 }
 
-/** The projects whose rotation no process has begun yet: a new project does not wait for the next scheduled time. */
-async function projectsToBegin(tx: Tx, rotations: readonly RotationConfig[]): Promise<readonly RunProject[]> {
-  if (rotations.length === 0) return [];
+/** Projects of a rotation of many whose key no process has begun to rotate: a new project does not wait for the next scheduled time. */
+async function projectsToBegin(tx: Tx, { isForMany, rotations }: Extract<ConfiguredJob, { kind: "rotation" }>) {
+  if (!isForMany || rotations.length === 0) return [];
   const names = rotations.map(({ name }) => name);
   const begun = await begunRotations(tx, names);
   return rotations.filter(({ name }) => !begun.has(name)).map(toRunProject);
