@@ -105,7 +105,7 @@ function chooseView(views: readonly DumpedView[], { view: name, from, to, change
     const hint = didYouMean(name, names) || `; it has ${names.join(", ")}`;
     throw new AppError("config", `--view: schema bi has no view ${JSON.stringify(name)}${hint}`);
   }
-  if ((from ?? to) !== undefined && !view.day) {
+  if ((from ?? to) !== undefined && !view.dayColumn) {
     throw new AppError("config", `--from, --to: bi.${name} has no column with a day; leave these options out`);
   }
   if (changedSince !== undefined && !hasStoredDays(view)) {

@@ -12,10 +12,10 @@ export type DayChoice = {
 };
 
 /** A column that is not text is a number, a day or a time. */
-type DumpedColumn = { readonly name: string; readonly isText: boolean };
+type Column = { readonly name: string; readonly isText: boolean };
 
-/** `day` names the column that has the day of the row. */
-export type DumpedView = { readonly name: string; readonly columns: readonly DumpedColumn[]; readonly day?: string };
+/** `dayColumn` has the day of a row; left out if no column has it. */
+export type DumpedView = { readonly name: string; readonly columns: readonly Column[]; readonly dayColumn?: string };
 
 const DAY_COLUMNS = ["usage_date", "x_UsageDate"];
 const BATCH_ROWS = 1_000;
@@ -29,8 +29,8 @@ export async function listViews(tx: Tx): Promise<readonly DumpedView[]> {
     group by c.relname order by c.relname collate "C"
   `.execute(tx);
   return rows.map((view) => {
-    const day = DAY_COLUMNS.find((name) => view.columns.some((column) => column.name === name));
-    return { ...view, ...(day && { day }) };
+    const dayColumn = DAY_COLUMNS.find((name) => view.columns.some((column) => column.name === name));
+    return { ...view, ...(dayColumn && { dayColumn }) };
   });
 }
 
@@ -63,7 +63,7 @@ function changedDays({ name }: DumpedView, since: string) {
 
 /** Yields batches of rows. Values are JSON texts, which keep every digit. The order is the same in every locale. */
 export function readViewRows(tx: Tx, view: DumpedView, { from, to, changedSince }: DayChoice) {
-  const day = view.day === undefined ? sql`null` : sql.ref(`v.${view.day}`);
+  const day = view.dayColumn === undefined ? sql`null` : sql.ref(`v.${view.dayColumn}`);
   const isChanged =
     changedSince === undefined
       ? sql`true`

@@ -29,7 +29,7 @@ export type ListReading = {
 export type ListChange = Readonly<Record<"added" | "vanished" | "waiting", readonly Project[]>>;
 
 /** If another list that was read at least this much later lacks the same project, the project is gone. */
-const CONFIRMED_MS = 60 * 60_000;
+const CONFIRM_AFTER_MS = 60 * 60_000;
 
 /**
  * Returns undefined if a newer list is stored already. A list is in doubt if it lacks more than half of the projects listed before: it may be
@@ -49,7 +49,7 @@ export async function storeReading(db: Database, reading: ListReading): Promise<
     const current = known.filter(({ vanishedAt }) => vanishedAt === null);
     const missing = current.filter(({ id }) => !listedIds.has(id));
     const isInDoubt = !isConfirmed && missing.length * 2 > current.length;
-    const isGone = (since: Date | null) => since !== null && readAt.getTime() - since.getTime() >= CONFIRMED_MS;
+    const isGone = (since: Date | null) => since !== null && readAt.getTime() - since.getTime() >= CONFIRM_AFTER_MS;
     const waiting = missing.filter(({ missingSince }) => isInDoubt && !isGone(missingSince));
     const vanished = missing.filter((project) => !waiting.includes(project));
     const currentIds = new Set(current.map(({ id }) => id));

@@ -44,7 +44,7 @@ export async function startEmulator(options: EmulatorSettings) {
   const emulator = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     keys: service.keys,
-    /** Tests replace this clock. */
+    /** Tests and the demo replace this clock. */
     now,
     /** Ends open connections, and with them the answers in progress. */
     async [Symbol.asyncDispose]() {

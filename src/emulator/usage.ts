@@ -75,7 +75,7 @@ function madeAmounts(endpoint: Endpoint, dailyRequests: number, day: string, ran
   const requests = Math.max(1, Math.round(dailyRequests * dayShare * (0.75 + random() / 2)));
   const size = 0.5 + random();
   const hours = endpoint === "listen" || endpoint === "agent" ? millionths((requests * size * 240) / 3600) : 0;
-  const texts = endpoint === "agent" || endpoint === "read" ? requests * size : 0;
+  const textCount = endpoint === "agent" || endpoint === "read" ? requests * size : 0;
   return {
     // A metric that is not listed below gets the number of requests.
     ...eachMetric(() => requests),
@@ -83,8 +83,8 @@ function madeAmounts(endpoint: Endpoint, dailyRequests: number, day: string, ran
     // Each channel of a recording may be processed separately, so more hours are processed than received.
     total_hours: millionths(hours * (1 + random() / 20)),
     agent_hours: endpoint === "agent" ? hours : 0,
-    tokens_in: Math.round(texts * 900),
-    tokens_out: Math.round(texts * 210),
+    tokens_in: Math.round(textCount * 900),
+    tokens_out: Math.round(textCount * 210),
     tts_characters: endpoint === "speak" || endpoint === "agent" ? Math.round(requests * size * 400) : 0,
   };
 }

@@ -5,7 +5,7 @@ import type { Config } from "../config/config.ts";
 import type { Database } from "../db/connection/database.ts";
 import { storeBudgets, storePrices } from "../db/prices-and-budgets.ts";
 import { openReader, type Reader } from "../db/usage/due-slices.ts";
-import { type FetchNumbers, openFetchNumbers, raiseSequences } from "../db/usage/fetch-numbers.ts";
+import { type NextFetchNo, openFetchNumbers, raiseSequences } from "../db/usage/fetch-numbers.ts";
 import { registerSeries, type SeriesIds } from "../db/usage/stored-series.ts";
 import { openWriter, type Writer } from "../db/usage/writer.ts";
 import { keepMemoryFlat } from "../heap.ts";
@@ -32,7 +32,7 @@ export type RotationContext = Pick<ServiceContext<Database>, "app" | "db" | "ser
 /** Shared by all runs of a process, so that requests share the batches that take fetch numbers, read the database and store answers. */
 export type ExportContext = ServiceContext<Database> & {
   readonly ids: SeriesIds;
-  readonly fetchNumbers: FetchNumbers;
+  readonly nextFetchNo: NextFetchNo;
   readonly reader: Reader;
   readonly writer: Writer;
 };
@@ -71,5 +71,5 @@ export async function openExportContext(app: App, configured: Config, db: Databa
   const level = (list: readonly unknown[]) => (list.length > 0 ? "info" : "debug");
   if (await storePrices(db, prices)) app.log[level(prices)]({ prices: prices.length }, "prices changed");
   if (await storeBudgets(db, budgets)) app.log[level(budgets)]({ budgets: budgets.length }, "budgets changed");
-  return { ...context, ids, fetchNumbers: openFetchNumbers(db), reader: openReader(db), writer: openWriter(db) };
+  return { ...context, ids, nextFetchNo: openFetchNumbers(db), reader: openReader(db), writer: openWriter(db) };
 }

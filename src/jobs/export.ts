@@ -126,7 +126,7 @@ export async function exportProject(context: ExportContext, run: ProjectRun) {
   const { signal } = context.app;
   const { job, requests, stopStarting, onCounted } = run;
   const check = new FilterCheck(context, job);
-  const shared = { ...run, check, fetchNo: await context.fetchNumbers() };
+  const shared = { ...run, check, fetchNo: await context.nextFetchNo() };
   const failures: ExportResult["failures"][number][] = [];
   const doubts: RequestReason[] = [];
   let counts: RunCounts = { ...NO_COUNTS, planned: totalSliceCount(requests) };
@@ -167,7 +167,7 @@ export async function makeRequest(
   { runId, job, runDay, log, isRetried, check, fetchNo }: Omit<ProjectRun, "requests"> & SharedByRequests,
   request: UsageRequest,
 ): Promise<StoredAnswer | RequestFailure> {
-  const { app, db, fetchNumbers, writer } = context;
+  const { app, db, nextFetchNo, writer } = context;
   const { series, window } = request;
   const seriesId = seriesIdOf(context.ids, series);
   const stored = (from?: Day) => storedDays(db, seriesId, from);
@@ -175,7 +175,7 @@ export async function makeRequest(
   let attempt = { fetchNo, askedMs: performance.now() };
   // Each call takes its number right before it is sent. So its answer replaces those of earlier calls, and never a later one's.
   const onPermit = async () => {
-    attempt = { fetchNo: await fetchNumbers(), askedMs: performance.now() };
+    attempt = { fetchNo: await nextFetchNo(), askedMs: performance.now() };
   };
   try {
     const options = { check, job, runDay, stored, onPermit };

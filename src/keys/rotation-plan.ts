@@ -125,8 +125,8 @@ export function nextStep(
   }
   if (pending) return pendingStep(job, pending, ledger.failedAttempts > 0, request);
   const active = activeKey(ledger);
-  const due = dueReason(job, now, active, request, refusal);
-  if (due !== undefined) return { kind: "create", reason: due };
+  const createReason = dueReason(job, now, active, request, refusal);
+  if (createReason !== undefined) return { kind: "create", reason: createReason };
   const missing = active ? missingSinks(job, active, stale) : [];
   if (active && missing.length > 0) {
     const reason = ["a sink does not have the key in use", ...(stale?.values() ?? [])].join(": ");

@@ -5,9 +5,9 @@ import { CompactEncrypt, compactDecrypt } from "jose";
 import { AppError } from "../errors.ts";
 import { type Scrubber, Secret } from "../secret.ts";
 
-/** Keys are sealed with the current master key, and opened with either. */
-const CURRENT = "USAGE_EXPORT_MASTER_KEY";
-const PREVIOUS = "USAGE_EXPORT_MASTER_KEY_PREVIOUS";
+/** The environment variables of the master keys. Keys are sealed with the current one, and opened with either. */
+const CURRENT_VARIABLE = "USAGE_EXPORT_MASTER_KEY";
+const PREVIOUS_VARIABLE = "USAGE_EXPORT_MASTER_KEY_PREVIOUS";
 const MASTER_KEY_BYTES = 32;
 
 type MasterKey = { readonly id: string; readonly bytes: Uint8Array };
@@ -15,12 +15,12 @@ export type MasterKeys = { readonly current: MasterKey; readonly all: readonly M
 
 /** Throws an AppError with the code `config`. Its messages contain no part of a master key. */
 export function readMasterKeys(env: Readonly<Record<string, string | undefined>>): MasterKeys {
-  const current = readMasterKey(CURRENT, env[CURRENT]);
+  const current = readMasterKey(CURRENT_VARIABLE, env[CURRENT_VARIABLE]);
   if (!current) {
     const hint = "a rotation seals its keys with it; make one with: openssl rand -base64 32";
-    throw new AppError("config", `environment variable ${CURRENT} is not set: ${hint}`);
+    throw new AppError("config", `environment variable ${CURRENT_VARIABLE} is not set: ${hint}`);
   }
-  const previous = readMasterKey(PREVIOUS, env[PREVIOUS]);
+  const previous = readMasterKey(PREVIOUS_VARIABLE, env[PREVIOUS_VARIABLE]);
   return { current, all: previous ? [current, previous] : [current] };
 }
 
@@ -44,7 +44,7 @@ export function requireMasterKeys(masterKeys: MasterKeys, sealedWith: readonly s
   if (unknown.length === 0) return;
   throw new AppError(
     "config",
-    `${CURRENT} is not the master key that the ledger's keys were sealed with (expected id ${unknown.join(", ")}, got id ${masterKeys.current.id}); set it to the master key with that id, or set ${PREVIOUS} to that master key and run: usage-export keys rewrap`,
+    `${CURRENT_VARIABLE} is not the master key that the ledger's keys were sealed with (expected id ${unknown.join(", ")}, got id ${masterKeys.current.id}); set it to the master key with that id, or set ${PREVIOUS_VARIABLE} to that master key and run: usage-export keys rewrap`,
   );
 }
 

@@ -6,7 +6,7 @@ import type { Config } from "../config/config.ts";
 import type { Database } from "../db/connection/database.ts";
 import { isTransient } from "../db/connection/errors.ts";
 import { requireCurrentSchema } from "../db/connection/migrate.ts";
-import type { NewWorker } from "../db/jobs/jobs.ts";
+import type { WorkerIdentity } from "../db/jobs/jobs.ts";
 import type { Queue } from "../db/jobs/queue.ts";
 import type { ExportContext } from "../jobs/context.ts";
 import { openKeyRing } from "../jobs/key-ring.ts";
@@ -21,7 +21,7 @@ export type WorkerContext = ExportContext & { readonly queue: Queue };
 
 /** What a worker is started with, and keeps when its configuration changes. */
 export type WorkerDeps = {
-  readonly worker: NewWorker;
+  readonly worker: WorkerIdentity;
   readonly liveness: Liveness;
   readonly metrics: ProcessMetrics;
   readonly reloader: Pick<Reloader, "current" | "refusal" | "request">;

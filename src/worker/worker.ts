@@ -9,7 +9,7 @@ import { serialTask } from "../async.ts";
 import { jobsOf } from "../config/config.ts";
 import type { Database } from "../db/connection/database.ts";
 import { isConnectionError } from "../db/connection/errors.ts";
-import { heartbeatWorker, markWorkerStopped, type NewWorker } from "../db/jobs/jobs.ts";
+import { heartbeatWorker, markWorkerStopped, type WorkerIdentity } from "../db/jobs/jobs.ts";
 import { type ClaimedJob, openQueue, type WorkSettings } from "../db/jobs/queue.ts";
 import { deleteOldRecords, retryUnauthorizedDays } from "../db/jobs/runs.ts";
 import { AppError, errorCode, errorText, unexpectedStack } from "../errors.ts";
@@ -41,7 +41,7 @@ const TICK_MS = 10_000;
 /** A notification needs the whole health state, which takes seconds with thousands of projects. */
 const NOTIFY_MS = 60_000;
 
-export async function newWorker(): Promise<NewWorker> {
+export async function newWorker(): Promise<WorkerIdentity> {
   return { workerId: randomUUID(), host: os.hostname(), pid: process.pid, version: await programVersion() };
 }
 

@@ -120,7 +120,7 @@ async function make(
   const stored = await newSeries(db);
   const { project, series, seriesId } = stored;
   const ids = new Map([[seriesKey(series), seriesId]]);
-  const opened = { fetchNumbers: openFetchNumbers(db), reader: openReader(db), writer: openWriter(db) };
+  const opened = { nextFetchNo: openFetchNumbers(db), reader: openReader(db), writer: openWriter(db) };
   const context = { ...contextOf(service), config: {} as Config, ids, ...opened, ...part };
   const lines: string[] = [];
   const log = pino({}, { write: (line) => lines.push(line) });
@@ -162,7 +162,7 @@ test("an answer is newer than what another process stored before the answer's la
   });
   const { outcome } = await make(service, {
     // A spare fetch number may be some milliseconds older than its call.
-    fetchNumbers: () => nextFetchNo(db),
+    nextFetchNo: () => nextFetchNo(db),
     meanwhile: async (series) => {
       seriesId = series.seriesId;
     },

@@ -23,10 +23,10 @@ export function isConnectionError(error: unknown): error is Error {
   return CONNECTION_ERROR_CODE.test(systemCode(error)) || CONNECTION_ERROR_MESSAGE.test(error.message);
 }
 
-/** The server's certificate is not trusted, or it speaks no allowed version of TLS. */
+/** The codes of errors of TLS: the server's certificate is not trusted, or the server speaks no allowed version. */
 const TLS_ERROR_CODE = /^(?:CERT_|ERR_TLS_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|EPROTO$)/;
 
-/** Whether access was denied, or the server has no resources left (class 53). Too many connections (53300) are also a connection error. */
+/** Whether access was denied, TLS failed, or the server has no resources left (class 53). Too many connections (53300) are also a connection error. */
 export function isAccessDenied(error: unknown): error is Error {
   if (!(error instanceof Error)) return false;
   const code = systemCode(error);

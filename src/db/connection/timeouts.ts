@@ -54,13 +54,13 @@ const BEGIN = /^(?:begin$|start transaction )/;
  * statement, and is destroyed when it is released. With pg's own `query_timeout` it would be used again.
  */
 function clientWithTimeouts(client: PostgresPoolClient, statementMs: () => number, giveUp?: AbortSignal) {
-  let timeout: Error | undefined;
+  let timeoutError: Error | undefined;
   const query = async (text: string, values: readonly unknown[]) => {
-    if (timeout) throw timeout;
+    if (timeoutError) throw timeoutError;
     const { promise: expired, reject } = Promise.withResolvers<never>();
     const expire = () => {
-      timeout = statementTimeout();
-      reject(timeout);
+      timeoutError = statementTimeout();
+      reject(timeoutError);
     };
     const timer = setTimeout(expire, giveUp?.aborted ? 0 : statementMs());
     giveUp?.addEventListener("abort", expire, { once: true });
@@ -75,7 +75,7 @@ function clientWithTimeouts(client: PostgresPoolClient, statementMs: () => numbe
   return new Proxy(client, {
     get(target, name) {
       if (name === "query") return query;
-      if (name === "release") return (destroy?: boolean) => target.release(timeout ? true : destroy);
+      if (name === "release") return (destroy?: boolean) => target.release(timeoutError ? true : destroy);
       return Reflect.get(target, name, target);
     },
   });

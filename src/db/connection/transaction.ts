@@ -16,7 +16,7 @@ const DELAY_MS_FIRST = 100;
 /** The limit doubles with each attempt, so that a dead server is noticed soon and a slow one has enough time in the end. */
 const STATEMENT_SECONDS_FIRST = 25;
 
-const PLANNING = {
+const PLANNER_SETTINGS = {
   // JIT compilation takes seconds if the planner overestimates the rows of a statement, and never saves as much.
   jit: "off",
   // The planner does not know that the rows of a day are stored together. With the default of 4, a few days would read the whole table.
@@ -29,7 +29,7 @@ export async function inTransaction<T>(db: Database, work: (tx: Tx, attempt: num
     const seconds = STATEMENT_SECONDS_FIRST * 2 ** (attempt - 1);
     return withStatementTimeout(seconds * 1000, () => db.transaction().execute((tx) => work(tx, attempt)), {
       search_path: "pg_catalog",
-      ...PLANNING,
+      ...PLANNER_SETTINGS,
       lock_timeout: "20s",
       statement_timeout: `${seconds}s`,
       idle_in_transaction_session_timeout: "60s",
@@ -68,8 +68,8 @@ export const BRIEF_SECONDS = 5;
 /** The limit for usage and cost: adding up five million rows takes 3 s of processor time, and three times as long during nightly exports. */
 export const USAGE_SECONDS = 20;
 
-const READING = {
-  ...PLANNING,
+const READ_SETTINGS = {
+  ...PLANNER_SETTINGS,
   // With the default of 4 MB the rows of a month are sorted on disk before they are added up.
   work_mem: "32MB",
 };
@@ -77,7 +77,7 @@ const READING = {
 /** Everything that `read` reads is as of one moment. It is not repeated after an error. `secondsMax` limits each statement. */
 export async function readAtOneMoment<T>(db: Database, read: (tx: Tx) => Promise<T>, secondsMax = READ_SECONDS_MAX) {
   const transaction = db.transaction().setAccessMode("read only").setIsolationLevel("repeatable read");
-  const settings = { search_path: "pg_catalog", statement_timeout: `${secondsMax}s`, ...READING };
+  const settings = { search_path: "pg_catalog", statement_timeout: `${secondsMax}s`, ...READ_SETTINGS };
   return withStatementTimeout(secondsMax * 1000, () => transaction.execute(read), settings);
 }
 

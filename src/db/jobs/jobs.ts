@@ -84,7 +84,7 @@ function toJob(row: Selectable<Tables["usage_export.job"]>): StoredJob {
 }
 
 type WorkerProcess = { readonly host: string; readonly pid: number; readonly version: string };
-export type NewWorker = WorkerProcess & { readonly workerId: string };
+export type WorkerIdentity = WorkerProcess & { readonly workerId: string };
 
 /** Why a worker does not use the newest version of its configuration. */
 export type ConfigRefusal = { readonly reason: string; readonly at: Date };
@@ -100,7 +100,7 @@ export type StoredWorker = WorkerProcess & {
 };
 
 /** Renews the worker's heartbeat. Creates its row if it is missing: at first, and for example after a restore. */
-export async function heartbeatWorker(db: Database, worker: NewWorker, refusal?: ConfigRefusal): Promise<void> {
+export async function heartbeatWorker(db: Database, worker: WorkerIdentity, refusal?: ConfigRefusal): Promise<void> {
   const { workerId, host, pid, version } = worker;
   const reason = refusal ? storableText(refusal.reason) : null;
   const heartbeat = sql`

@@ -120,7 +120,7 @@ function queueOn(boss: PgBoss, report: (error: Error) => void) {
 function startConsumer(boss: PgBoss, queue: JobId["kind"], settings: WorkSettings, report: (error: Error) => void) {
   const inHand = jobsInHand(boss, queue, report);
   const heartbeats = setInterval(() => void inHand.renew().catch(report), HEARTBEAT_REFRESH_MS);
-  let isStopped = false;
+  let isDraining = false;
   let claiming: Promise<readonly JobWithMetadata[]> | undefined;
   let wakeUp = new AbortController();
   const wake = () => wakeUp.abort();
@@ -128,10 +128,10 @@ function startConsumer(boss: PgBoss, queue: JobId["kind"], settings: WorkSetting
   const working = work();
 
   async function work(): Promise<void> {
-    while (!isStopped || inHand.list().length > 0) {
+    while (!isDraining || inHand.list().length > 0) {
       wakeUp = new AbortController();
       await inHand.completeHandled();
-      claiming = isStopped ? undefined : claim(boss, queue, settings, inHand.list());
+      claiming = isDraining ? undefined : claim(boss, queue, settings, inHand.list());
       const handling = (await claiming?.catch(report))?.map(handle) ?? [];
       // Jobs that end during this pause are completed and replaced together.
       if (handling.length > 0) await Promise.race([Promise.all(handling), sleep(PAUSE_MS)]);
@@ -141,12 +141,12 @@ function startConsumer(boss: PgBoss, queue: JobId["kind"], settings: WorkSetting
   }
 
   const drain = () => {
-    isStopped = true;
+    isDraining = true;
     wake();
     return working;
   };
   const stop = async () => {
-    isStopped = true;
+    isDraining = true;
     // The claim under way may still bring jobs, which must be given up, too.
     await claiming?.catch(() => {});
     await inHand.giveUpAll();

@@ -194,20 +194,20 @@ export async function endProjects(db: Database, ends: readonly ProjectEnd[]) {
         ${isBad}::boolean[], ${ends.map(({ readableSource }) => readableSource ?? null)}::text[], ${column("requests")}, ${column("planned")},
         ${column("complete")}, ${column("suspect")}, ${column("failed")}, ${column("undated")}, ${column("stale")},
         ${column("rowsChanged")}
-      ) as given (run_id, project_id, error, is_bad, allowed, requests, planned, complete, suspect, failed, undated, stale, changed)
+      ) as given (run_id, project_id, error, is_bad, readable_source, requests, planned, complete, suspect, failed, undated, stale, changed)
     ), ended as (
       update usage_export.run_project p
       set finished_at = now(), requests = p.requests + g.requests, slices_planned = g.planned, slices_complete = g.complete,
         slices_suspect = g.suspect, slices_failed = g.failed, slices_undated = g.undated, slices_stale = g.stale,
         rows_changed = p.rows_changed + g.changed, error = g.error
       from given g where p.run_id = g.run_id and p.project_id = g.project_id and p.finished_at is null
-      returning p.run_id, p.project_id, g.error, g.is_bad, g.allowed
-    ), allowed as (
+      returning p.run_id, p.project_id, g.error, g.is_bad, g.readable_source
+    ), made_due as (
       update usage_export.slice sl
       set attempted_at = ${LONG_AGO}, error_code = null,
         error = 'the key was refused, and works since: the day is read again'
       from ended e join usage_export.run r using (run_id)
-        join usage_export.series s on s.project_id = e.project_id and s.source = e.allowed
+        join usage_export.series s on s.project_id = e.project_id and s.source = e.readable_source
       where sl.series_id = s.series_id and sl.status = 'failed' and sl.error_code = 'unauthorized'
         and sl.attempted_at < r.started_at
     ), counted as (

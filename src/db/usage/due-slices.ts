@@ -9,14 +9,14 @@ import type { SliceStatus } from "../../usage/slice-decision.ts";
 import type { Database } from "../connection/database.ts";
 import type { Tx } from "../connection/transaction.ts";
 import { type ProjectJob, readOpenProjects } from "../jobs/runs.ts";
-import { seriesKeyText } from "./stored-series.ts";
+import { seriesKeySql } from "./stored-series.ts";
 import { numbersArray } from "./stored-slices.ts";
 
 /** The status of each stored day in the window, by seriesKey. A past day that was read only before it ended counts as missing. */
 export async function sliceStatuses(db: Database, jobs: readonly BackfillJob[], { start, end }: Window) {
   const projectIds = jobs.flatMap(({ series }) => series.map(({ project }) => project.id));
   const { rows } = await sql<{ key: string; days: Readonly<Record<Day, SliceStatus>> }>`
-    select ${seriesKeyText} as key, json_object_agg(
+    select ${seriesKeySql} as key, json_object_agg(
       to_char(sl.usage_date, 'YYYY-MM-DD'), case
         when sl.status = 'complete' and sl.closed_at is null and sl.usage_date < (now() at time zone 'UTC')::date then 'missing'
         else sl.status end

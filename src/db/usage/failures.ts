@@ -56,7 +56,7 @@ export type FailureCause = {
   readonly slicesWithNumbers: number;
   readonly days: number;
   readonly projects: number;
-  /** Whether a worker tries again by itself: an outage within minutes, another failure within a day. */
+  /** Whether a worker tries again by itself: a short outage within minutes, another failure within a day. */
   readonly isRetried: boolean;
   /** The newest error text, preferably one that quotes an answer of the service. */
   readonly error: string;

@@ -6,7 +6,7 @@ import { batched } from "../../async.ts";
 import type { Database } from "../connection/database.ts";
 import { withRetries } from "../connection/transaction.ts";
 
-export type FetchNumbers = () => Promise<number>;
+export type NextFetchNo = () => Promise<number>;
 
 /** How many extra numbers a query takes, for calls that begin shortly afterwards. */
 const SPARE = 128;
@@ -14,7 +14,7 @@ const SPARE = 128;
 const VALID_MS = 50;
 
 /** Callers that ask at the same time share one query. `now` is in milliseconds and never goes back. */
-export function openFetchNumbers(db: Database, now: () => number = () => performance.now()): FetchNumbers {
+export function openFetchNumbers(db: Database, now: () => number = () => performance.now()): NextFetchNo {
   let spare: number[] = [];
   let takenMs = Number.NEGATIVE_INFINITY;
   const take = batched<undefined, number>(

@@ -24,7 +24,7 @@ export async function registerSeries(db: Database, configured: readonly Configur
     await updatePeriods(tx);
   });
   const { rows } = await sql<{ key: string; id: number }>`
-    select ${seriesKeyText} as key, series_id as id from usage_export.series
+    select ${seriesKeySql} as key, series_id as id from usage_export.series
   `.execute(db);
   return new Map(rows.map(({ key, id }) => [key, id]));
 }
@@ -189,7 +189,7 @@ export function seriesIdOf(ids: SeriesIds, series: Series): number {
 export type SeriesIds = ReadonlyMap<string, number>;
 
 /** The seriesKey of a row of usage_export.series. Postgres escapes texts in JSON as JSON.stringify does. */
-export const seriesKeyText = sql<string>`
+export const seriesKeySql = sql<string>`
   concat('[', concat_ws(',', to_json(source), to_json(project_id), to_json("grouping"), to_json(filter_key)), ']')
 `;
 

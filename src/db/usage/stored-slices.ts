@@ -288,10 +288,10 @@ export async function internGroups(tx: Tx, slices: readonly FetchedSlice[]): Pro
       select * from found union all select * from inserted
     `.execute(tx);
     for (const { group_id, grouping, key_hash } of rows) {
-      const name = `${grouping} ${key_hash}`;
-      const key = wanted.get(name)?.group.key;
+      const groupHash = `${grouping} ${key_hash}`;
+      const key = wanted.get(groupHash)?.group.key;
       if (key !== undefined) ids.set(grouping, (ids.get(grouping) ?? new Map<string, number>()).set(key, group_id));
-      wanted.delete(name);
+      wanted.delete(groupHash);
     }
   }
   return ids;
@@ -300,9 +300,9 @@ export async function internGroups(tx: Tx, slices: readonly FetchedSlice[]): Pro
 /** The groups of all rows, each once. Most slices have the same groups, so this also hashes each key only once. */
 function groupsByHash(slices: readonly FetchedSlice[]) {
   const byHash = new Map<string, { readonly grouping: Grouping; readonly group: Group; readonly hash: string }>();
-  for (const [grouping, ofGrouping] of Map.groupBy(slices, (slice) => slice.grouping)) {
+  for (const [grouping, slicesOfGrouping] of Map.groupBy(slices, (slice) => slice.grouping)) {
     const byKey = new Map<string, Group>();
-    for (const { columns } of ofGrouping) for (const group of columns.groups) byKey.set(group.key, group);
+    for (const { columns } of slicesOfGrouping) for (const group of columns.groups) byKey.set(group.key, group);
     for (const group of byKey.values()) {
       const digest = hash("sha256", group.key);
       byHash.set(`${grouping} ${digest}`, { grouping, group, hash: digest });

@@ -119,6 +119,7 @@ async function writeBatch(db: Database, answers: readonly AnswerToStore[]): Prom
 }
 
 type SliceToStore = FetchedSlice & { readonly answer: AnswerToStore; readonly filterDoubt: FilterDoubt | undefined };
+type ReadSlice = SliceToStore & Pick<DecidedSlice, "stored">;
 
 /** Stores all answers or none; no two may share a slice. Safe to repeat: a stored slice is found unchanged, a stored snapshot stale. */
 export async function mergeAnswers(db: Database, answers: readonly AnswerToStore[]): Promise<readonly StoredAnswer[]> {
@@ -167,13 +168,7 @@ async function readAndWrite(
   const newestSnapshots = await lockSnapshots(tx, toLock);
   // The time is read after an insert or a lock, which may have waited: the second of two changes of a slice must have the later time.
   const seenAt = readAt && missing.length + toLock.length === 0 ? readAt : await databaseNow(tx);
-  const compared = changing.filter(({ stored, rowCount, answer }) =>
-    comparesTotals(stored.rows, rowCount, answer.rules),
-  );
-  // Sums of all metrics would take a tenth of the merge's time. They are read only if the stored slice or the new one has no requests.
-  const totals = await sumSlices(tx, compared, ["requests"]);
-  const withoutRequests = compared.filter((slice) => totalsOf(slice, totals).every((sum) => sum === undefined));
-  for (const [key, sums] of await sumSlices(tx, withoutRequests)) totals.set(key, sums);
+  const totals = await storedTotals(tx, changing);
   const decided = read.map((slice) => ({ ...slice, ...decide(slice, totals, seenAt) }));
   const snapshots = undated.map((slice) => {
     const before = newestSnapshots.get(slice.seriesId);
@@ -192,6 +187,17 @@ async function readAndWrite(
   return answers.map((answer) => storedAnswer(slicesOf.get(answer) ?? [], snapshotsOf.get(answer) ?? [], changedRows));
 }
 
+/**
+ * The sums of the stored slices that are compared with answers, by `sliceKey`. Sums of all metrics would take a tenth of the merge's time, so
+ * they are read only if the stored slice or the answer has no requests.
+ */
+async function storedTotals(tx: Tx, slices: readonly ReadSlice[]): Promise<ReadonlyMap<string, Totals>> {
+  const compared = slices.filter(({ stored, rowCount, answer }) => comparesTotals(stored.rows, rowCount, answer.rules));
+  const totals = await sumSlices(tx, compared, ["requests"]);
+  const withoutRequests = compared.filter((slice) => totalsOf(slice, totals).every((sum) => sum === undefined));
+  return new Map([...totals, ...(await sumSlices(tx, withoutRequests))]);
+}
+
 function storedAnswer(
   slices: readonly DecidedSlice[],
   snapshots: readonly DecidedSnapshot[],
@@ -208,8 +214,8 @@ function storedAnswer(
   };
 }
 
-/** `totals` has the sums of the stored slices, by `sliceKey`. */
-function decide(slice: SliceToStore & Pick<DecidedSlice, "stored">, totals: ReadonlyMap<string, Totals>, now: Date) {
+/** `totals` are those of `storedTotals`. */
+function decide(slice: ReadSlice, totals: ReadonlyMap<string, Totals>, now: Date) {
   const { answer, stored, rowCount: rows } = slice;
   const askedAt = new Date(now.getTime() - (performance.now() - answer.askedMs));
   const incoming = { ...slice, askedAt, rows, totals: totalsOf(slice, totals) };
@@ -217,11 +223,11 @@ function decide(slice: SliceToStore & Pick<DecidedSlice, "stored">, totals: Read
 }
 
 /** The sums of the answer's slice; undefined for a metric without a stored sum, because it is not compared. */
-function totalsOf(slice: SliceToStore, storedTotals: ReadonlyMap<string, Totals>): Totals {
+function totalsOf(slice: SliceToStore, totals: ReadonlyMap<string, Totals>): Totals {
   const { metricNames, metrics } = slice.columns;
-  const sums = storedTotals.get(sliceKey(slice));
+  const storedSums = totals.get(sliceKey(slice));
   return STORED_METRICS.map((metric, i) => {
-    if (sums?.[i] === undefined) return undefined;
+    if (storedSums?.[i] === undefined) return undefined;
     const sent = (metrics[metricNames.indexOf(metric)] ?? []).filter((amount) => amount !== null);
     return sent.length > 0 ? sent.reduce<number>((sum, amount) => sum + Math.abs(Number(amount)), 0) : undefined;
   });
