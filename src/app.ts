@@ -61,8 +61,8 @@ export async function openLog(level: string | undefined, isTerminal: boolean, sc
     throw new AppError("config", `LOG_LEVEL: expected one of ${LEVELS.join(", ")}; got ${JSON.stringify(level)}`);
   }
   const write = (line: string) => void process.stderr.write(scrubber.scrub(line));
-  const timestamp = pino.stdTimeFunctions.isoTime;
-  const options = { level: level ?? (isTerminal ? "warn" : "info"), base: null, timestamp };
+  const levelOrDefault = level ?? (isTerminal ? "warn" : "info");
+  const options = { level: levelOrDefault, base: null, timestamp: pino.stdTimeFunctions.isoTime };
   if (!isTerminal) return pino(options, { write: (line) => write(`${escapeControlCharacters(line.trimEnd())}\n`) });
   const { prettyFactory } = await import("pino-pretty");
   const lineOf = prettyFactory({ colorize: true, translateTime: "SYS:HH:MM:ss", singleLine: true });

@@ -102,6 +102,7 @@ class ProcessLimiter extends Limiter implements RateLimiter {
       try {
         isSettled = await this.#renew(db);
       } catch (error) {
+        // While the process still has slots, its calls go on, and the next renewal may succeed.
         if (this.slots === 0) this.rejectWaiting(error);
       }
       await sleep(isSettled ? RENEW_MS : RENEW_MS_CONTENDED, this.#endOfSleep.signal).catch(() => {});

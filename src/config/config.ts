@@ -4,6 +4,7 @@ import { isUtf8 } from "node:buffer";
 import path from "node:path";
 import { AppError, systemCode } from "../errors.ts";
 import { readRegularFile } from "../files.ts";
+import { present } from "../text.ts";
 import type { Source } from "../usage/dimensions.ts";
 import type { ExportJob } from "../usage/export-plan.ts";
 import { SCOPE_GROUPINGS } from "../usage/money.ts";
@@ -163,11 +164,10 @@ function unreadBudgetIssues({ budgets, exports, prices, discovery }: Config): Co
     // A budget without `project` counts projects that may not be discovered yet.
     if (project === undefined && discovery.length > 0) return [];
     const grouping = SCOPE_GROUPINGS[scope];
+    const isBilled = currency === BILL_CURRENCY && scope !== "model";
     const isPriced = prices.length > 0 && (scope === "all" || scope === "model");
-    const sources: [Source, Grouping][] = [];
-    if (metric !== "cost") sources.push(["usage", grouping]);
-    else if (currency === BILL_CURRENCY && scope !== "model") sources.push(["billing", grouping]);
-    if (metric === "cost" && isPriced) sources.push(["usage", "model"]);
+    const forCost = present<[Source, Grouping]>([isBilled && ["billing", grouping], isPriced && ["usage", "model"]]);
+    const sources: readonly [Source, Grouping][] = metric === "cost" ? forCost : [["usage", grouping]];
     if (sources.length === 0) return [{ path: ["budgets", i], message: NO_COST }];
     const readers = exports.filter(({ source, groupings, filters }) => {
       const isUnfiltered = filters.some((filter) => filterKey(filter) === NO_CONDITIONS);
