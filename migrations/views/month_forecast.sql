@@ -1,6 +1,6 @@
--- Estimates the amount of the whole month of `today` from days that were read: the days of the month and the 56 days before `today`, in any
--- order. A day that is not known, because it may still lack usage, has at least what is stored. A day that was not read is estimated from its
--- weekday.
+-- Estimates the amount of the whole month of `today` from days that were read, in any order: the days of the month, and the 56 days that end
+-- with the newest known day of the last 70. A day that is not known, because it may still lack usage, has at least what is stored. A day that
+-- was not read is estimated from its weekday.
 --
 -- The estimate of a day ahead is its weekday's share of a week, times the level of the last 14 days, times the trend if there is a clear one. A
 -- day of more than 3 times its usual amount counts as 3 times, so that one spike does not raise the rest of the month. No table is read.
