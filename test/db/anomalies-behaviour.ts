@@ -1,4 +1,4 @@
-// Which days are judged unusual, and when an unusual day is over. The tests run on each kind of database.
+// Which days are judged unusual, and when an anomaly ends. The tests run on each kind of database.
 
 import { sql } from "kysely";
 import { beforeAll, expect, test } from "vitest";
@@ -19,19 +19,21 @@ export function testAnomalies(db: Database): void {
     back = await daysBack(db);
   });
 
-  /** Stores a total. `amounts` has the requests of days by days ago; every other day has 1000. */
+  /** A series of totals as in storeDays. `to` is by default 4, the newest final day. */
   async function seriesWith(amounts: Readonly<Record<number, string>>, from = 70, to = WINDOW_DAYS + 1) {
     const stored = await newSeries(db, "none", { windowDays: WINDOW_DAYS });
     await storeDays(stored.seriesId, amounts, from, to);
     return stored;
   }
 
+  /** Stores the requests of the days from `from` to `to` days ago: those in `amounts`, by days ago, or else 1000. */
   async function storeDays(seriesId: number, amounts: Readonly<Record<number, string>>, from: number, to: number) {
     const days = Array.from({ length: from - to + 1 }, (_, n) => from - n);
     const usage: Usage = Object.fromEntries(days.map((n) => [back(n), { requests: amounts[n] ?? "1000" }]));
     await store(db, seriesId, usage, UNGUARDED);
   }
 
+  /** The amount of each day up to 70 days ago. */
   const everyDay = (amount: string) => Object.fromEntries(Array.from({ length: 71 }, (_, n) => [n, amount]));
 
   const judge = (settings = SETTINGS) => judgePendingDays(db, settings);
@@ -62,10 +64,11 @@ export function testAnomalies(db: Database): void {
   test("a day's expected amount is by its weekday in the eight weeks before, without the day itself", async () => {
     const { project } = await seriesWith({ 4: "5000", 11: "500", 18: "500", 25: "500", 60: "500" });
     await judge();
+    // Half of those weekdays have 500, so the weekday's share is midway between 1/13 and 1/7: 20/27 of any other day's.
     expect(await anomaliesOf(project)).toMatchObject([{ expected: "740.740741" }]);
   });
 
-  test("a day that is not final is never called low", async () => {
+  test("a day that is not final is never called low, and called high only beyond a wider band", async () => {
     const { project, seriesId } = await seriesWith({}, 70, 4);
     expect(await judge()).toHaveLength(1);
     for (const [i, verdict] of ["normal", "not judged", "high"].entries()) {
@@ -111,7 +114,7 @@ export function testAnomalies(db: Database): void {
   test.each([
     ["tier=gold", 1],
     ["accessor=gold", 0],
-  ])("of a filter named %j %j days are judged", async (name, count) => {
+  ])("a filter that has the name of a fan-out's is not judged: of %j, %j days are", async (name, count) => {
     const filter = { name, features: { diarize: "true" }, dimensions: {} };
     const { seriesId } = await newSeries(db, "none", { windowDays: WINDOW_DAYS, filter });
     await storeDays(seriesId, {}, 70, 4);
@@ -182,7 +185,7 @@ export function testAnomalies(db: Database): void {
     expect(await judge()).toMatchObject([{ day: back(4), verdict: "normal" }]);
   });
 
-  test("an unusual day is over with a later usual day, at the earliest after half a day", async () => {
+  test("an anomaly ends with a later usual day, at the earliest after half a day", async () => {
     const { project, seriesId } = await seriesWith({ 8: "5000" }, 70, 8);
     await judge();
     await storeDays(seriesId, {}, 7, 6);
@@ -214,7 +217,7 @@ export function testAnomalies(db: Database): void {
     expect(rows.map(({ day }) => day)).toEqual([back(68), back(4), back(3)]);
   });
 
-  test("an unusual day without a later usual one is over after 14 days", async () => {
+  test("an anomaly without a later usual day ends after 14 days", async () => {
     const { project, seriesId } = await seriesWith({ 4: "5000" });
     await judge();
     // A usual day of a filter says nothing of the project.

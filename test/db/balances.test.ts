@@ -1,4 +1,4 @@
-// bi.balances: every amount that was read, with every digit, and the time from which to which it was read.
+// bi.balances: each amount with all its digits, when it was first and last read, and whether it is the current one.
 
 import { sql } from "kysely";
 import { expect, test } from "vitest";
@@ -51,7 +51,7 @@ test("another amount, unit or purchase order is another row", async () => {
   expect(await shown(project)).toEqual(["prepaid 5", "prepaid 4", "prepaid 4", "prepaid 4 now"]);
 });
 
-test("a balance that is not listed any more has ended, and begins anew when it is listed again", async () => {
+test("a balance ends when the service no longer lists it, and begins anew when it is listed again", async () => {
   const project = newProject();
   const promotion = balance("1", { balanceId: "promotion" });
   await storeBalances(db, project, [balance("5"), promotion]);

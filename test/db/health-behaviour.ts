@@ -20,11 +20,11 @@ import { configured, fail, newProject, register, setDue } from "./stored-usage.t
 export function testHealth(db: Database): void {
   test("metrics and the causes of failures leave out projects and series that are no longer configured", async () => {
     const [gone, kept] = [newProject(), newProject()];
-    const ofKept = configured(kept, "none");
-    const [keptId, ...retired] = await register(db, ofKept, configured(kept), configured(gone));
+    const keptSeries = configured(kept, "none");
+    const [keptId, ...retired] = await register(db, keptSeries, configured(kept), configured(gone));
     await setDue(db, [keptId, ...retired], "2026-03-16", "2026-03-18");
     for (const seriesId of retired) await fail(db, seriesId, ["2026-03-17"], { reason: "of a retired series" });
-    await register(db, ofKept);
+    await register(db, keptSeries);
     const samples = await testMetrics({ readHealth: () => health(db, configOf()) }).samples();
     const shown = (name: string) => samples.filter((line) => line.includes(`project="${name}"`));
     expect(shown(gone.name)).toEqual([]);
@@ -79,7 +79,7 @@ export function testHealth(db: Database): void {
     expect((await conditionNames(name)).filter((one) => one === "key fallback")).toHaveLength(count);
   });
 
-  test("workers are counted while they have a recent heartbeat", async () => {
+  test("a worker is live if it did not stop and its heartbeat is less than two minutes old", async () => {
     // A heartbeat an hour ahead is from before the clock was set back, and is not recent.
     for (const [ago, stopped] of [["0 seconds"], ["100 seconds"], ["130 seconds"], ["-1 hour"], ["1 second", true]]) {
       const worker = { workerId: randomUUID(), host: "node-1", pid: 41, version: "1.2.3" };

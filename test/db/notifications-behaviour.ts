@@ -23,7 +23,7 @@ export function testNotificationClaims(db: Database): void {
   }
 
   /** Claims the subject as the only replica. */
-  async function claimed(subject: string): Promise<string> {
+  async function claimAlone(subject: string): Promise<string> {
     const claim = await claimNotification(db, subject, await lastSentOf(subject));
     if (claim === undefined) throw new Error(`expected to be alone with ${subject}`);
     return claim;
@@ -31,7 +31,7 @@ export function testNotificationClaims(db: Database): void {
 
   test("a sent notification is stored, and one replica can claim the subject again", async () => {
     const subject = newSubject();
-    await markSent(db, { subject, state: "wrong" }, await claimed(subject));
+    await markSent(db, { subject, state: "wrong" }, await claimAlone(subject));
     expect(await lastSentOf(subject)).toMatchObject({ state: "wrong" });
 
     const others = await lastSentOf(subject);
@@ -41,17 +41,17 @@ export function testNotificationClaims(db: Database): void {
 
   test("another replica can claim a subject after the claim has expired", async () => {
     const subject = newSubject();
-    await claimed(subject);
+    await claimAlone(subject);
     expect(await claimNotification(db, subject, await lastSentOf(subject))).toBeUndefined();
     await expireClaim(subject);
 
-    await markSent(db, { subject, state: "wrong" }, await claimed(subject));
+    await markSent(db, { subject, state: "wrong" }, await claimAlone(subject));
     expect(await lastSentOf(subject)).toMatchObject({ state: "wrong" });
   });
 
   test("a claim that ends a day later than it can, because the clock was set back, does not block others", async () => {
     const subject = newSubject();
-    await claimed(subject);
+    await claimAlone(subject);
     await sql`
       update usage_export.notice set claimed_until = claimed_until + interval '1 day' where subject = ${subject}
     `.execute(db);
@@ -60,9 +60,9 @@ export function testNotificationClaims(db: Database): void {
 
   test("a replica whose claim has expired and was taken over can neither mark nor release the notification", async () => {
     const subject = newSubject();
-    const expired = await claimed(subject);
+    const expired = await claimAlone(subject);
     await expireClaim(subject);
-    await claimed(subject);
+    await claimAlone(subject);
     await markSent(db, { subject, state: "wrong" }, expired);
     await releaseNotification(db, subject, expired);
 
@@ -72,17 +72,17 @@ export function testNotificationClaims(db: Database): void {
 
   test("a notification about many subjects marks each of them, even one that already had its own", async () => {
     const [known, other, many] = [newSubject(), newSubject(), newSubject()];
-    await markSent(db, { subject: known, state: "well" }, await claimed(known));
-    await markSent(db, { subject: many, state: "wrong", covers: [known, other] }, await claimed(many));
+    await markSent(db, { subject: known, state: "well" }, await claimAlone(known));
+    await markSent(db, { subject: many, state: "wrong", covers: [known, other] }, await claimAlone(many));
     for (const subject of [known, other]) expect(await lastSentOf(subject)).toMatchObject({ state: "wrong" });
   });
 
   test("a replica can't claim with a state that was read before later notifications", async () => {
     const subject = newSubject();
-    await markSent(db, { subject, state: "well" }, await claimed(subject));
+    await markSent(db, { subject, state: "well" }, await claimAlone(subject));
     const old = await lastSentOf(subject);
-    await markSent(db, { subject, state: "wrong" }, await claimed(subject));
-    await markSent(db, { subject, state: "well" }, await claimed(subject));
+    await markSent(db, { subject, state: "wrong" }, await claimAlone(subject));
+    await markSent(db, { subject, state: "well" }, await claimAlone(subject));
 
     expect(await lastSentOf(subject)).toMatchObject({ state: old?.state });
     expect(await claimNotification(db, subject, old)).toBeUndefined();

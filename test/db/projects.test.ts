@@ -21,10 +21,10 @@ beforeEach(async () => {
   await sql`truncate usage_export.project_list cascade`.execute(db);
 });
 
-async function read(minute: number, ids: string, how: { isConfirmed?: boolean; keyName?: string; name?: string } = {}) {
-  const { name = "name", ...more } = how;
+/** Stores a list that was read this many minutes after START. Each letter of `ids` is the id of a project. */
+async function readList(minute: number, ids: string, { name = "name", keyName = KEY_NAME } = {}) {
   const listed = [...ids].map((id) => ({ id, name: `${name} of ${id}` }));
-  return storeReading(db, { keyName: KEY_NAME, listed, readAt: after(minute), ...more });
+  return storeReading(db, { keyName, listed, readAt: after(minute) });
 }
 
 async function shown() {
@@ -36,7 +36,7 @@ async function shown() {
   return rows;
 }
 
-/** `lists`: "MINUTE IDS" of each list. `waiting`: the projects that a list in doubt lacks. */
+/** `lists`: "MINUTE IDS" of each list, as in readList. `waiting`: the projects that a list in doubt lacks. */
 test.each([
   ["a project that the next list lacks has vanished", "0 abc, 1 acd", "acd", ""],
   ["a vanished project that is listed again is back", "0 abc, 1 ac, 2 abc", "abc", ""],
@@ -53,7 +53,7 @@ test.each([
 ])("after several lists: %s", async (_name, lists, current, waiting) => {
   for (const list of lists.split(", ")) {
     const [minute, ids = ""] = list.split(" ");
-    await read(Number(minute), ids);
+    await readList(Number(minute), ids);
   }
 
   const projects = await shown();
@@ -67,9 +67,9 @@ test.each([
 });
 
 test("the view says when a project was listed first and last", async () => {
-  await read(0, "ab");
-  await read(10, "ab");
-  await read(20, "bc");
+  await readList(0, "ab");
+  await readList(10, "ab");
+  await readList(20, "bc");
 
   const none = { missing: null, vanished: null };
   expect(await shown()).toMatchObject([
@@ -78,43 +78,43 @@ test("the view says when a project was listed first and last", async () => {
     { ...none, id: "c", first: after(20), last: after(20) },
   ]);
   expect(await storedProjects(db)).toMatchObject([{ id: "a", vanishedAt: after(20) }, { id: "b" }, { id: "c" }]);
-  await read(30, "abc");
+  await readList(30, "abc");
   expect((await shown())[0]).toMatchObject({ ...none, id: "a", first: START, last: after(30) });
 });
 
 test("a project that two lists in doubt lack was last seen before both", async () => {
-  await read(0, "abc");
-  await read(10, "c");
+  await readList(0, "abc");
+  await readList(10, "c");
   expect(await storedProjectLists(db)).toMatchObject([{ waitingSince: after(10) }]);
-  await read(70, "c");
+  await readList(70, "c");
   expect((await shown())[0]).toMatchObject({ id: "a", last: START, vanished: after(70) });
 });
 
-test("the version changes only with the set of projects and their names", async () => {
-  await read(0, "abcd");
+test("the version of the projects changes only if a project appears, vanishes or is renamed", async () => {
+  await readList(0, "abcd");
   const first = await projectsVersion(db);
-  await read(10, "abcd");
-  await read(20, "a");
+  await readList(10, "abcd");
+  await readList(20, "a");
   expect(await projectsVersion(db)).toBe(first);
-  await read(40, "abcd", { name: "other" });
+  await readList(40, "abcd", { name: "other" });
   expect((await shown())[0]).toMatchObject({ name: "other of a", first: START });
   const renamed = await projectsVersion(db);
   expect(renamed).not.toBe(first);
-  await read(50, "abc", { name: "other" });
+  await readList(50, "abc", { name: "other" });
   expect(await projectsVersion(db)).not.toBe(renamed);
 });
 
-test("a list that was read before the stored one changes nothing", async () => {
-  await read(10, "ab");
+test("a list that was read earlier than the stored list changes nothing", async () => {
+  await readList(10, "ab");
 
-  expect(await read(9, "abc")).toBeUndefined();
+  expect(await readList(9, "abc")).toBeUndefined();
   expect((await shown()).map(({ id }) => id)).toEqual(["a", "b"]);
 });
 
 test("a list by one key does not change the projects of another key", async () => {
-  await read(0, "ab");
-  await read(1, "bc", { keyName: "env OTHER_KEY" });
-  await read(2, "a");
+  await readList(0, "ab");
+  await readList(1, "bc", { keyName: "env OTHER_KEY" });
+  await readList(2, "a");
 
   expect((await shown()).map(({ id, vanished }) => [id, vanished === null])).toEqual([
     ["a", true],
@@ -126,19 +126,19 @@ test("a list by one key does not change the projects of another key", async () =
 });
 
 test("after a failure the projects stay, and the next list ends the failure", async () => {
-  await read(0, "ab");
+  await readList(0, "ab");
   await recordListFailure(db, KEY_NAME, "the first reason");
   const [first] = await storedProjectLists(db);
   await recordListFailure(db, KEY_NAME, "another reason");
 
   expect(await storedProjectLists(db)).toEqual([{ ...first, error: "another reason" }]);
   expect(first).toMatchObject({ projects: 2, readAt: START, failingSince: expect.any(Date) });
-  await read(1, "ab");
+  await readList(1, "ab");
   expect(await storedProjectLists(db)).toMatchObject([{ error: null, failingSince: null, readAt: after(1) }]);
 });
 
 test("two workers that read the same list at the same time store it once", async () => {
-  const changes = await Promise.all([read(0, "abc"), read(0, "abc")]);
+  const changes = await Promise.all([readList(0, "abc"), readList(0, "abc")]);
 
   expect(changes.filter((change) => change !== undefined)).toHaveLength(1);
   expect(await storedProjectLists(db)).toMatchObject([{ projects: 3 }]);

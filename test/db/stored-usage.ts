@@ -53,6 +53,7 @@ export async function newSeries(
   return { project, series: one.series, seriesId };
 }
 
+/** Makes these days due, as a run with this window does. */
 export async function setDue(db: Database, seriesIds: readonly number[], start: Day, end: Day): Promise<void> {
   const due = { first: start, oldestWindow: { start, end }, through: end };
   await inTransaction(db, (tx) => extendDue(tx, seriesIds, due));
@@ -62,7 +63,7 @@ function metricsOf(numbers: Numbers, extra: string | null = null): AnswerRow["me
   return { values: METRICS.map((metric) => numbers[metric] ?? null), extra };
 }
 
-/** A row for one value of the grouping's first dimension. Numbers that are a text are a number of requests. */
+/** A row for one value of the grouping's first dimension. A text in place of numbers is a number of requests. */
 export function rowOf(
   value: unknown,
   numbers: Numbers | string,
@@ -83,7 +84,7 @@ export function total(day: Day, numbers: Numbers): NormalisedSlice {
   return rowsOn(day, [{ group: UNGROUPED, metrics: metricsOf(numbers) }]);
 }
 
-/** By day, the numbers of the total or of each value of the dimension ("null" means no value). A text is a number of requests. */
+/** By day, the numbers of the total, or of each value of the dimension ("null": no value). A text is a number of requests. */
 export type Usage = Readonly<Record<Day, Rows>>;
 type Rows = Readonly<Record<string, Numbers | string>> | readonly (readonly [value: unknown, Numbers | string])[];
 

@@ -6,8 +6,8 @@ import { testDatabase } from "../../support/database.ts";
 import { runStatement } from "../../support/postgres-admin.ts";
 
 const { url, directUrl } = await testDatabase();
-const lines: string[] = [];
-const db = openPostgres(url, ({ message }) => lines.push(message));
+const errors: string[] = [];
+const db = openPostgres(url, ({ message }) => errors.push(message));
 afterAll(() => db.destroy());
 
 test("days and numbers are read as text, and times as Date objects, under every DateStyle", async () => {
@@ -34,8 +34,8 @@ test.skipIf(url !== directUrl)("losing idle connections fails no query, and they
     url,
     `select pg_terminate_backend(pid, 10000) from pg_stat_activity where datname = '${name}' and pid <> pg_backend_pid()`,
   );
-  await expect.poll(() => lines.length).toBeGreaterThanOrEqual(3);
-  expect(lines[0]).toContain("terminating connection due to administrator command");
+  await expect.poll(() => errors.length).toBeGreaterThanOrEqual(3);
+  expect(errors[0]).toContain("terminating connection due to administrator command");
   expect((await sql`select 1 as one`.execute(db)).rows).toEqual([{ one: 1 }]);
 });
 
@@ -61,43 +61,43 @@ test("one process takes four connections at most", async () => {
 });
 
 test("the pool waits for a database that was reached before", async () => {
-  const { db, proxy } = await open({ ms: 60_000 });
-  await one(db);
+  const { db, proxy } = await open({ waitMs: 60_000 });
+  await selectOne(db);
   proxy.cut();
-  const answer = oneAfterCut(db);
+  const answer = selectAfterCut(db);
   await expect.poll(proxy.refused).toBeGreaterThan(1);
   proxy.restore();
   expect(await answer).toBe(1);
 });
 
 test("the wait ends after waitMs", async () => {
-  const { db, proxy } = await open({ ms: 600 });
-  await one(db);
+  const { db, proxy } = await open({ waitMs: 600 });
+  await selectOne(db);
   proxy.cut();
   const startedMs = performance.now();
-  await expect(oneAfterCut(db)).rejects.toThrow(/terminated|ECONNRESET|hang up/);
+  await expect(selectAfterCut(db)).rejects.toThrow(/terminated|ECONNRESET|hang up/);
   expect(performance.now() - startedMs).toBeGreaterThan(600);
 });
 
 test("the wait for a minute ends with the signal, and a database that was never reached is not waited for", async () => {
   const stop = new AbortController();
   const startedMs = performance.now();
-  const never = await open({ ms: 60_000 });
+  const never = await open({ waitMs: 60_000 });
   never.proxy.cut();
-  await expect(one(never.db)).rejects.toThrow();
-  const { db, proxy } = await open({ ms: 60_000, signal: stop.signal });
-  await one(db);
+  await expect(selectOne(never.db)).rejects.toThrow();
+  const { db, proxy } = await open({ waitMs: 60_000, signal: stop.signal });
+  await selectOne(db);
   proxy.cut();
-  const waits = expect(oneAfterCut(db)).rejects.toThrow();
+  const refused = expect(selectAfterCut(db)).rejects.toThrow();
   await expect.poll(proxy.refused).toBeGreaterThan(1);
   stop.abort();
-  await waits;
+  await refused;
   expect(performance.now() - startedMs).toBeLessThan(30_000);
 });
 
-async function open({ ms, signal = new AbortController().signal }: { ms: number; signal?: AbortSignal }) {
+async function open({ waitMs, signal = new AbortController().signal }: { waitMs: number; signal?: AbortSignal }) {
   const proxy = await startPostgresFront(url);
-  const db = openPostgres(proxy.url, undefined, { waitMs: ms, signal, stoppingMs: 1_000 });
+  const db = openPostgres(proxy.url, undefined, { waitMs, signal, stoppingMs: 1_000 });
   onTestFinished(async () => {
     await db.destroy();
     await proxy[Symbol.asyncDispose]();
@@ -106,5 +106,5 @@ async function open({ ms, signal = new AbortController().signal }: { ms: number;
 }
 
 /** The first statement after a cut may use a connection that has not noticed the cut. */
-const oneAfterCut = (db: Database) => one(db).catch(() => one(db));
-const one = async (db: Database) => (await sql<{ one: number }>`select 1 as one`.execute(db)).rows[0]?.one;
+const selectAfterCut = (db: Database) => selectOne(db).catch(() => selectOne(db));
+const selectOne = async (db: Database) => (await sql<{ one: number }>`select 1 as one`.execute(db)).rows[0]?.one;

@@ -8,7 +8,7 @@ import { newSeries } from "../stored-usage.ts";
 
 const { db, read } = await testDatabase();
 
-/** Its row shows when it was run. */
+/** Its row has the time at which it was run. */
 const STATEMENT = "select clock_timestamp()::text as at from pg_sleep(0.05)";
 
 async function readAt(cache: RowCache, statement = STATEMENT): Promise<string | undefined> {
@@ -31,7 +31,7 @@ test("every table behind the views that questions read records its changes", asy
   expect(await read(unrecorded)).toEqual([]);
 });
 
-test("the next read of each process has what was committed, even if that transaction began before the rows were cached", async () => {
+test("the next read of each process has what a transaction committed, even if it began before the rows were cached", async () => {
   const replicas = [openRowCache(), openRowCache()];
   const [written, commit] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const early = db.transaction().execute(async (tx) => {

@@ -95,8 +95,8 @@ test.for([
   ["a COMMIT that was executed", "commit", "back", 4],
 ] as const)(
   "a transaction in which %s got no answer is repeated, and stored once",
-  async ([what, text, side, number]) => {
-    const db = await open(dropAt(text, side), shortLimitOfStatement(number));
+  async ([what, text, side, statementNumber]) => {
+    const db = await open(dropAt(text, side), shortLimitOfStatement(statementNumber));
     let attempts = 0;
 
     await inTransaction(db, async (tx) => {

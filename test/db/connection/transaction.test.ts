@@ -15,7 +15,7 @@ const note = (text: string): RawBuilder<unknown> => sql`insert into public.note 
 const failWith = (code: string): RawBuilder<unknown> =>
   sql`do ${sql.lit(`begin raise exception using errcode = '${code}', message = 'made up'; end`)}`;
 
-async function noted(prefix: string): Promise<number> {
+async function countNotes(prefix: string): Promise<number> {
   const rows = await runStatement(url, `select from public.note where starts_with(text, '${prefix}')`);
   return rows.length;
 }
@@ -39,7 +39,7 @@ test.each(["40001", "40P01", "55P03", "57014", "53300", "57P01", "57P03", "25006
       if (attempts === 1) await failWith(code).execute(tx);
     });
     expect(attempts).toBe(2);
-    expect(await noted(code)).toBe(1);
+    expect(await countNotes(code)).toBe(1);
   },
 );
 
@@ -54,13 +54,14 @@ test("a connection that is lost during a statement is replaced, and the transact
     await Promise.all([sql`select pg_catalog.pg_sleep(60)`.execute(tx), terminated]);
   });
   expect(attempts).toBe(2);
-  expect(await noted("during")).toBe(1);
+  expect(await countNotes("during")).toBe(1);
 });
 
 test("a transaction whose COMMIT fails is repeated", async () => {
   await runStatement(
     url,
     `create table public.fuse (burnt boolean);
+     -- Fails each COMMIT until the second attempt.
      create function public.fuse() returns trigger language plpgsql as $$
        begin if not exists (select from public.note where text = 'commit 2') then raise exception using errcode = '40001'; end if; return null; end
      $$;
@@ -73,10 +74,10 @@ test("a transaction whose COMMIT fails is repeated", async () => {
     await sql`insert into public.fuse values (true)`.execute(tx);
   });
   expect(attempts).toBe(2);
-  expect(await noted("commit")).toBe(1);
+  expect(await countNotes("commit")).toBe(1);
 });
 
-test("a transaction that the server ends every time throws the last error, and nothing is stored", async () => {
+test("a transaction that the server ends four times throws the last error, and nothing is stored", async () => {
   let attempts = 0;
   const tried = inTransaction(db, async (tx) => {
     attempts++;
@@ -85,7 +86,7 @@ test("a transaction that the server ends every time throws the last error, and n
   });
   await expect(tried).rejects.toMatchObject({ code: "40001" });
   expect(attempts).toBe(4);
-  expect(await noted("given up")).toBe(0);
+  expect(await countNotes("given up")).toBe(0);
 });
 
 test.each(["23505", "22003", "42501", "53100"])(
@@ -107,7 +108,7 @@ test("an error of the work rolls the transaction back", async () => {
     throw new Error("the work's own");
   });
   await expect(tried).rejects.toThrow("the work's own");
-  expect(await noted("undone")).toBe(0);
+  expect(await countNotes("undone")).toBe(0);
 });
 
 const SETTINGS = ["search_path", "lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout"];

@@ -8,7 +8,7 @@ import { readViews } from "../../../src/db/connection/view-files.ts";
 import { copyDatabase } from "../../support/database.ts";
 import { schemaText } from "./schema-text.ts";
 
-const files = readViews().map(({ name }) => name.split(".")[1]);
+const fileNames = readViews().map(({ name }) => name.split(".")[1]);
 
 /** Each test has a migrated database of its own. */
 const test = base.extend<{ db: Database }>({
@@ -35,7 +35,7 @@ test("every view and every function of both schemas, except for triggers, has a 
     union select proname from pg_proc where pronamespace = 'bi'::regnamespace
     union select proname from pg_proc where pronamespace = 'usage_export'::regnamespace and prokind = 'f' and prorettype <> 'trigger'::regtype
   `.execute(db);
-  expect(files.toSorted()).toEqual(rows.map(({ name }) => name).toSorted());
+  expect(fileNames.toSorted()).toEqual(rows.map(({ name }) => name).toSorted());
 });
 
 test("views of an older version are replaced, and dropped ones are created again", async ({ db }) => {
@@ -49,7 +49,7 @@ test("views of an older version are replaced, and dropped ones are created again
   );
   await makeOlder(db);
   await expect(requireCurrentSchema(db)).rejects.toThrow("the database is not up to date; run: usage-export migrate");
-  expect(await migrateToLatest(db)).toMatchObject({ migrations: [], views: files.length });
+  expect(await migrateToLatest(db)).toMatchObject({ migrations: [], views: fileNames.length });
   await requireCurrentSchema(db);
   expect(await schemaText(db)).toBe(before);
   const { rows } = await sql<{ text: string }>`select pg_get_viewdef('bi.coverage_gaps'::regclass) as text`.execute(db);
@@ -96,7 +96,7 @@ test("views with changed columns are created anew, with dependent views and all 
   }
 });
 
-test("if somebody else's view depends on one to be dropped, nothing is, and the error names it", async ({ db }) => {
+test("nothing is dropped on which somebody else's view depends, and the error names both views", async ({ db }) => {
   await run(db, ...OTHER_SHAPE, "create materialized view public.my_report as select project from bi.usage_total");
   await makeOlder(db);
   await expect(migrateToLatest(db)).rejects.toMatchObject({
@@ -110,7 +110,7 @@ test("if somebody else's view depends on one to be dropped, nothing is, and the 
   expect(columns).toHaveLength(1);
 });
 
-test("a view of somebody else stays if the view it reads is replaced by one with the same columns", async ({ db }) => {
+test("somebody else's view stays if the view that it reads is replaced with the same columns", async ({ db }) => {
   await run(db, "create view public.my_report as select sum(requests) as requests from bi.usage_total");
   await makeOlder(db);
   await migrateToLatest(db);

@@ -56,7 +56,7 @@ test("jobs that do not end delay no jobs of another group", async () => {
   await expect.poll(() => stuck.length).toBe(20);
 });
 
-test("jobs that begin or end at about the same time share a statement, also beside a group with little room", async () => {
+test("jobs that begin or end at about the same time share a statement, even if another group is nearly at its limit", async () => {
   let statements = 0;
   const queue = await open(() => statements++);
   const end = Promise.withResolvers<void>();

@@ -32,12 +32,13 @@ async function startExport(): Promise<string> {
   return runId;
 }
 
-async function run(runId: string): Promise<Readonly<Record<string, unknown>> | undefined> {
+async function readRow(runId: string): Promise<Readonly<Record<string, unknown>> | undefined> {
   const [row] = await read(sql<Record<string, unknown>>`select * from bi.runs where run_id = ${runId}`);
   return row;
 }
 
-async function silentFor(runId: string, seconds: number): Promise<void> {
+/** Makes the run's newest heartbeat this old. */
+async function ageHeartbeat(runId: string, seconds: number): Promise<void> {
   await sql`
     update usage_export.run set heartbeat_at = now() - make_interval(secs => ${seconds}) where run_id = ${runId}
   `.execute(db);
@@ -46,9 +47,9 @@ async function silentFor(runId: string, seconds: number): Promise<void> {
 test("a run that is started twice, as after a COMMIT whose answer was lost, runs once", async () => {
   const runId = await startExport();
   const running = { ...MANUAL, status: "running", scheduled_for: null, finished_at: null, error: null };
-  expect(await run(runId)).toMatchObject(running);
+  expect(await readRow(runId)).toMatchObject(running);
   await startRun(db, { runId, ...MANUAL });
-  expect(await run(runId)).toMatchObject(running);
+  expect(await readRow(runId)).toMatchObject(running);
 });
 
 test("while a run is live, the projects that it has not reached yet are held back from other runs", async () => {
@@ -58,45 +59,40 @@ test("while a run is live, the projects that it has not reached yet are held bac
   await endProjects(db, [{ runId, projectId: "done", counts: NO_COUNTS }]);
   const notToStart = () => inTransaction(db, (tx) => projectsNotToStart(tx, { kind: "rotation", name: "all" }));
   expect(await notToStart()).toEqual(new Set(["ahead"]));
-  await silentFor(runId, 31);
+  await ageHeartbeat(runId, 31);
   expect(await notToStart()).toEqual(new Set());
 });
 
-test("a run has the sums of its projects, and the last one ends it", async () => {
+test("a run has the sums of its projects, and ends with its last project", async () => {
   const runId = randomUUID();
   const queued = { runId, kind: "export", job: "nightly", trigger: "schedule", scheduledFor: new Date() } as const;
   const projects = ["a", "b", "c"].map((projectId) => ({ projectId, planned: 28 }));
   expect(await inTransaction(db, (tx) => insertRun(tx, queued, projects))).toBe(true);
-  const open = async () =>
-    (
-      await readOpenProjects(
-        db,
-        projects.map((one) => ({ ...one, runId })),
-      )
-    ).map((one) => one?.projectId);
+  const all = projects.map((one) => ({ ...one, runId }));
+  const open = async () => (await readOpenProjects(db, all)).map((one) => one?.projectId);
   expect(await open()).toEqual(["a", "b", "c"]);
   await recordAttempt(db, runId, "b", { ...NO_COUNTS, requests: 2, rowsChanged: 3 });
   const done = { ...NO_COUNTS, planned: 28, complete: 28 };
-  const some = { ...done, requests: 4, complete: 20, suspect: 1, failed: 6, stale: 1, rowsChanged: 5e9 };
+  const partly = { ...done, requests: 4, complete: 20, suspect: 1, failed: 6, stale: 1, rowsChanged: 5e9 };
   const [a, b] = [
     { runId, projectId: "a", counts: { ...done, requests: 4 } },
-    { runId, projectId: "b", counts: some, error: "503" },
+    { runId, projectId: "b", counts: partly, error: "503" },
   ];
-  for (const _ of ["its answer was lost", "again"])
-    expect(await endProjects(db, [a, b])).toEqual([undefined, undefined]);
+  // The second time as after a COMMIT whose answer was lost: nothing is counted twice.
+  for (let i = 0; i < 2; i++) expect(await endProjects(db, [a, b])).toEqual([undefined, undefined]);
   expect(await open()).toEqual([undefined, undefined, "c"]);
-  expect(await run(runId)).toMatchObject({ status: "running", slices_planned: 84, requests: 10 });
+  expect(await readRow(runId)).toMatchObject({ status: "running", slices_planned: 84, requests: 10 });
 
   const [end] = await endProjects(db, [{ runId, projectId: "c", counts: done }]);
   expect(end).toMatchObject({ status: "failed", error: "503", ...{ planned: 84, complete: 76, failed: 6 } });
-  expect(await run(runId)).toMatchObject({
+  expect(await readRow(runId)).toMatchObject({
     ...{ status: "failed", finished_at: expect.any(Date), requests: 10, rows_changed: "5000000003", error: "503" },
     ...{ slices_planned: 84, slices_complete: 76, slices_suspect: 1, slices_failed: 6, slices_stale: 1 },
   });
   expect(await open()).toEqual([undefined, undefined, undefined]);
 });
 
-test("after a run whose key may read the project, only refusals from before the run are read again", async () => {
+test("a run that could read the project makes days due again that were refused before the run, not those refused since", async () => {
   const { project, seriesId } = await newSeries(db, "model", { windowDays: 7 });
   const refuse = (day: string) => fail(db, seriesId, [day], { code: "unauthorized" });
   await refuse("2026-03-14");
@@ -117,23 +113,23 @@ test("after a run whose key may read the project, only refusals from before the 
 test("an error text with a null character is stored without it, and cut to 1,000 characters", async () => {
   const runId = await startExport();
   await finishRun(db, runId, "failed", `a\u0000b ${"x".repeat(5_000)}`);
-  const error = String((await run(runId))?.error);
+  const error = String((await readRow(runId))?.error);
   expect(error).toMatch(/^ab x+$/);
   expect(error).toHaveLength(1_000);
 });
 
 test("a run without a heartbeat for 30 seconds counts as interrupted, until the next heartbeat or its end", async () => {
   const runId = await startExport();
-  const status = async () => (await run(runId))?.status;
-  await silentFor(runId, 15);
+  const status = async () => (await readRow(runId))?.status;
+  await ageHeartbeat(runId, 15);
   expect(await status()).toBe("running");
-  await silentFor(runId, 31);
+  await ageHeartbeat(runId, 31);
   expect(await status()).toBe("interrupted");
   await heartbeatRun(db, runId);
   expect(await status()).toBe("running");
   await finishRun(db, runId, "ok", undefined);
-  await silentFor(runId, 100_000);
-  expect(await run(runId)).toMatchObject({ status: "ok", error: null });
+  await ageHeartbeat(runId, 100_000);
+  expect(await readRow(runId)).toMatchObject({ status: "ok", error: null });
 });
 
 test("the newest runs of all jobs are listed with the counts of their slices, the newest first", async () => {
@@ -187,7 +183,7 @@ test("100 projects of a run are listed, and how many there are", async () => {
   expect(await readRun(db, runId)).toMatchObject({ found: 101, projects: { length: 100 } });
 });
 
-test("runs are kept for keepDays, the newest of each job, outcome and trigger for ever, and workers for a week", async () => {
+test("runs are kept for 400 days if asked to, the newest of each job, outcome and trigger for ever, and workers for a week", async () => {
   const job = `job-${randomUUID()}`;
   const old = await Promise.all([
     insertRunDaysAgo(500, { job }),
@@ -213,12 +209,12 @@ test("runs are kept for keepDays, the newest of each job, outcome and trigger fo
   expect((await deleteOldRecords(db, 400)).runs).toBe(old.length);
 
   expect(await read(sql`select host from usage_export.worker`)).toEqual([{ host: "seen 6 days ago" }]);
-  for (const runId of old) expect(await run(runId)).toBeUndefined();
-  for (const runId of [...kept, other]) expect(await run(runId)).toBeDefined();
+  for (const runId of old) expect(await readRow(runId)).toBeUndefined();
+  for (const runId of [...kept, other]) expect(await readRow(runId)).toBeDefined();
   expect(await deleteOldRecords(db, 400)).toEqual({ runs: 0, keyEvents: 0 });
 });
 
-test("the events of a retired key are kept for keepDays, and those of other keys for ever", async () => {
+test("the events of a retired key are kept for 400 days if asked to, and those of other keys for ever", async () => {
   const rotation = await newRotation(db);
   for (const intentId of ["gone", "rested", "used"])
     await rotation.recordKey(`${rotation.job.name}-${intentId}`, "draining");

@@ -22,8 +22,8 @@ async function leaseOf(rotation: string) {
   return lease;
 }
 
-/** Lets the lease expire now, as if nobody had renewed it. */
-async function runOut(rotation: string): Promise<void> {
+/** Ends the lease now, as if nobody had renewed it. */
+async function expireLease(rotation: string): Promise<void> {
   await sql`update usage_export.rotation set lease_until = clock_timestamp() where name = ${rotation}`.execute(db);
 }
 
@@ -60,7 +60,7 @@ test("of many processes that take a lease at the same moment one gets it", async
 test("an expired lease can be taken, and its old owner can neither renew nor release it", async () => {
   const old = await takenLease();
   const { rotation } = old;
-  await runOut(rotation);
+  await expireLease(rotation);
   expect(await takenLease(rotation)).toEqual({ rotation, fence: "2" });
   await expect(renewLease(db, old)).rejects.toMatchObject({
     code: "stopped",
@@ -83,15 +83,15 @@ test("after the clock was set back by a day, a lease from before expires like an
     expect((await leaseOf(rotation))?.left).toBeLessThanOrEqual(LEASE_SECONDS);
   }
   await renewLease(db, lease);
-  await runOut(dead);
+  await expireLease(dead);
   expect(await takenLease(dead)).toMatchObject({ fence: "2" });
   expect(await take(alive)).toBeUndefined();
 });
 
-test("a lease that nobody took can be renewed until its release, even after it has expired", async () => {
+test("a lease that nobody else took can be renewed until its release, even after it has expired", async () => {
   const lease = await takenLease();
   const { rotation } = lease;
-  await runOut(rotation);
+  await expireLease(rotation);
   const sinceMs = performance.now();
   await renewLease(db, lease);
   expect((await leaseOf(rotation))?.left).toBeGreaterThanOrEqual(LEASE_SECONDS - secondsSince(sinceMs));
@@ -104,7 +104,7 @@ test("a lease that nobody took can be renewed until its release, even after it h
 test("nobody takes a lease while its owner writes, even after it has expired", async () => {
   const lease = await takenLease();
   const { rotation } = lease;
-  await runOut(rotation);
+  await expireLease(rotation);
   const order: string[] = [];
   const writing = db.transaction().execute(async (tx) => {
     await requireLease(tx, lease);
@@ -127,7 +127,7 @@ const CHANGES: readonly LedgerChange[] = [
 ];
 const zombie = await newRotation(db);
 await zombie.write({ kind: "intent", intentId, comment: "usage exporter" });
-await runOut(zombie.job.name);
+await expireLease(zombie.job.name);
 const heir = writer(db, zombie.job, await takenLease(zombie.job.name));
 await heir.write({ kind: "failed" });
 

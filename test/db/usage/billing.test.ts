@@ -52,15 +52,15 @@ test("in a grouping by several dimensions, each column has the same value as in 
     ["-4", { line_item: "credit", tags: null, accessor: ["a2", "a1"] }],
   ]);
   // NUL is stored as the text \u0000. In a set, which is JSON, the backslash is escaped once more.
-  const of = (accessor: string | null, line_item: string, tags: string | null, dollars: string) => ({
+  const costRow = (accessor: string | null, line_item: string, tags: string | null, dollars: string) => ({
     ...{ usage_date: DAY, grouping: "accessor,line_item,tags", deployment: null },
     ...{ accessor, line_item, tags, dollars },
   });
   expect(await visibleCost(db)).toEqual([
-    of('["a1","a2"]', "credit", null, "-4"),
-    of("a1", "streaming::nova-3", '["eu","prod"]', "0.1"),
-    of("a\\u0000b", "streaming::nova-3", '["n\\\\u0000ul","x"]', "0.3"),
-    of(null, 'a "b", c', null, "0.2"),
+    costRow('["a1","a2"]', "credit", null, "-4"),
+    costRow("a1", "streaming::nova-3", '["eu","prod"]', "0.1"),
+    costRow("a\\u0000b", "streaming::nova-3", '["n\\\\u0000ul","x"]', "0.3"),
+    costRow(null, 'a "b", c', null, "0.2"),
   ]);
 });
 

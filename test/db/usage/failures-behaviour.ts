@@ -56,7 +56,7 @@ export function testFailures(db: Database): void {
   test("without a window, the next answer removes a failure, even if it names only earlier days", async () => {
     const { project, seriesId } = await newSeries(db, "none");
     await store(db, seriesId, { [THE_16TH]: { requests: "1" } }, NO_WINDOW);
-    // Only an answer on the 18th would have told that its newest day is the 17th. It failed, so the day of the run counts as failed.
+    // The request on the 18th fails. Its answer would have said which day is the newest, so the day of the run counts as failed.
     await fail(db, seriesId, ["2026-03-18"]);
     expect(await view(db, "coverage_gaps", project)).toHaveLength(1);
     await store(db, seriesId, { [THE_17TH]: { requests: "2" } }, NO_WINDOW);

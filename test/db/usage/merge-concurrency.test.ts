@@ -68,18 +68,18 @@ test("an answer and the failure of an earlier fetch, stored at once, leave the d
   }
 });
 
-const name = new URL(url).pathname.slice(1);
+const databaseName = new URL(url).pathname.slice(1);
 /** The product's lock_timeout. */
 const LOCK_MS_MAX = 20_000;
 
 test("a failure and an answer that waited for the same day do not deadlock", async () => {
   // Postgres then ends no deadlock before lock_timeout does, so a deadlock takes as long as lock_timeout.
-  await runStatement(url, `alter database ${name} set deadlock_timeout = '1min'`);
+  await runStatement(url, `alter database ${databaseName} set deadlock_timeout = '1min'`);
   await using replica = openPostgres(url);
   const { seriesId } = await newSeries(db);
   await store(db, seriesId, answer(1, DAYS.slice(0, 1)));
   const fetchNo = await nextFetchNo(db);
-  const everyone = await db.transaction().execute(async (tx) => {
+  const { done } = await db.transaction().execute(async (tx) => {
     await sql`select from usage_export.slice where series_id = ${seriesId} for update`.execute(tx);
     const failure = fail(replica, seriesId, DAYS, { fetchNo });
     await expect.poll(waiting).toHaveLength(1);
@@ -88,31 +88,31 @@ test("a failure and an answer that waited for the same day do not deadlock", asy
     return { done: Promise.all([failure, stored]) };
   });
   const startedMs = performance.now();
-  await everyone.done;
+  await done;
   expect(performance.now() - startedMs).toBeLessThan(LOCK_MS_MAX);
 });
 
 // Slices are updated in no fixed order, so two transactions may deadlock.
 test("after a deadlock the repeated transaction locks the slices first", async () => {
   // After this time Postgres ends a transaction that waits in a deadlock.
-  await runStatement(url, `alter database ${name} set deadlock_timeout = '300ms'`);
+  await runStatement(url, `alter database ${databaseName} set deadlock_timeout = '300ms'`);
   await using replica = openPostgres(url);
   const both = { "2026-03-16": { listen: "1" }, "2026-03-17": { listen: "2" } };
   const { project, seriesId } = await newSeries(db, "endpoint", { usage: both });
   const update = (day: string) => sql`
     update usage_export.slice set fetched_at = now() where series_id = ${seriesId} and usage_date = ${day}
   `;
-  const { waits } = await db.transaction().execute(async (tx) => {
+  const { done } = await db.transaction().execute(async (tx) => {
     // Postgres is to end the other transaction, not this one.
     await sql`set local deadlock_timeout = '10s'`.execute(tx);
     await update("2026-03-17").execute(tx);
-    const waits = store(replica, seriesId, both);
+    const done = store(replica, seriesId, both);
     await expect.poll(waiting).toHaveLength(1);
     await update("2026-03-16").execute(tx);
     await expect.poll(waiting).toEqual([{ query: expect.stringContaining("insert into usage_export.slice") }]);
-    return { waits };
+    return { done };
   });
-  expect(await waits).toMatchObject({ slices: [{ decision: "unchanged" }, { decision: "unchanged" }], rowsChanged: 0 });
+  expect(await done).toMatchObject({ slices: [{ decision: "unchanged" }, { decision: "unchanged" }], rowsChanged: 0 });
   expect(await shown(db, project)).toEqual(both);
 });
 
@@ -121,13 +121,13 @@ test.each([
   { seemed: "unchanged", rows: { listen: "1" }, fetched: "after", decision: "stale", rowsChanged: 0, requests: "2" },
   { seemed: "doubtful", rows: {}, fetched: "after", decision: "stale", rowsChanged: 0, requests: "2" },
 ])(
-  "an answer that seemed $seemed waits for other numbers that were fetched $fetched it: $decision",
+  "an answer that seems $seemed waits for a transaction with numbers fetched $fetched it, and then its decision is $decision",
   async ({ rows, fetched, decision, rowsChanged, requests }) => {
     const { project, seriesId } = await newSeries(db, "endpoint", { usage: { "2026-03-17": { listen: "1" } } });
-    const { waits } = await db.transaction().execute(async (tx) => {
+    const { done } = await db.transaction().execute(async (tx) => {
       await sql`select from usage_export.slice where series_id = ${seriesId} for update`.execute(tx);
       const before = await nextFetchNo(db);
-      const waits = store(other, seriesId, { "2026-03-17": rows });
+      const done = store(other, seriesId, { "2026-03-17": rows });
       await expect.poll(waiting).toHaveLength(1);
       // Writes what another writer would: other numbers, their hash, and its own fetch number.
       const fetchNo = fetched === "before" ? before : await nextFetchNo(db);
@@ -135,9 +135,9 @@ test.each([
       await sql`
         update usage_export.slice set content_hash = 'another', fetch_no = ${fetchNo} where series_id = ${seriesId}
       `.execute(tx);
-      return { waits };
+      return { done };
     });
-    expect(await waits).toEqual({ slices: [{ day: "2026-03-17", decision }], rowsChanged });
+    expect(await done).toEqual({ slices: [{ day: "2026-03-17", decision }], rowsChanged });
     expect(await shown(db, project)).toEqual({ "2026-03-17": { listen: requests } });
   },
 );
@@ -145,17 +145,17 @@ test.each([
 test("a reader never sees a part of an answer", async () => {
   const { project, seriesId } = await newSeries(db);
   await store(db, seriesId, answer(0));
-  let writing = true;
+  let isWriting = true;
   const seen: string[] = [];
   const read = async () => {
-    while (writing) {
+    while (isWriting) {
       const rows = await view(other, "usage_by_endpoint", project);
       seen.push([...new Set(rows.map((row) => `${row.requests} of ${rows.length} rows`))].join(", "));
     }
   };
   const reading = read();
   for (let version = 1; version <= ROUNDS; version++) await store(db, seriesId, answer(version));
-  writing = false;
+  isWriting = false;
   await reading;
   expect(seen.length).toBeGreaterThan(ROUNDS / 4);
   expect(seen.filter((versions) => !/^\d+ of 12 rows$/.test(versions))).toEqual([]);

@@ -11,7 +11,7 @@ const { db } = await testDatabase();
 const DAY = "2026-03-17";
 const WINDOW = { start: DAY, end: DAY };
 
-test("a small project's values are seen beside those of projects with thousands of larger ones", async () => {
+test("a small project's values are seen beside a project with thousands of values of more usage", async () => {
   const [large, small] = [newProject(), newProject()];
   const filter = { ...ALL_USAGE, name: "sync", dimensions: { method: "sync" } };
   const filtered = configured(small, "accessor", { filter });

@@ -27,8 +27,8 @@ import {
 const { db, read } = await testDatabase();
 const back = await daysBack(db);
 
-/** Stores the last four days of a series. With a window of two days, the two oldest are outside of it. */
-async function readDays(part: { readonly windowDays?: number } = { windowDays: 2 }) {
+/** A series of which the last four days are stored. With a window of two days, the two oldest are outside of it. */
+async function seriesOfFourDays(part: { readonly windowDays?: number } = { windowDays: 2 }) {
   const usage = Object.fromEntries([4, 3, 2, 1].map((day) => [back(day), { listen: "5" }]));
   const one = await newSeries(db, "endpoint", { ...part, usage });
   await setDue(db, [one.seriesId], back(4), back(1));
@@ -38,7 +38,7 @@ async function readDays(part: { readonly windowDays?: number } = { windowDays: 2
 const dueOf = (seriesId: number) => inTransaction(db, (tx) => dueSlices(tx, [seriesId]));
 
 test("a suspect day before the window is due until it is confirmed, unless the service ignores the filter", async () => {
-  const { seriesId } = await readDays();
+  const { seriesId } = await seriesOfFourDays();
   const doubt: FilterDoubt = { kind: "filter-ignored", reason: "ignored", isConfirmable: false };
   await store(db, seriesId, { [back(3)]: { listen: "9" } }, { doubt });
   await store(db, seriesId, { [back(4)]: {}, [back(2)]: {} });
@@ -51,13 +51,13 @@ test("a suspect day before the window is due until it is confirmed, unless the s
 });
 
 test("without a window, a suspect day is not due, because no day can be requested again", async () => {
-  const { seriesId } = await readDays({});
+  const { seriesId } = await seriesOfFourDays({});
   await store(db, seriesId, { [back(4)]: {} });
   expect(await dueOf(seriesId)).toEqual([]);
 });
 
 test("a day that failed while the database's clock was two days ahead is due at once when the clock is right again", async () => {
-  const { seriesId } = await readDays();
+  const { seriesId } = await seriesOfFourDays();
   await fail(db, seriesId, [back(2)], { code: "unauthorized" });
   const startedAt = new Date(Date.now() - 60_000);
   const isDue = async () => (await dueOf(seriesId)).map((slice) => isDueForRetry(slice, new Date()));
@@ -71,7 +71,7 @@ test("a day that failed while the database's clock was two days ahead is due at 
   expect([await isDue(), await settled()]).toEqual([[true], [[]]]);
 });
 
-test("each series has the status of each of its slices in the range, also if it is no longer configured", async () => {
+test("each series has the statuses of its slices in the range of days, even if it is no longer configured", async () => {
   const project = newProject();
   const all = [
     configured(project, "none"),

@@ -67,9 +67,9 @@ test("an answer that can't be stored fails alone", async () => {
 });
 
 test.each([
-  ["with", false],
-  ["without", true],
-])("of two answers for one slice, one %s its date, the later fetch is shown", async (_, undated) => {
+  ["a dated", false],
+  ["an undated", true],
+])("of %s answer and one of a later fetch for the same slice, the later is shown", async (_, undated) => {
   const write = openBusyWriter();
   const { project, seriesId } = await newSeries(db);
   const earlier = await answerOf(db, seriesId, [{ ...rowsOn(DAY, [rowOf("listen", "1")]), undated }], {

@@ -21,14 +21,16 @@ const { db, read } = await testDatabase();
 beforeEach(() => forgetAll(db));
 
 const today = dayOf(await databaseNow(db));
-/** The first day of the month before the last. */
-const MONTH = `${addDays(`${today.slice(0, 7)}-01`, -40).slice(0, 7)}-01`;
+/** The first days of this month, of the next one, and of the month before the last, which most tests use. */
+const THIS_MONTH = `${today.slice(0, 7)}-01`;
+const NEXT_MONTH = `${addDays(THIS_MONTH, 31).slice(0, 7)}-01`;
+const MONTH = `${addDays(THIS_MONTH, -40).slice(0, 7)}-01`;
 const EXPORT = { name: "nightly", schedule: "15 2 * * *", window: { days: 300 }, projects: ["one"] };
 const BOTH = { ...EXPORT, projects: ["one", "two"] };
 const BILLS = { ...EXPORT, name: "bills", source: "billing", groupings: ["none"] };
 const PRICE = { metric: "hours", model: "nova-3", currency: "USD", price: "0.3", from: "2020-01-01" };
 const COST = { metric: "cost", currency: "USD" };
-const NOVA = (hours: string) => ({ "nova-3": { hours } });
+const nova = (hours: string) => ({ "nova-3": { hours } });
 
 type Parts = Readonly<Partial<Record<"exports" | "prices", readonly object[]>>>;
 
@@ -92,7 +94,7 @@ async function retire(where: ReturnType<typeof sql>): Promise<void> {
 const storeKeys = (...keys: readonly string[]) => storeFormerKeys(db, "exporter", { id: "one", name: "one" }, keys);
 
 test("the use of a month is the exact sum of its days, over all projects, and of no other month", async () => {
-  const id = await configure({
+  const idOf = await configure({
     budgets: [
       { name: "all", amount: "100.5", thresholds: [0.5, 80, 100] },
       { name: "one", project: "one", metric: "requests", amount: 3 },
@@ -100,7 +102,7 @@ test("the use of a month is the exact sum of its days, over all projects, and of
     exports: [{ ...BOTH, groupings: ["none"] }],
   });
   for (const project of ["one", "two"]) {
-    await store(db, id(project, "none"), {
+    await store(db, idOf(project, "none"), {
       [addDays(MONTH, -1)]: { hours: "7", requests: "7" },
       [MONTH]: { hours: "0.1", requests: "1" },
       [addDays(MONTH, 27)]: { hours: "0.2000000000000000000000000001", requests: "2" },
@@ -118,13 +120,13 @@ test.each([
   ["2", "33.333"],
   ["2.000000000000000000000000001", "66.6666666666666666666666667"],
 ])("a threshold is reached at exactly its share, not a digit below: %s of 3 hours", async (hours, reached) => {
-  const id = await configure({ budgets: [{ amount: 3, thresholds: ["33.333", "66.6666666666666666666666667"] }] });
-  await store(db, id("one", "none"), { [MONTH]: { hours } });
+  const idOf = await configure({ budgets: [{ amount: 3, thresholds: ["33.333", "66.6666666666666666666666667"] }] });
+  await store(db, idOf("one", "none"), { [MONTH]: { hours } });
   expect(await ofMonth("threshold_reached")).toEqual([[reached]]);
 });
 
 test("every set that holds a budget's tag or model counts, and every key of a budget's rotation", async () => {
-  const id = await configure({
+  const idOf = await configure({
     budgets: [
       { name: "key", key: "exporter" },
       { name: "lone key", key: "k3" },
@@ -138,7 +140,7 @@ test("every set that holds a budget's tag or model counts, and every key of a bu
   /** The groups have 1, 2, 4, 8 and 16 hours. */
   const put = (grouping: string, ...values: readonly unknown[]) => {
     const rows = values.map((value, i): [unknown, Numbers] => [value, { hours: `${2 ** i}` }]);
-    return store(db, id("one", grouping), { [MONTH]: rows });
+    return store(db, idOf("one", grouping), { [MONTH]: rows });
   };
   await put("accessor", "k1", "k2", "k3", null);
   await put("model", "nova-3", ["nova-3", "other"], "nova-3-x", null, "[nova-3");
@@ -155,7 +157,7 @@ test("every set that holds a budget's tag or model counts, and every key of a bu
 
 test("a day waits for a series with conditions while a price needs it and it is exported", async () => {
   const filters = [{ name: "all" }, { name: "listened", dimensions: { endpoint: "listen" } }];
-  const id = await configure({
+  const idOf = await configure({
     budgets: [COST],
     prices: [
       PRICE,
@@ -163,14 +165,14 @@ test("a day waits for a series with conditions while a price needs it and it is 
     ],
     exports: [{ ...EXPORT, groupings: ["model"], filters }],
   });
-  await store(db, id("one", "model"), everyDay(monthDays.slice(0, 8), NOVA("10")));
+  await store(db, idOf("one", "model"), everyDay(monthDays.slice(0, 8), nova("10")));
   expect(await ofMonth("days_read", "used")).toEqual([[6, "24.0"]]);
   await retire(sql`filter = 'listened'`);
   expect(await ofMonth("days_read", "used")).toEqual([[8, "24.0"]]);
 });
 
 test("a cost is the sum of bi.cost_estimated in the budget's currency, and unpriced usage is flagged", async () => {
-  const id = await configure({
+  const idOf = await configure({
     budgets: [
       { ...COST, name: "eur", currency: "EUR" },
       { ...COST, name: "nova", model: "nova-3" },
@@ -178,8 +180,8 @@ test("a cost is the sum of bi.cost_estimated in the budget's currency, and unpri
     ],
     prices: [PRICE, { ...PRICE, model: "base", price: "0.01" }],
   });
-  await store(db, id("one", "model"), {
-    [MONTH]: { ...NOVA("0.1"), base: { hours: "0.7" }, unpriced: { hours: "5" } },
+  await store(db, idOf("one", "model"), {
+    [MONTH]: { ...nova("0.1"), base: { hours: "0.7" }, unpriced: { hours: "5" } },
   });
   expect(await ofMonth("budget", "cost_source", "currency", "used", "has_unpriced")).toEqual([
     ["eur", "estimated", "EUR", "0", true],
@@ -189,7 +191,7 @@ test("a cost is the sum of bi.cost_estimated in the budget's currency, and unpri
 });
 
 test("a cost is billed where billing is read by the grouping that the budget needs, else estimated", async () => {
-  const id = await configure({
+  const idOf = await configure({
     budgets: [
       { ...COST, name: "both" },
       { ...COST, name: "estimated", project: "two" },
@@ -205,9 +207,9 @@ test("a cost is billed where billing is read by the grouping that the budget nee
     ],
   });
   await storeKeys("k1");
-  for (const project of ["one", "two"]) await store(db, id(project, "model"), { [MONTH]: NOVA("10") });
+  for (const project of ["one", "two"]) await store(db, idOf(project, "model"), { [MONTH]: nova("10") });
   const billBy = (grouping: Grouping, ...rows: readonly BilledRow[]) =>
-    bill(id("one", grouping), MONTH, rows, grouping);
+    bill(idOf("one", grouping), MONTH, rows, grouping);
   await billBy("none", ["7.0000000000000000000000000001"]);
   await billBy("accessor", ["1.5", { accessor: "k1" }], ["2", { accessor: "k2" }], [null, { accessor: "exporter" }]);
   await billBy("tags", ["1", { tags: ["a"] }], ["-0.25", { tags: ["a", "n\0ul"] }], ["4", { tags: ["b"] }]);
@@ -232,17 +234,17 @@ test("a day without billing is estimated, also while billing is configured", asy
       { ...BILLS, window: { days: billingDays } },
     ],
   });
-  const id = await configure(parts(300));
+  const idOf = await configure(parts(300));
   const use = () => ofMonth("cost_source", "used", "threshold_reached", "days_read", "days_not_final");
   expect(await use()).toEqual([[null, null, null, 0, 0]]);
 
-  await store(db, id("one", "model"), everyDay([FIRST, SECOND], NOVA("10")));
+  await store(db, idOf("one", "model"), everyDay([FIRST, SECOND], nova("10")));
   // The days' billing may still be read, also if the service refused it once.
-  await fail(db, id("one", "none"), [FIRST]);
+  await fail(db, idOf("one", "none"), [FIRST]);
   expect(await use()).toEqual([["estimated", "6.0", "60", 2, 2]]);
-  await bill(id("one", "none"), FIRST, [["4.5"]]);
+  await bill(idOf("one", "none"), FIRST, [["4.5"]]);
   expect(await use()).toEqual([["billed and estimated", "7.5", "60", 2, 2]]);
-  await bill(id("one", "none"), SECOND, []);
+  await bill(idOf("one", "none"), SECOND, []);
   expect(await use()).toEqual([["billed", "4.5", null, 2, 2]]);
   await configure(parts(1));
   expect(await use()).toEqual([["billed", "4.5", null, 2, 0]]);
@@ -253,21 +255,21 @@ test("days that were not read are counted, and keep the period from being final"
     budgets: [{}],
     exports: [{ ...EXPORT, window: { days }, groupings: ["none"] }],
   });
-  const id = await configure(windowed(300));
+  const idOf = await configure(windowed(300));
   const use = () => ofMonth("used", "days_read", "days_missing", "days_not_final", "is_final");
   const days = daysOfMonth;
   expect(await use()).toEqual([[null, 0, days, 0, false]]);
-  await store(db, id("one", "none"), everyDay(monthDays.slice(2), { hours: "1" }));
+  await store(db, idOf("one", "none"), everyDay(monthDays.slice(2), { hours: "1" }));
   expect(await use()).toEqual([[String(days - 2), days - 2, 2, days - 2, false]]);
-  await store(db, id("one", "none"), everyDay(monthDays.slice(0, 2), { hours: "1" }));
+  await store(db, idOf("one", "none"), everyDay(monthDays.slice(0, 2), { hours: "1" }));
   await configure(windowed(1));
   expect(await use()).toEqual([[String(days), days, 0, 0, true]]);
 });
 
 test("a project that joins later is missing only from its first due day on, if others were read before", async () => {
-  const id = await configure({ budgets: [{}], exports: [{ ...BOTH, groupings: ["none"] }] });
-  await store(db, id("one", "none"), everyDay(monthDays.slice(2, 20), { hours: "1" }));
-  await store(db, id("two", "none"), everyDay(monthDays.slice(10, 20), { hours: "1" }));
+  const idOf = await configure({ budgets: [{}], exports: [{ ...BOTH, groupings: ["none"] }] });
+  await store(db, idOf("one", "none"), everyDay(monthDays.slice(2, 20), { hours: "1" }));
+  await store(db, idOf("two", "none"), everyDay(monthDays.slice(10, 20), { hours: "1" }));
   const use = () => ofMonth("used", "days_read", "days_missing");
   const dueFrom = (project: string, day: number) =>
     sql`update usage_export.series set due_from = ${monthDays[day]}::date where project_id = ${project}`.execute(db);
@@ -279,33 +281,33 @@ test("a project that joins later is missing only from its first due day on, if o
 });
 
 test("billing of the same grouping says nothing of a budget of usage", async () => {
-  const id = await configure({ budgets: [{}], exports: [{ ...EXPORT, groupings: ["none"] }, BILLS] });
-  await store(db, id("one", "none", "usage"), everyDay([FIRST, SECOND], { hours: "2" }));
-  await bill(id("one", "none", "billing"), FIRST, [["100"]]);
+  const idOf = await configure({ budgets: [{}], exports: [{ ...EXPORT, groupings: ["none"] }, BILLS] });
+  await store(db, idOf("one", "none", "usage"), everyDay([FIRST, SECOND], { hours: "2" }));
+  await bill(idOf("one", "none", "billing"), FIRST, [["100"]]);
   expect(await ofMonth("used", "days_read")).toEqual([["4", 2]]);
 });
 
 const usesOfMonth = () => readAtOneMoment(db, (tx) => budgetsIn(tx, { start: MONTH, end: MONTH }));
 
-test("a budget by tag is marked if usage by tags was read and none has the tag", async () => {
+test("a budget by tag is marked as never seen if usage by tags was read and none has the tag", async () => {
   const scopes = [{ tag: "prodd" }, { tag: "prod" }, { key: "k" }];
-  const id = await configure({ budgets: scopes.map((scope) => ({ ...scope, name: Object.values(scope)[0] })) });
+  const idOf = await configure({ budgets: scopes.map((scope) => ({ ...scope, name: Object.values(scope)[0] })) });
   const unseen = async () => (await usesOfMonth()).flatMap(({ name, isNeverSeen }) => (isNeverSeen ? [name] : []));
   await sql`truncate usage_export.group_value cascade`.execute(db);
   expect(await unseen()).toEqual([]);
-  await store(db, id("one", "tags"), { [MONTH]: [[["prod", "x"], { hours: "1" }]] });
+  await store(db, idOf("one", "tags"), { [MONTH]: [[["prod", "x"], { hours: "1" }]] });
   expect(await unseen()).toEqual(["prodd"]);
 });
 
 test("a budget of which nearly all is used is not shown as used up", async () => {
-  const id = await configure({ budgets: [{ amount: 1000 }] });
-  await store(db, id("one", "none"), { [MONTH]: { hours: "999.999" } });
+  const idOf = await configure({ budgets: [{ amount: 1000 }] });
+  await store(db, idOf("one", "none"), { [MONTH]: { hours: "999.999" } });
   expect((await usesOfMonth()).map(({ percent }) => percent)).toEqual(["99.99"]);
 });
 
 test("a daily budget has one row for each day", async () => {
-  const id = await configure({ budgets: [{ period: "day", from: addDays(today, -3) }] });
-  await store(db, id("one", "none"), { [addDays(today, -2)]: { hours: "2" }, [addDays(today, -1)]: { hours: "1" } });
+  const idOf = await configure({ budgets: [{ period: "day", from: addDays(today, -3) }] });
+  await store(db, idOf("one", "none"), { [addDays(today, -2)]: { hours: "2" }, [addDays(today, -1)]: { hours: "1" } });
   expect(await budgets(["period_start", "period_end", "used"])).toEqual(
     [null, "2", "1", null].map((used, i) => [addDays(today, i - 3), addDays(today, i - 3), used]),
   );
@@ -317,17 +319,16 @@ test("a changed budget applies to all of its periods, and a removed one has none
   const changed = (await amounts()).map(() => ["b", "6"]);
   await configure({ budgets: [{ amount: 6 }] });
   expect(await amounts()).toEqual(changed);
-  await configure({ budgets: [{ amount: 6 }, { name: "new", amount: 7, from: `${today.slice(0, 7)}-01` }] });
+  await configure({ budgets: [{ amount: 6 }, { name: "new", amount: 7, from: THIS_MONTH }] });
   expect(await amounts()).toEqual([...changed, ["new", "7"]]);
   await configure({ budgets: [] });
   expect(await amounts()).toEqual([]);
 });
 
 test("a budget that is changed before it begins still begins on its day", async () => {
-  const nextMonth = `${addDays(`${today.slice(0, 7)}-01`, 31).slice(0, 7)}-01`;
-  for (const amount of [5, 6]) await configure({ budgets: [{ amount, from: nextMonth }] });
+  for (const amount of [5, 6]) await configure({ budgets: [{ amount, from: NEXT_MONTH }] });
   const stored = await read(sql`select valid_from::text as start, amount::text from usage_export.budget`);
-  expect(stored).toEqual([{ start: nextMonth, amount: "6" }]);
+  expect(stored).toEqual([{ start: NEXT_MONTH, amount: "6" }]);
 });
 
 test("a budget without a first day keeps the one that it got, until its period changes", async () => {
@@ -343,7 +344,7 @@ test("a budget without a first day keeps the one that it got, until its period c
 const isCurrent = sql`period_end >= ${today}::date`;
 
 test("the forecast of the current month is that of bi.usage_forecast, added up over all projects", async () => {
-  const id = await configure({
+  const idOf = await configure({
     budgets: [
       { name: "both" },
       { name: "day", period: "day", from: today },
@@ -352,31 +353,31 @@ test("the forecast of the current month is that of bi.usage_forecast, added up o
     ],
     exports: [{ ...BOTH, window: { days: 3 }, groupings: ["none", "model"] }],
   });
-  for (const project of ["one", "two"]) await store(db, id(project, "none"), everyDay(lastDays(60), { hours: "2" }));
-  await store(db, id("one", "model"), everyDay(lastDays(60), NOVA("0.5")));
+  for (const project of ["one", "two"]) await store(db, idOf(project, "none"), everyDay(lastDays(60), { hours: "2" }));
+  await store(db, idOf("one", "model"), everyDay(lastDays(60), nova("0.5")));
   const [ofOne] = await read(sql<{ forecast: string }>`
     select trim_scale(forecast)::text as forecast from bi.usage_forecast where project = 'one' and metric = 'hours'
   `);
-  const length = Number(addDays(`${addDays(`${today.slice(0, 7)}-01`, 31).slice(0, 7)}-01`, -1).slice(8));
-  expect(Number(ofOne?.forecast)).toBe(2 * length);
+  const daysOfThisMonth = Number(addDays(NEXT_MONTH, -1).slice(8));
+  expect(Number(ofOne?.forecast)).toBe(2 * daysOfThisMonth);
   const found = await read(sql<{ budget: string; forecast: string | null }>`
     select budget, trim_scale(forecast)::text as forecast from bi.budgets where ${isCurrent}
   `);
   expect(Object.fromEntries(found.map(({ budget, forecast }) => [budget, forecast]))).toEqual({
-    ...{ both: String(4 * length), day: null, model: String(length / 2), one: ofOne?.forecast },
+    ...{ both: String(4 * daysOfThisMonth), day: null, model: String(daysOfThisMonth / 2), one: ofOne?.forecast },
   });
 });
 
 test("a project that has vanished counts until its last day, and later days are complete without it", async () => {
-  const id = await configure({ budgets: [{}], exports: [{ ...BOTH, window: { days: 3 }, groupings: ["none"] }] });
-  await store(db, id("one", "none"), everyDay(lastDays(60), { hours: "2" }));
-  await store(db, id("two", "none"), everyDay(lastDays(60).slice(0, 20), { hours: "2" }));
+  const idOf = await configure({ budgets: [{}], exports: [{ ...BOTH, window: { days: 3 }, groupings: ["none"] }] });
+  await store(db, idOf("one", "none"), everyDay(lastDays(60), { hours: "2" }));
+  await store(db, idOf("two", "none"), everyDay(lastDays(60).slice(0, 20), { hours: "2" }));
   const use = async () => (await budgets(["used", "days_missing", "forecast"], isCurrent))[0] ?? [];
   const before = await use();
   await retire(sql`project_id = 'two'`);
   const after = await use();
   expect(after.slice(0, 2)).toEqual([before[0], 0]);
-  // Now a day is known once the remaining project has it, and half as much is expected a day.
+  // 4 hours a day are expected of both projects, and 2 of the remaining one; a month has 28 days or more.
   expect(Number(before[2])).toBeGreaterThan(3 * 28);
   expect(Number(after[2])).toBeGreaterThan(0);
   expect(Number(after[2])).toBeLessThan(3 * 28);
@@ -387,22 +388,23 @@ test("a day counts as unread while billing is missing, even of a project whose u
     { ...BOTH, groupings: ["model"] },
     { ...BILLS, projects: ["one", "two"] },
   ];
-  const id = await configure({ budgets: [{ ...COST, amount: 10 }], exports });
+  const idOf = await configure({ budgets: [{ ...COST, amount: 10 }], exports });
   for (const project of ["one", "two"]) {
-    await store(db, id(project, "model"), { [FIRST]: NOVA("1") });
-    await bill(id(project, "none"), FIRST, [["4.5"]]);
+    await store(db, idOf(project, "model"), { [FIRST]: nova("1") });
+    await bill(idOf(project, "none"), FIRST, [["4.5"]]);
   }
   await retire(sql`source = 'usage'`);
-  await bill(id("one", "none"), SECOND, [["4.5"]]);
+  await bill(idOf("one", "none"), SECOND, [["4.5"]]);
   expect(await ofMonth("used", "days_read")).toEqual([["13.5", 1]]);
-  await bill(id("two", "none"), SECOND, [["4.5"]]);
+  await bill(idOf("two", "none"), SECOND, [["4.5"]]);
   expect(await ofMonth("used", "days_read")).toEqual([["18.0", 2]]);
 });
 
 test("what was billed to a project that has vanished still counts", async () => {
-  const id = await configure({ budgets: [{ ...COST, amount: 10 }], exports: [{ ...BILLS, projects: ["one", "two"] }] });
-  for (const project of ["one", "two"]) await bill(id(project, "none"), FIRST, [["4.5"]]);
-  await bill(id("one", "none"), SECOND, [["1"]]);
+  const exports = [{ ...BILLS, projects: ["one", "two"] }];
+  const idOf = await configure({ budgets: [{ ...COST, amount: 10 }], exports });
+  for (const project of ["one", "two"]) await bill(idOf(project, "none"), FIRST, [["4.5"]]);
+  await bill(idOf("one", "none"), SECOND, [["1"]]);
   await retire(sql`project_id = 'two'`);
   expect(await ofMonth("cost_source", "used", "days_read")).toEqual([["billed", "10.0", 2]]);
 });

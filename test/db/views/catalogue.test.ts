@@ -66,7 +66,7 @@ test("schema bi has the promised views with their columns, and nothing but views
 });
 
 test("every view, column and function of bi has a comment", async () => {
-  const silent = sql<{ name: string }>`
+  const uncommented = sql<{ name: string }>`
     select relname || coalesce('.' || attname, '') as name
     from pg_class c
     join lateral (
@@ -76,7 +76,7 @@ test("every view, column and function of bi has a comment", async () => {
     left join pg_description d on d.objoid = c.oid and d.classoid = 'pg_class'::regclass and d.objsubid = attnum
     where relnamespace = 'bi'::regnamespace and coalesce(length(d.description), 0) < 10
   `;
-  expect(await names(silent)).toEqual([]);
+  expect(await names(uncommented)).toEqual([]);
   const functions = sql<{ name: string }>`
     select proname as name from pg_proc p where pronamespace = 'bi'::regnamespace and obj_description(p.oid, 'pg_proc') is null
   `;
@@ -84,24 +84,24 @@ test("every view, column and function of bi has a comment", async () => {
 });
 
 test("PUBLIC may call no function of bi and use no table or view of either schema", async () => {
-  const open = sql<{ name: string }>`
+  const opened = sql<{ name: string }>`
     select oid::regprocedure::text as name from pg_proc, aclexplode(coalesce(proacl, acldefault('f', proowner)))
     where pronamespace = 'bi'::regnamespace and grantee = 0
     union all
     select oid::regclass::text from pg_class, aclexplode(relacl)
     where relnamespace in ('bi'::regnamespace, 'usage_export'::regnamespace) and grantee = 0
   `;
-  expect(await names(open)).toEqual([]);
+  expect(await names(opened)).toEqual([]);
 });
 
 // Postgres then runs what was found when they were created, and looks up no name in the reader's search path or in pg_temp. Views are always
 // stored like that.
 test("the functions of both schemas are stored parsed, so that a reader's own types, functions, operators and tables change nothing that bi shows", async () => {
-  const text = sql<{ name: string }>`
+  const unparsed = sql<{ name: string }>`
     select oid::regprocedure::text as name from pg_proc
     where pronamespace in ('bi'::regnamespace, 'usage_export'::regnamespace) and prosqlbody is null and prorettype <> 'trigger'::regtype
   `;
-  expect(await names(text)).toEqual([]);
+  expect(await names(unparsed)).toEqual([]);
 });
 
 test("only bi.changed_days and the functions behind budgets and forecasts run with their owner's rights (security definer), with a fixed search path", async () => {

@@ -43,6 +43,7 @@ const rowsOfViews = sql`
   )
 `;
 
+/** Brings the copy up to date, and returns the days that were copied and the moment from which to load next. */
 async function load(since: string): Promise<Loaded> {
   const [loaded] = await read(sql<{ days: string | null; next: string | null; new_rows: string | null }>`
     with changed as materialized (select * from bi.changed_days(${since}))
@@ -66,7 +67,7 @@ async function load(since: string): Promise<Loaded> {
   return { days: texts, next: next ?? since };
 }
 
-async function expectEqual(): Promise<void> {
+async function expectCopyEqual(): Promise<void> {
   const shown = await read(sql`select row::text from ${rowsOfViews} v order by 1`);
   expect(await readWarehouse(sql`select row::text from copied order by 1`)).toEqual(shown);
 }
@@ -105,7 +106,7 @@ test("after each of 100 nights with restatements, vanished groups, failures and 
     if (uniform() < 0.5) since = (await load(since)).next;
     await Promise.all(writing);
     since = (await load(since)).next;
-    await expectEqual();
+    await expectCopyEqual();
   }
 });
 
@@ -134,7 +135,7 @@ test("a change that is committed after a newer one was loaded comes with the nex
   await held.storing;
   const { days } = await load(held.next);
   expect(days).toContain(`${wanted[0]?.series.project.id} endpoint all ${back(3)}`);
-  await expectEqual();
+  await expectCopyEqual();
 });
 
 test("the SQL of the cookbook keeps a copy equal, even if one or all groups of a day are gone", async () => {
@@ -161,10 +162,9 @@ test("the SQL of the cookbook keeps a copy equal, even if one or all groups of a
 
 test("a day comes again when it is no longer open, and when it is final", async () => {
   const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 3 });
-  const today = await daysBack(db);
-  const days = [7, 6, 4, 3].map(today);
+  const days = [7, 6, 4, 3].map(back);
   for (const day of days) await store(db, seriesId, { [day]: { listen: "1" } });
-  const yesterday = { [today(1)]: { listen: "1" } };
+  const yesterday = { [back(1)]: { listen: "1" } };
   await store(db, seriesId, yesterday, { askedMs: performance.now() - DAY_MS });
   await read(sql`update usage_export.slice set changed_at = now() - interval '4 days' where series_id = ${seriesId}`);
   await store(db, seriesId, yesterday);
@@ -172,7 +172,7 @@ test("a day comes again when it is no longer open, and when it is final", async 
     select usage_date from bi.changed_days(now() - interval '3 days') where project_id = ${project.id} order by usage_date
   `);
   // Since three days ago the window has passed the days from six to four days back, and yesterday was read after its end.
-  expect(rows.map((row) => row.usage_date)).toEqual([days[1], days[2], today(1)]);
+  expect(rows.map((row) => row.usage_date)).toEqual([back(6), back(4), back(1)]);
 });
 
 test("a load that finds nothing new returns the days of the newest change only", async () => {

@@ -25,7 +25,7 @@ const seed = Math.floor(Math.random() * 2 ** 31);
 const uniform = randomFrom(seed);
 const random = (below: number) => Math.floor(uniform() * below);
 
-/** The first days of both periods, counted back, and their lengths. Some overlap, some reach beyond what is stored. */
+/** `after` and `before` are the first days of the periods, in days back. Some periods overlap, some reach beyond what is stored. */
 const pairs = Array.from({ length: PAIRS }, (_, pair) => {
   const length = 1 + random(12);
   const beforeLength = random(2) === 0 ? length : 1 + random(12);
@@ -68,7 +68,7 @@ const daysRead = (days: Days<unknown> | undefined, pair: Pair) =>
   [...beforeOf(pair), ...afterOf(pair)].filter((day) => days?.has(day)).length;
 
 /** The first item with the most days; undefined if none has any. */
-function best<T>(all: readonly T[], daysOf: (one: T) => number): T | undefined {
+function withMostDays<T>(all: readonly T[], daysOf: (one: T) => number): T | undefined {
   const most = Math.max(...all.map(daysOf));
   return most > 0 ? all.find((one) => daysOf(one) === most) : undefined;
 }
@@ -160,7 +160,7 @@ test(`each row of bi.usage_change is the calculated one (seed ${seed})`, async (
   const nameOf = (grouping: string) => (group: string) =>
     ({ none: "", tags: JSON.stringify([group]) })[grouping] ?? (keys.includes(group) ? rotation : group);
   await expectEach("usage_change", sql`c.metric || ' ' || c."grouping"`, sql`c.group_value`, (pair) => {
-    const source = best(["none", "model", "accessor"] as const, (one) => daysRead(stored.get(one), pair));
+    const source = withMostDays(["none", "model", "accessor"] as const, (one) => daysRead(stored.get(one), pair));
     const totalDays = stored.get(source ?? "none") ?? NO_DAYS;
     const expected = METRICS.flatMap((metric) => {
       const amounts = (days: Days<Numbers>, grouping: string) =>
@@ -245,11 +245,11 @@ test(`each row of bi.billed_change is the calculated one (seed ${seed})`, async 
   }));
   const dollarsOf = (amount: string | null) => exact(amount ?? "0");
   await expectEach("billed_change", sql`c."grouping"`, sql`c.group_value`, (pair) => {
-    const source = best(known, ({ days }) => daysRead(days, pair));
+    const source = withMostDays(known, ({ days }) => daysRead(days, pair));
     const totals = amountsOf(source?.days ?? NO_DAYS, dollarsOf, () => "");
     const expected = ["accessor", "line_item", "tags"].map((dimension) => {
       const holding = known.filter(({ dimensions }) => dimensions.includes(dimension));
-      const groups = best(holding, ({ days }) => daysRead(days, pair));
+      const groups = withMostDays(holding, ({ days }) => daysRead(days, pair));
       const nameOf = (group: string) => {
         const value = group.split(" ")[groups?.dimensions.indexOf(dimension) ?? 0] ?? "";
         return dimension === "tags" ? JSON.stringify([value]) : value;

@@ -16,11 +16,13 @@ const back = await daysBack(db);
 
 beforeEach(() => forgetAll(db));
 
-const change = (name: string, day = 1, asked = sql``) =>
+/** The rows of the function for the day so many days back, compared with the day before. */
+const change = (name: string, day = 1, moreArguments = sql``) =>
   read(
-    sql<ViewRow>`select * from ${sql.id("bi", name)}(${back(day)}::date, ${back(day)}::date ${asked}) c order by part desc, c::text`,
+    sql<ViewRow>`select * from ${sql.id("bi", name)}(${back(day)}::date, ${back(day)}::date ${moreArguments}) c order by part desc, c::text`,
   );
 
+/** Hours of the model nova on the last days, the newest day last. */
 const hours = (...numbers: readonly string[]): Usage =>
   Object.fromEntries(numbers.map((hours, i) => [back(numbers.length - i), [["nova", { hours }]]]));
 const NOVA = { metric: "hours", model: "nova", currency: "USD", price: "0.3", from: "2020-01-01" };
@@ -52,7 +54,7 @@ test("a group of usage is new, vanished, changed or the same", async () => {
   });
 });
 
-test("the total is that of a series that is still read, also if another one was read on more days", async () => {
+test("the total is of a series that is still read, even if one no longer read has more days", async () => {
   const project = newProject();
   await storeSeries(db, [{ project, grouping: "none", usage: hours("5", "6") }]);
   await storeSeries(db, [{ project, grouping: "model", usage: hours("6") }]);
@@ -90,8 +92,8 @@ test("more at the same price is a volume effect, and the same at another price a
     { ...NOVA, price: "0.5", from: back(1) },
     ...["base", "fresh", "old"].map((model) => ({ ...NOVA, model, price: "0.1" })),
   );
-  const models = (...of: readonly (readonly [string, string])[]) =>
-    of.map(([model, hours]) => [model, { hours }] as const);
+  const models = (...pairs: readonly (readonly [string, string])[]) =>
+    pairs.map(([model, hours]) => [model, { hours }] as const);
   const usage = {
     [back(2)]: models(["nova", "10"], ["base", "3"], ["old", "10"], ["free", "1"]),
     [back(1)]: models(["nova", "30"], ["base", "7"], ["fresh", "5"], ["free", "2"]),

@@ -30,8 +30,8 @@ function seriesOf({ project, grouping, endpoint, method }: Used) {
   return configured({ id: project, name: project }, grouping, { filter: { name, features: {}, dimensions } });
 }
 
-/** Stores the rows as usage, with one answer for each series and day. */
-async function use(used: readonly Used[]): Promise<void> {
+/** Stores the rows as usage, with one answer for each series. */
+async function storeUsage(used: readonly Used[]): Promise<void> {
   const ofSeries = [...Map.groupBy(used, (row) => seriesKey(seriesOf(row).series)).values()];
   const ids = await register(db, ...ofSeries.flatMap(([first]) => (first ? [seriesOf(first)] : [])));
   for (const [i, rows] of ofSeries.entries()) {
@@ -139,7 +139,7 @@ test("for any usage and prices, the view has exactly the calculated rows, so not
       await forgetAll(db);
       const book = accepted(all);
       await storePriceBook(db, ...book);
-      await use(used);
+      await storeUsage(used);
       const found = inOrder(await storedCosts(db));
       expect(found).toEqual(inOrder(expectedCosts(used, book)));
     }),
@@ -150,7 +150,7 @@ test("for any usage and prices, the view has exactly the calculated rows, so not
 test("a price of null ends the price before it, and storing a new price book replaces the old one", async () => {
   await storePriceBook(db, { ...NOVA_PRICE, price: "5", from: "2026-02-01" });
   await storePriceBook(db, NOVA_PRICE, { ...NOVA_PRICE, price: null, from: "2026-03-02" });
-  await use([hours("03-01", "2"), hours("03-02", "3")]);
+  await storeUsage([hours("03-01", "2"), hours("03-02", "3")]);
   const amounts = (await storedCosts(db)).map(({ day, amount }) => `${day} ${amount}`).sort();
   expect(amounts).toEqual(["2026-03-01 2", "2026-03-02 null"]);
 });
@@ -172,21 +172,21 @@ test("all keys of a rotation share its lineage; any other key is its own", async
   expect(named).toMatchObject({ rotation, key_comment: expect.any(String) });
 });
 
-test("is_final is true once a day has left the window, but not if its newest reading failed", async () => {
+test("is_final is true once a day has left the window of 7 days, but not if its newest reading failed", async () => {
   const project = newProject();
-  const day = await daysBack(db);
-  const window = { start: day(9), end: day(1) };
-  const charges = [9, 8, 1].map((back) => ({ day: day(back), dollars: "1" }));
+  const back = await daysBack(db);
+  const window = { start: back(9), end: back(1) };
+  const charges = [9, 8, 1].map((days) => ({ day: back(days), dollars: "1" }));
   await storeBills(db, project, ["none"], window, charges, { windowDays: 7 });
   await sql`
-    update usage_export.slice set status = 'failed' where usage_date = ${day(8)}
+    update usage_export.slice set status = 'failed' where usage_date = ${back(8)}
       and series_id = (select series_id from usage_export.series where project_id = ${project.id})
   `.execute(db);
   const rows = await view(db, "cost_total", project);
   expect(rows.map((row) => [row.usage_date, row.finality, row.is_final, row.revision])).toEqual([
-    [day(9), "final", true, 1],
-    [day(8), "final", false, 1],
-    [day(1), "settling", false, 1],
+    [back(9), "final", true, 1],
+    [back(8), "final", false, 1],
+    [back(1), "settling", false, 1],
   ]);
   expect(rows[0]).toMatchObject({ fetched_at: expect.any(Date), first_seen_at: expect.any(Date), extra_metrics: null });
 });

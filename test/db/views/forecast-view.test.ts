@@ -69,7 +69,7 @@ test("an amount of many digits stays exact, and a month that is over and final i
   expect(rows).toEqual([{ amount: "270215977642229790.000000030", sure: true }]);
 });
 
-test("with less than 14 known days there is an amount and no forecast", async () => {
+test("with less than 14 known days there is an amount, but no forecast", async () => {
   const none = { forecast: null, low: null, high: null };
   expect(await forecastOf("2026-03-14", constant(before("2026-03-14", 13), "1"))).toEqual({
     amount: 13,
@@ -147,7 +147,7 @@ const NOISE: Readonly<Record<ShapeName, number>> = { flat: 0.1, growth: 0.1, "we
 function madeUpDays(shape: ShapeName, seed: number, window: Window): ReadonlyMap<Day, number> {
   const uniform = randomFrom(seed);
   const amountOf = SHAPES[shape](uniform);
-  // A sum is nearly normal, and logarithms may differ in their last digit from one machine to another.
+  // The sum of three is nearly normal. Exact methods take logarithms, whose last digit may differ from one machine to another.
   const normal = () => (uniform() + uniform() + uniform() - 1.5) * 2;
   const noise = () => Math.max(0.05, 1 + NOISE[shape] * normal());
   return new Map(daysOf(window).map((day, n) => [day, Math.round(10_000 * amountOf(day, n) * noise())]));
@@ -192,7 +192,7 @@ test.each([
   ["emulator", 12, 0.03],
 ] as const)(
   "for usage of the shape %s, the forecast at mid-month of %i months is off by less than %f in most of them",
-  async (shape, count, most) => {
+  async (shape, count, errorMax) => {
     const errors: Awaited<ReturnType<typeof errorsOf>>[] = [];
     for (let n = 0; n < count; n++) {
       const month = MONTHS[n % MONTHS.length] as Window;
@@ -201,7 +201,7 @@ test.each([
       errors.push(await errorsOf(month, final));
     }
     const forecast = median(errors.map((error) => error.forecast));
-    expect(forecast).toBeLessThan(most);
+    expect(forecast).toBeLessThan(errorMax);
     expect(forecast).toBeLessThan(median(errors.map((error) => error.lastMonth)) ?? 0);
     expect(errors.filter(({ isIn }) => isIn).length).toBeGreaterThanOrEqual(errors.length / 2);
   },

@@ -100,17 +100,17 @@ test("changed extra metrics are one restatement, with the whole objects before a
   ]);
 });
 
-test("bi.usage_as_of shows of the present what the other views show, in every column and for every series", async () => {
+test("at the present moment bi.usage_as_of shows what the other views show, in every column and for every series", async () => {
   const project = newProject();
   const endpoint = (requests: string) => ({ [back(2)]: { listen: requests } });
-  const all = (requests: string) =>
+  const storeAll = (requests: string) =>
     storeSeries(db, [
       { project, grouping: "none", usage: { [back(0)]: { requests } } },
       { project, grouping: "endpoint", usage: endpoint(requests) },
       { project, grouping: "endpoint", filter: DIARIZED, usage: endpoint(requests) },
     ]);
-  await all("1");
-  await all("2");
+  await storeAll("1");
+  await storeAll("2");
   const columns = `project_id, project, usage_date, hours, total_hours, agent_hours, tokens_in, tokens_out, tts_characters,
     requests, extra_metrics, finality, revision, first_seen_at, last_changed_at`;
   const rows = await read(sql`
@@ -121,9 +121,9 @@ test("bi.usage_as_of shows of the present what the other views show, in every co
     union all
     select ${sql.raw(columns)}, "grouping", filter, group_value from bi.usage_filtered where project_id = ${project.id}
   `);
-  const then = await asOf(await moment(), project);
-  expect(then).toHaveLength(3);
-  expect(then).toEqual(expect.arrayContaining([...rows]));
+  const shown = await asOf(await moment(), project);
+  expect(shown).toHaveLength(3);
+  expect(shown).toEqual(expect.arrayContaining([...rows]));
 });
 
 test("bi.usage_as_of shows a day as open at a moment before its end, whatever its finality now", async () => {
@@ -131,8 +131,8 @@ test("bi.usage_as_of shows a day as open at a moment before its end, whatever it
   await sql`
     update usage_export.slice_row set last_changed_at = ${`${back(1)}T12:00:00Z`}::timestamptz where series_id = ${seriesId}
   `.execute(db);
-  const noon = `${back(1)}T13:00:00Z`;
-  expect(await asOf(noon, project)).toMatchObject([{ finality: "open" }]);
+  const anHourLater = `${back(1)}T13:00:00Z`;
+  expect(await asOf(anHourLater, project)).toMatchObject([{ finality: "open" }]);
   expect(await asOf(await moment(), project)).toMatchObject([{ finality: "final" }]);
 });
 

@@ -18,18 +18,18 @@ function listed(apiKeyId: string, fields: Partial<ListedKey> = {}): ListedKey {
   return { apiKeyId, comment: `comment of ${apiKeyId}`, scopes: ["member"], tags: ["b", "a"], ...fields };
 }
 
-const use = (project: Project, usage: Usage) => newSeries(db, "accessor", { project, usage });
+const storeByKey = (project: Project, usage: Usage) => newSeries(db, "accessor", { project, usage });
 
-const byLineage = ({ id }: Project, of: string) =>
+const byLineage = ({ id }: Project, viewName: string) =>
   read(sql<ViewRow>`
-    select lineage, sum(requests) as requests from bi.${sql.raw(of)} where project_id = ${id} group by lineage order by lineage
+    select lineage, sum(requests) as requests from bi.${sql.raw(viewName)} where project_id = ${id} group by lineage order by lineage
   `);
 
 test("the keys of a rotation have one lineage, and the numbers of a day are those by accessor", async () => {
   const project = newProject();
   const { rotation, keys } = await usedKeys(db, project, 3);
   const [first = "", second = "", third = ""] = keys;
-  await use(project, {
+  await storeByKey(project, {
     "2026-03-15": { [first]: "10" },
     "2026-03-16": { [first]: "4", [second]: "5" },
     "2026-03-17": { [third]: "7", "made in the console": "2", null: "1" },
@@ -53,13 +53,13 @@ test("the keys of a rotation have one lineage, and the numbers of a day are thos
 
 test("a key that is deleted keeps its comment and tags until it is listed again", async () => {
   const project = newProject();
-  await use(project, { [DAY]: { k1: "3" } });
+  await storeByKey(project, { [DAY]: { k1: "3" } });
   await storeListedKeys(db, project.id, [listed("k1"), listed("k2", { comment: "half \ud83d of a character" })]);
   await storeListedKeys(db, project.id, [listed("k2")]);
   expect(await view(db, "usage_by_key", project)).toMatchObject([
     { accessor: "k1", key_comment: "comment of k1", key_tags: '["a","b"]' },
   ]);
-  expect(await known(project)).toEqual(["k1 gone", "k2"]);
+  expect(await storedKeys(project)).toEqual(["k1 gone", "k2"]);
   const goneSince = async () => (await view(db, "listed_keys", project)).map((row) => row.unlisted_since);
   const since = await goneSince();
   await storeListedKeys(db, project.id, [listed("k2")]);
@@ -67,7 +67,7 @@ test("a key that is deleted keeps its comment and tags until it is listed again"
   await storeListedKeys(db, project.id, [listed("k1"), listed("k2")]);
   // An empty list is not believed: it lacks even the key that it was read with.
   await storeListedKeys(db, project.id, []);
-  expect(await known(project)).toEqual(["k1", "k2"]);
+  expect(await storedKeys(project)).toEqual(["k1", "k2"]);
   const stored = await read(sql`
     select first_seen_at < last_seen_at as older from usage_export.listed_key where project_id = ${project.id}
   `);
@@ -77,13 +77,13 @@ test("a key that is deleted keeps its comment and tags until it is listed again"
 test("a key of the ledger that the service never listed has the comment with which it was created", async () => {
   const project = newProject();
   const { keys } = await usedKeys(db, project, 3);
-  await use(project, { [DAY]: { [String(keys[0])]: "3" } });
+  await storeByKey(project, { [DAY]: { [String(keys[0])]: "3" } });
   expect(await view(db, "usage_by_key", project)).toMatchObject([
     { key_comment: expect.stringMatching(/^usage exporter \[/), key_tags: null },
   ]);
 });
 
-async function known({ id }: Project): Promise<string[]> {
+async function storedKeys({ id }: Project): Promise<string[]> {
   const rows = await read(sql<{ key: string }>`
     select api_key_id || case when unlisted_since is null then '' else ' gone' end as key
     from usage_export.listed_key where project_id = ${id} order by api_key_id
@@ -107,7 +107,7 @@ test("a list that names a key twice, with a hostile comment and tags, is stored"
   const project = newProject();
   const hostile = `<script>"'\\\0\u202e🎉${"x".repeat(2_000)}`;
   await storeListedKeys(db, project.id, [listed("k1"), listed("k1", { comment: hostile, tags: [hostile, '"},{'] })]);
-  await use(project, { [DAY]: { k1: "3" } });
+  await storeByKey(project, { [DAY]: { k1: "3" } });
   const stored = hostile.replaceAll("\0", "").slice(0, 1_000);
   const [row] = await view(db, "usage_by_key", project);
   expect(row).toMatchObject({ key_comment: stored });
@@ -118,22 +118,13 @@ test("bi.api_keys shows a rotation's keys in order, with their state, use and li
   const project = newProject();
   const { keys } = await usedKeys(db, project, 3);
   const [first = "", second = "", third = ""] = keys;
-  await use(project, { "2026-03-15": { [first]: "10" }, "2026-03-16": { [first]: "4", [second]: "0" } });
+  await storeByKey(project, { "2026-03-15": { [first]: "10" }, "2026-03-16": { [first]: "4", [second]: "0" } });
   await storeListedKeys(db, project.id, [listed(first), listed(third)]);
   await storeListedKeys(db, project.id, [listed(third)]);
-  const columns = [
-    "lineage_order",
-    "api_key_id",
-    "state",
-    "scopes",
-    "accessor",
-    "first_seen_in_use",
-    "last_seen_in_use",
-    "key_tags",
-    "unlisted_since",
-  ];
+  const columns =
+    "lineage_order api_key_id state scopes accessor first_seen_in_use last_seen_in_use key_tags unlisted_since";
   const rows = await view(db, "api_keys", project);
-  const shown = rows.map((row) => columns.map((column) => row[column]));
+  const shown = rows.map((row) => columns.split(" ").map((column) => row[column]));
   expect(shown.sort()).toEqual([
     [1, first, "draining", ["member"], first, "2026-03-15", "2026-03-16", '["a","b"]', expect.any(Date)],
     [2, second, "draining", ["member"], null, null, null, null, null],
@@ -193,7 +184,7 @@ test("the keys of a rotation are one group, with the comment of one of them", as
   ]);
 });
 
-test("an unused key is listed and older than the days, and has no usage on them", async () => {
+test("bi.unused_keys has each listed key that is older than the days in question and has no usage on them", async () => {
   const project = newProject();
   const day = { busy: "1", "without requests": { hours: "1" }, idle: "0" };
   await storeUsed("accessor", [project, { 9: { early: "1" }, 4: { late: "1", early: "1" }, 3: day, 2: day, 1: day }]);
@@ -216,7 +207,7 @@ test("an unused key is listed and older than the days, and has no usage on them"
   );
 });
 
-test("a project whose keys can't be judged is named", async () => {
+test("bi.unused_keys names a project whose keys can't be judged", async () => {
   const [unlisted, stale, foreign, ungrouped] = [newProject(), newProject(), newProject(), newProject()];
   await storeUsed(
     "accessor",

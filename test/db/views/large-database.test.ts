@@ -1,7 +1,7 @@
 // The speed of the views on large databases. With thousands of series the planner must know that gaps are rare: if it expects many, it
 // compiles the query (JIT), which takes seconds for a query of a tenth of a second. At a million rows every view of bi must answer a BI
-// tool's first questions in under 2 s of CPU, for the reader and with the server's default settings. With these, a query of one row was
-// once compiled for a minute.
+// tool's first questions in under 2 s of CPU, for the reader and with the server's default settings. With the default settings a query of
+// one row was once compiled for a minute.
 
 import fs from "node:fs";
 import { sql } from "kysely";
@@ -47,7 +47,7 @@ statements.push(
 );
 const isMeasured = views.some(({ jit, pid }) => jit && cpuSeconds(pid) !== undefined);
 
-/** Stores the series of each project with their slices. `withGaps`: every 50th slice is left out, and all rows, and there are budgets of all kinds. */
+/** Stores the series of each project. With gaps, every 50th slice and all rows are left out, and there are budgets of all kinds. */
 async function storeLarge(db: Database, projects: number, days: number, withGaps: boolean): Promise<void> {
   const kinds = SERIES.map(([grouping, source, filtered, groups]) => {
     const [key, filter] = filtered ? ['{"dimensions":{"endpoint":"listen"}}', "listen"] : ["{}", "all"];
@@ -107,7 +107,7 @@ async function storeLarge(db: Database, projects: number, days: number, withGaps
   await sql`analyze`.execute(db);
 }
 
-/** Undefined if this machine does not show the server's process, for example because it runs in a container. */
+/** The CPU time of the server's process, of which Linux counts hundredths. Undefined if the process is not visible, as in a container. */
 function cpuSeconds(pid: number): number | undefined {
   const file = `/proc/${pid}/stat`;
   const [name, fields = ""] = fs.existsSync(file) ? fs.readFileSync(file, "utf8").split(") ") : [];

@@ -33,21 +33,10 @@ test("the total has one row for each project and day", async () => {
   ]);
   expect(await view(db, "usage_total", project)).toEqual([
     {
-      project_id: project.id,
-      project: project.name,
-      usage_date: DAY,
-      hours: "1.5",
-      total_hours: null,
-      agent_hours: null,
-      tokens_in: null,
-      tokens_out: null,
-      tts_characters: null,
-      requests: "3",
-      extra_metrics: null,
-      finality: "final",
-      revision: 1,
-      first_seen_at: expect.any(Date),
-      last_changed_at: expect.any(Date),
+      ...{ project_id: project.id, project: project.name, usage_date: DAY, hours: "1.5", requests: "3" },
+      ...{ total_hours: null, agent_hours: null, tokens_in: null, tokens_out: null, tts_characters: null },
+      ...{ extra_metrics: null, finality: "final", revision: 1 },
+      ...{ first_seen_at: expect.any(Date), last_changed_at: expect.any(Date) },
     },
   ]);
 });
@@ -121,11 +110,11 @@ test("a day is open until it is read after its end, unless its numbers are undat
   ]);
 });
 
-const OVER = "2026-03-18T00:00:00Z";
+const END_OF_DAY = "2026-03-18T00:00:00Z";
 
 test.each<[string, number | null, string | null, string, string]>([
   ["a day that is not over", 7, null, "2026-03-17T23:59:59Z", "open"],
-  ["a day that is just over and was not read since", 7, null, OVER, "open"],
+  ["a day that is just over and was not read since", 7, null, END_OF_DAY, "open"],
   ["a day that was last read before it ended, long ago", 7, null, "2027-01-01T00:00:00Z", "open"],
   ["a day that will be read after this moment", 7, "2026-03-18T02:00:00Z", "2026-03-18T01:00:00Z", "open"],
   ["a day that was read after it was over", 7, "2026-03-18T02:00:00Z", "2026-03-18T03:00:00Z", "settling"],
@@ -137,10 +126,10 @@ test.each<[string, number | null, string | null, string, string]>([
     "settling",
   ],
   ["a day that the window has left", 7, "2026-03-18T02:00:00Z", "2026-03-25T00:00:00Z", "final"],
-  ["the only day of a window of one day", 1, OVER, OVER, "settling"],
-  ["the only day of a window of one day, a day later", 1, OVER, "2026-03-19T00:00:00Z", "final"],
-  ["a day that no window reads again", null, OVER, OVER, "final"],
-  ["a day that no window reads again, not read since it ended", null, null, OVER, "open"],
+  ["the only day of a window of one day", 1, END_OF_DAY, END_OF_DAY, "settling"],
+  ["the only day of a window of one day, a day later", 1, END_OF_DAY, "2026-03-19T00:00:00Z", "final"],
+  ["a day that no window reads again", null, END_OF_DAY, END_OF_DAY, "final"],
+  ["a day that no window reads again, not read since it ended", null, null, END_OF_DAY, "open"],
 ])("%s: of a window of %s days, closed %s, at %s it is %s", async (_, windowDays, closedAt, at, finality) => {
   for (const zone of ["UTC", "Asia/Tokyo", "America/Los_Angeles"]) {
     const { rows } = await db.transaction().execute(async (tx) => {
