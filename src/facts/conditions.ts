@@ -173,7 +173,7 @@ function listCondition(list: StoredList): Found | undefined {
     return condition("projects", wordInSubject(keyName), text, { since: failingSince });
   }
   if (waiting === 0 || waitingSince === null) return undefined;
-  const text = `${waiting} of ${projects} projects of ${keyName} have been missing from the list since ${instantText(waitingSince)}, more than half, so the list is in doubt: they are exported until a list an hour or more later lacks them, too, or until a person runs check --confirm-projects`;
+  const text = `${waiting} of ${projects} projects of ${keyName} have been missing from the list since ${instantText(waitingSince)}, more than half, so the list is in doubt: they are exported until another list, an hour or more later, lacks them, too, or until a person runs check --confirm-projects`;
   return condition("projects", wordInSubject(keyName), text, { since: waitingSince });
 }
 

@@ -20,7 +20,7 @@ import {
 } from "../db/jobs/runs.ts";
 import { begunRotations } from "../db/keys/lease.ts";
 import { dueSlices, incompleteSeries } from "../db/usage/due-slices.ts";
-import { extendDue, registerSeries, seriesIdOf } from "../db/usage/stored-series.ts";
+import { extendDue, registerSeries, type SeriesIds, seriesIdOf } from "../db/usage/stored-series.ts";
 import { errorCode, errorText } from "../errors.ts";
 import { warnOfValuesLeftOut, withSeenValues } from "../jobs/fan-outs.ts";
 import { nextOccurrence, planTick } from "../schedule/schedule.ts";
@@ -92,7 +92,7 @@ async function tickJob(context: WorkerContext, job: ConfiguredJob, readIncomplet
     const wanted =
       job.kind === "rotation"
         ? await projectsToBegin(tx, job)
-        : await projectsWithGaps(tx, context, job, job.window ? await readIncomplete(tx) : [], now);
+        : await projectsWithGaps(tx, context.ids, job, job.window ? await readIncomplete(tx) : [], now);
     if (wanted.length === 0) return false;
     // Projects of a run in progress, and those given up in the last hour because no worker had them in its configuration.
     const notToStart = await projectsNotToStart(tx, job);
@@ -114,13 +114,7 @@ async function makeDaysDue(tx: Tx, { app, ids }: WorkerContext, job: ExportJob, 
 }
 
 /** The projects with due days that are to be read again now. */
-async function projectsWithGaps(
-  tx: Tx,
-  { ids }: WorkerContext,
-  job: ExportJob,
-  incomplete: readonly number[],
-  now: Date,
-): Promise<readonly RunProject[]> {
+async function projectsWithGaps(tx: Tx, ids: SeriesIds, job: ExportJob, incomplete: readonly number[], now: Date) {
   // Most ticks end here, before they list the job's series, of which there may be tens of thousands.
   if (incomplete.length === 0) return [];
   const series = new Map(seriesOf(job).map((one) => [seriesIdOf(ids, one), one]));

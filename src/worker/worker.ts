@@ -103,12 +103,7 @@ function claimJobs(current: () => WorkerContext, deps: ProjectDeps): void {
 }
 
 /** Throws an error with a scrubbed text and no stack: the queue stores it. */
-async function handleJob(
-  context: WorkerContext,
-  deps: ProjectDeps,
-  job: ClaimedJob,
-  handBack: () => Promise<void>,
-): Promise<void> {
+async function handleJob(context: WorkerContext, deps: ProjectDeps, job: ClaimedJob, handBack: () => Promise<void>) {
   const { app } = context;
   try {
     await handleProject(context, deps, job).catch(async (error: unknown) => {
