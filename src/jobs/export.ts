@@ -171,7 +171,7 @@ export async function makeRequest(
   const { series, window } = request;
   const seriesId = seriesIdOf(context.ids, series);
   const stored = (from?: Day) => storedDays(db, seriesId, from);
-  // A failure before the call is recorded with this number, which is older than those of answers that another process has stored since.
+  // For a failure before the call. This number is older than the numbers of answers that another process has stored since.
   let attempt = { fetchNo, askedMs: performance.now() };
   // Each call takes its number right before it is sent. So its answer replaces those of earlier calls, and never a later one's.
   const onPermit = async () => {

@@ -58,7 +58,7 @@ async function readSeen(
       const filters = [...new Set([...read, ...picked].map(({ value }) => value))]
         .map((value) => seenFilter(dimension, value, days.get(value)))
         .filter((filter) => !filtersOfJob.has(filterKey(filter)))
-        // A filter that is configured for another job with the same condition gives its name to this one.
+        // If the same filter is configured for another job, its name is used here, too.
         .map((filter) => ({ ...filter, name: names.get(filterKey(filter)) ?? filter.name }));
       seen.set(id, [...(seen.get(id) ?? []), ...filters]);
       const unusable = inWindow.length - usable.length;

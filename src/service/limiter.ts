@@ -24,7 +24,7 @@ export const EVERY_KEY = "";
 /** How far starts may lag behind their schedule, as after a late timer, and still catch up. After a longer lag the schedule begins anew. */
 const LATE_MS_MAX = 100;
 
-/** The slots of this process until `untilMs`. The share after an expired one has a new generation: others may have used its slots. */
+/** The slots of this process until `untilMs`. After it has expired the next share has a new generation, as others may have used the slots. */
 type Share = { readonly slots: number; readonly untilMs: number; readonly generation: number };
 
 export class Limiter {

@@ -56,7 +56,7 @@ function readList({ projects, limit }: z.output<typeof ProjectsAnswer>) {
 
 // GET /v1/projects/{id}/usage/fields or …/billing/fields: the names that were used in a period. The service may know others, too.
 
-/** A list without its unreadable entries; undefined if the answer has no such list. */
+/** A list without its unreadable entries; undefined if the list is missing or can't be read. */
 function listOf<T>(entry: z.ZodType<T>) {
   const entries = z.array(entry.optional().catch(undefined)).optional().catch(undefined);
   return entries.transform((all) => all && present(all));

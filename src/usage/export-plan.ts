@@ -207,7 +207,7 @@ export function windowOf({ window }: ExportJob, runDay: Day): Window | undefined
   return window && { start: addDays(runDay, -window.days), end: window.today ? runDay : addDays(runDay, -1) };
 }
 
-/** The window of the job, or those of the picked days, the newest first. */
+/** The window of the job, or the stretches of the picked days, the newest first. Undefined if the service chooses the days. */
 function windowsOf(job: ExportJob, today: Day, { days }: Selection): readonly Window[] | undefined {
   const window = windowOf(job, today);
   return window && (days ? stretchesOf(days) : [window]);

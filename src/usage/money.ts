@@ -45,7 +45,7 @@ export type BudgetUse = {
   readonly isBeforeStored: boolean;
 };
 
-/** For one project, leaves out the budgets of several projects: they would tell what the others used. */
+/** For one project, only the budgets that it shares with no other: a shared budget would show what the others used. */
 export function budgetsOf(budgets: readonly BudgetUse[], projectId: string | null): readonly BudgetUse[] {
   return projectId === null ? budgets : budgets.filter(({ projectIds }) => projectIds.every((id) => id === projectId));
 }

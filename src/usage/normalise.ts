@@ -110,7 +110,7 @@ function isValue(value: unknown): boolean {
   return Array.isArray(value) ? value.some(isValue) : value !== undefined && value !== null && value !== "";
 }
 
-/** What the rows show. "no value" means that nothing has one, as in a project without tags, or that the service ignored the grouping. */
+/** What the rows show. "no value" means that no row has one, as in a project without tags or if the service ignored the grouping. */
 export function groupingEvidence(dimension: Dimension, answer: unknown): "value" | "no value" | "no rows" {
   const results: readonly unknown[] = isObject(answer) && Array.isArray(answer.results) ? answer.results : [];
   const rows = results.filter(isObject);

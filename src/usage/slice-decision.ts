@@ -11,10 +11,10 @@ export type SliceStatus = "complete" | "suspect" | "failed" | "missing";
 export type Doubt = {
   /** `fall`: the answer has far less usage than is stored. */
   readonly kind: "empty" | "fall" | FilterDoubt["kind"];
-  /** The run that got the first such answer, and when it asked. */
+  /** The run that got the first answer with this doubt, and when it asked. */
   readonly runId: string;
   readonly since: Date;
-  /** The newest fetch with such an answer. */
+  /** The newest fetch whose answer had this doubt. */
   readonly fetchNo: number;
 };
 

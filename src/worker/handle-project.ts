@@ -136,7 +136,7 @@ async function remainingRequests({ ids, reader }: WorkerContext, job: ExportJob,
   return { requests, runDay, settled };
 }
 
-/** If this was the last project of its run, the run has ended and is reported. */
+/** Ends one project of a run. If it was the last one, the run has ended and is reported. */
 async function endProject(context: WorkerContext, { error, ...project }: ProjectEnd): Promise<void> {
   const run = await context.writer.endProject({ ...project, error: error && context.app.scrubber.scrub(error) });
   // A rotation has reported each project when its key was rotated.

@@ -37,7 +37,7 @@ import {
 import { reportRunEnd } from "./handle-project.ts";
 import type { WorkerContext } from "./worker-context.ts";
 
-/** Returns whether a run was started. If one job fails, the others go on. Throws if the database is away or lost runs can't be ended. */
+/** Returns whether a run was started. If a job fails, the others go on. Throws if the database is away or runs without queue jobs can't be ended. */
 export async function tick(context: WorkerContext): Promise<boolean> {
   // Before anything is planned, because a run without queue jobs would keep the next run from being started.
   for (const end of await endRunsWithoutJobs(context.db)) reportRunEnd(context, end);
