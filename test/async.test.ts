@@ -1,3 +1,5 @@
+// Calls that are batched, remembered, or made one at a time.
+
 import { setImmediate as nextRound } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { batched, memoizeAsync, oneAtATime } from "../src/async.ts";

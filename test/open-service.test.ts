@@ -64,6 +64,7 @@ test("a slot that one process uses is not given to another until the call has en
     order.push("second");
     permit.release();
   });
+  // If the second process got a slot too early, `waits` would end first.
   await Promise.race([waitForAnnouncements(first, second), waits]);
   order.push("first ends one");
   held[0]?.release();

@@ -97,15 +97,15 @@ test.each([false, true])("control characters in a log line are escaped (terminal
   expect(text).not.toMatch(/(?!\n)\p{Cc}|\u202e/u);
 });
 
-const open = (env: Record<string, string>) => openApp(env, "jobs.config.json", new AbortController().signal);
+const openWith = (env: Record<string, string>) => openApp(env, "jobs.config.json", new AbortController().signal);
 
 test("the actor is the person behind sudo", async () => {
-  expect((await open({ SUDO_USER: "ann" })).actor).toMatch(/^ann on ./);
+  expect((await openWith({ SUDO_USER: "ann" })).actor).toMatch(/^ann on ./);
 });
 
 test("the password in DATABASE_URL is hidden, encoded and decoded", async () => {
   const url = "postgres://usage:pass%2Fword%20of%20mine@127.0.0.1/usage";
-  const { scrubber } = await open({ DATABASE_URL: url });
+  const { scrubber } = await openWith({ DATABASE_URL: url });
   for (const form of [url, "pass/word of mine", "pass%2Fword%20of%20mine"]) {
     expect(scrubber.scrub(`refused ${form} here`)).toBe("refused [secret] here");
   }
@@ -150,7 +150,7 @@ test.each([
 test.each(["http://me:hush%2Dhush%20now@proxy:1", "me:hush%2Dhush%20now@proxy:1"])(
   "the credentials in %j are hidden, encoded, decoded and in base64",
   async (HTTPS_PROXY) => {
-    const { scrubber } = await open({ HTTPS_PROXY });
+    const { scrubber } = await openWith({ HTTPS_PROXY });
     const forms = ["hush-hush now", "hush%2Dhush%20now", "me:hush-hush now"];
     for (const form of [...forms, ...forms.map((one) => Buffer.from(one).toString("base64"))]) {
       expect(scrubber.scrub(`refused ${form} here`)).not.toContain(form);
@@ -162,6 +162,6 @@ test.each([
   ["http://me%40us:hush%ff@proxy", "me@us:hush%ff"],
   ["http://me%ff:hush%40us@proxy", "me%ff:hush@us"],
 ])("each half of the credentials in %j is decoded on its own, so %j is hidden", async (HTTPS_PROXY, form) => {
-  const { scrubber } = await open({ HTTPS_PROXY });
+  const { scrubber } = await openWith({ HTTPS_PROXY });
   expect(scrubber.scrub(`refused ${form} here`)).toBe("refused [secret] here");
 });

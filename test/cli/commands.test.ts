@@ -24,10 +24,10 @@ test("--help lists every command and the environment variables", async ({ contex
 });
 
 test("help COMMAND prints the same as COMMAND --help: what it does, its options and examples", async ({ context }) => {
-  const [help, asked] = await Promise.all([context.run(["help", "export"]), context.run(["export", "--help"])]);
-  expect(help).toMatchObject({ status: 0, stdout: asked.stdout });
-  expect(asked).toMatchObject({ status: 0, stderr: "" });
-  expect(asked.stdout).toMatch(
+  const [byCommand, byOption] = [await context.run(["help", "export"]), await context.run(["export", "--help"])];
+  expect(byCommand).toMatchObject({ status: 0, stdout: byOption.stdout });
+  expect(byOption).toMatchObject({ status: 0, stderr: "" });
+  expect(byOption.stdout).toMatch(
     /^Usage: usage-export export .*\n\n\w.*\n\nOptions:\n.*--config <file>.*\n\nExamples:\n {2}usage-export export/s,
   );
 });
@@ -139,40 +139,37 @@ test.for<[args: readonly string[]]>([[[]], [["help", "exprot"]]])(
 );
 
 // `.ci/run` and the test of the package run the demo without --serve.
-testInCi(
-  "demo --serve uses no configured service or database, and leaves only a report when it is stopped",
-  async ({ context }) => {
-    // A key, a service and a database are configured, so that the test would notice if the demo used them.
-    const emulator = await context.setUp();
-    const temporary = path.join(context.folder, "tmp");
-    await mkdir(temporary);
+testInCi("demo --serve uses nothing that is configured, and leaves only a report", async ({ context }) => {
+  // A key, a service and a database are configured, so that the test would notice if the demo used them.
+  const emulator = await context.setUp();
+  const temporary = path.join(context.folder, "tmp");
+  await mkdir(temporary);
 
-    const demo = context.start(["demo", "--serve"], { TMPDIR: temporary, LOG_LEVEL: undefined });
-    const [url = ""] = (await demo.waitFor("dashboard: ")).match(/http:\/\/127\.0\.0\.1:\d+\//) ?? [];
-    const page = await fetch(url);
-    expect([page.status, await page.text()]).toEqual([
-      200,
-      expect.stringContaining("<title>All is well: Overview, usage-export</title>"),
-    ]);
-    demo.kill("SIGINT");
-    const { status, stdout, stderr } = await demo.ended;
-    await expect(fetch(url)).rejects.toThrow("fetch failed");
+  const demo = context.start(["demo", "--serve"], { TMPDIR: temporary, LOG_LEVEL: undefined });
+  const [url = ""] = (await demo.waitFor("dashboard: ")).match(/http:\/\/127\.0\.0\.1:\d+\//) ?? [];
+  const page = await fetch(url);
+  expect([page.status, await page.text()]).toEqual([
+    200,
+    expect.stringContaining("<title>All is well: Overview, usage-export</title>"),
+  ]);
+  demo.kill("SIGINT");
+  const { status, stdout, stderr } = await demo.ended;
+  await expect(fetch(url)).rejects.toThrow("fetch failed");
 
-    // The demo exports 30 days: 16 series of the packaged example, and two of billing.
-    expect(stdout).toMatch(/the last 30 days: 1[67] calls, 480 slices complete, 0 failed, \d+ rows written/);
-    expect(stdout).toMatch(/the export again, nothing has changed: .* 0 rows written/);
-    expect(stdout).toMatch(/what it costs, by line item: \d+ calls, 60 slices complete, 0 failed/);
-    expect(stdout).toMatch(/cost_total +\d{4}-\d\d-\d\d: \d+\.\d+ USD/);
-    expect(stdout).toMatch(/coverage +540 of 540 slices complete, 0 gaps/);
-    expect(stdout).toMatch(/restatements +[1-9]\d* stored numbers changed later/);
-    expect(stdout).toMatch(/reconciliation +0 days/);
-    expect(stderr).toBe("");
-    expect({ status, requests: emulator.requests }).toEqual({ status: 0, requests: [] });
-    expect(await readdir(temporary)).toEqual([]);
-    expect(await readdir(context.folder)).toEqual(["jobs.config.json", "tmp", "usage-report-demo.html"]);
-    const report = await realpath(path.join(context.folder, "usage-report-demo.html"));
-    expect(stdout).toContain(`\nreport: ${report}\n`);
-    expect(stdout).toMatch(/\n {2}\S.* init --config my-jobs\.json\ndashboard: .*\n$/);
-    expect(await readFile(report, "utf8")).toMatch(/^<!doctype html>\n[\s\S]*<\/html>\n$/);
-  },
-);
+  // The demo exports 30 days: 16 series of the packaged example, and two of billing.
+  expect(stdout).toMatch(/the last 30 days: 1[67] calls, 480 slices complete, 0 failed, \d+ rows written/);
+  expect(stdout).toMatch(/the export again, nothing has changed: .* 0 rows written/);
+  expect(stdout).toMatch(/what it costs, by line item: \d+ calls, 60 slices complete, 0 failed/);
+  expect(stdout).toMatch(/cost_total +\d{4}-\d\d-\d\d: \d+\.\d+ USD/);
+  expect(stdout).toMatch(/coverage +540 of 540 slices complete, 0 gaps/);
+  expect(stdout).toMatch(/restatements +[1-9]\d* stored numbers changed later/);
+  expect(stdout).toMatch(/reconciliation +0 days/);
+  expect(stderr).toBe("");
+  expect({ status, requests: emulator.requests }).toEqual({ status: 0, requests: [] });
+  expect(await readdir(temporary)).toEqual([]);
+  expect(await readdir(context.folder)).toEqual(["jobs.config.json", "tmp", "usage-report-demo.html"]);
+  const report = await realpath(path.join(context.folder, "usage-report-demo.html"));
+  expect(stdout).toContain(`\nreport: ${report}\n`);
+  expect(stdout).toMatch(/\n {2}\S.* init --config my-jobs\.json\ndashboard: .*\n$/);
+  expect(await readFile(report, "utf8")).toMatch(/^<!doctype html>\n[\s\S]*<\/html>\n$/);
+});

@@ -43,9 +43,9 @@ export async function openReader(url: string, range: TimeRange) {
   }
 
   /** Runs the statement with the values that the dashboard has when it is opened. */
-  const open = async ({ dashboard, rawSql }: Pick<Query, "dashboard" | "rawSql">) =>
+  const askAsOpened = async ({ dashboard, rawSql }: Pick<Query, "dashboard" | "rawSql">) =>
     ask(rawSql, firstChoices(dashboard, await optionsOf(dashboard)));
-  return { ask, optionsOf, open };
+  return { ask, optionsOf, askAsOpened };
 }
 
 /** The values when a dashboard is opened: all options of a variable that may have several values, else the first. */

@@ -40,39 +40,33 @@ test("compose mounts the files where Grafana looks for them, and sets every vari
   }
 });
 
-test.each(DASHBOARDS)(
-  "in $title no two panels have the same id or overlap, and each has a description",
-  ({ panels }) => {
-    expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
-    const overlapping = panels.flatMap((one, i) => panels.slice(i + 1).filter((other) => overlap(one, other)));
-    expect(overlapping).toEqual([]);
-    for (const { title, gridPos, targets, description } of panels) {
-      expect(gridPos.x + gridPos.w).toBeLessThanOrEqual(24);
-      if (targets.length > 0) expect([title, description]).toEqual([title, expect.stringMatching(/^[A-Z].{30,}\.$/)]);
-    }
-  },
-);
+test.each(DASHBOARDS)("in $title each panel has its own id and place, and a description", ({ panels }) => {
+  expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
+  const overlapping = panels.flatMap((one, i) => panels.slice(i + 1).filter((other) => overlap(one, other)));
+  expect(overlapping).toEqual([]);
+  for (const { title, gridPos, targets, description } of panels) {
+    expect(gridPos.x + gridPos.w).toBeLessThanOrEqual(24);
+    if (targets.length > 0) expect([title, description]).toEqual([title, expect.stringMatching(/^[A-Z].{30,}\.$/)]);
+  }
+});
 
 function overlap({ gridPos: a }: Panel, { gridPos: b }: Panel): boolean {
   return a.x < b.x + b.w && b.x < a.x + a.w && a.y < b.y + b.h && b.y < a.y + a.h;
 }
 
-test.each(QUERIES)(
-  "$name reads one view of bi and nothing else, and does not add up amounts of several series",
-  ({ rawSql }) => {
-    const ownTables = [...rawSql.matchAll(/(\w+) as \(/g)].map(([, name]) => name);
-    const tables = [...rawSql.replaceAll(/extract\(\w+ from/g, "").matchAll(/\b(?:from|join) ([\w.]+)/g)];
-    const others = tables.map(([, name = ""]) => name).filter((name) => !ownTables.includes(name));
-    const [view = "", ...more] = viewsOf(rawSql);
-    expect(more).toEqual([]);
-    expect(new Set(others)).toEqual(new Set([`bi.${view}`]));
+test.each(QUERIES)("$name reads one view, and adds up no amounts of several series", ({ rawSql }) => {
+  const ownTables = [...rawSql.matchAll(/(\w+) as \(/g)].map(([, name]) => name);
+  const tables = [...rawSql.replaceAll(/extract\(\w+ from/g, "").matchAll(/\b(?:from|join) ([\w.]+)/g)];
+  const others = tables.map(([, name = ""]) => name).filter((name) => !ownTables.includes(name));
+  const [view = "", ...more] = viewsOf(rawSql);
+  expect(more).toEqual([]);
+  expect(new Set(others)).toEqual(new Set([`bi.${view}`]));
 
-    if (ONE_GROUPING.test(view)) return;
-    expect([...MANY_SERIES, ...ABOUT_SERIES]).toContain(view);
-    if (!MANY_SERIES.includes(view)) return expect(rawSql).not.toMatch(/\b(sum|avg)\(/);
-    for (const [i, column] of ["project_id", '"grouping"', "filter"].entries()) {
-      const condition = `(where|and) (\\w\\.)?${column} = nullif\\(\\$\\{(series|filtered):sqlstring\\}, ''\\)::json ->> ${i}\\b`;
-      expect(rawSql).toMatch(new RegExp(condition));
-    }
-  },
-);
+  if (ONE_GROUPING.test(view)) return;
+  expect([...MANY_SERIES, ...ABOUT_SERIES]).toContain(view);
+  if (!MANY_SERIES.includes(view)) return expect(rawSql).not.toMatch(/\b(sum|avg)\(/);
+  for (const [i, column] of ["project_id", '"grouping"', "filter"].entries()) {
+    const condition = `(where|and) (\\w\\.)?${column} = nullif\\(\\$\\{(series|filtered):sqlstring\\}, ''\\)::json ->> ${i}\\b`;
+    expect(rawSql).toMatch(new RegExp(condition));
+  }
+});

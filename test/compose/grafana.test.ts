@@ -7,20 +7,21 @@ import { DASHBOARDS, QUERIES, viewsOf } from "./dashboards.ts";
 import { DAY, DAYS_STORED, FILTERED_DAY, storeBilling, storeSample } from "./stored-sample.ts";
 
 const [stored, empty] = [await testDatabase(), await testDatabase()];
-const context = await storeSample(stored.db);
-const range = { from: context.from, to: new Date() };
+const sample = await storeSample(stored.db);
+const range = { from: sample.from, to: new Date() };
 const onStored = await openReader(stored.url, range);
 const onEmpty = await openReader(empty.url, range);
 
 const annotationQueries = DASHBOARDS.flatMap((dashboard) =>
   dashboard.annotations.list.map(({ name, target: { rawSql } }) => ({ name, dashboard, rawSql })),
 );
-const ofUsageAlone = [...QUERIES.filter((one) => one.dashboard.uid !== "usage-export-trust"), ...annotationQueries];
+const usageQueries = [...QUERIES.filter((one) => one.dashboard.uid !== "usage-export-trust"), ...annotationQueries];
 const beforeBilling: unknown[] = [];
-for (const query of ofUsageAlone) beforeBilling.push(await onStored.open(query));
-await storeBilling(stored.db, context);
+for (const query of usageQueries) beforeBilling.push(await onStored.askAsOpened(query));
+await storeBilling(stored.db, sample);
 
-function panel(title: string) {
+/** The first statement of the panel. */
+function queryOf(title: string) {
   const query = QUERIES.find(({ panel }) => panel.title === title);
   if (!query) throw new Error(`there is no panel ${title}`);
   return query;
@@ -30,7 +31,7 @@ function panel(title: string) {
 const [TEXT, DATE] = [25, 1082];
 /** date, timestamp and timestamptz. */
 const TIMES = [DATE, 1114, 1184];
-/** The types that Grafana reads as numbers. */
+/** int8, int2, int4, float4, float8 and numeric: the types that Grafana reads as numbers. */
 const NUMBERS = [20, 21, 23, 700, 701, 1700];
 
 const COUNT_UNITS = ["short", "locale"];
@@ -51,31 +52,32 @@ const UNITS: ReadonlyMap<string, string> = new Map([
 const queriesOfUsageViews = QUERIES.filter(({ rawSql }) => viewsOf(rawSql).some((view) => view.startsWith("usage_")));
 
 test.each(QUERIES)("$name returns rows, and on a database without usage only nulls and zeros", async (query) => {
-  expect((await onStored.open(query)).rows.length).toBeGreaterThan(0);
-  const { rows } = await onEmpty.open(query);
+  expect((await onStored.askAsOpened(query)).rows.length).toBeGreaterThan(0);
+  const { rows } = await onEmpty.askAsOpened(query);
   expect(rows.flatMap((row) => Object.values(row)).filter((value) => value !== null && value !== "0")).toEqual([]);
 });
 
 test("billing changes nothing that is shown about usage", async () => {
-  for (const [i, query] of ofUsageAlone.entries()) {
-    expect([query.name, await onStored.open(query)]).toEqual([query.name, beforeBilling[i]]);
+  for (const [i, query] of usageQueries.entries()) {
+    expect([query.name, await onStored.askAsOpened(query)]).toEqual([query.name, beforeBilling[i]]);
   }
 });
 
 test("billing has lines of its own in the chart of coverage, and Freshness and Gaps name the source", async () => {
-  const { rows } = await onStored.open(panel("Coverage by series and day"));
-  const ofProject = rows.filter(({ metric }) => metric === `${context.projects[0]?.name} / billing / none / all`);
+  const { rows } = await onStored.askAsOpened(queryOf("Coverage by series and day"));
+  const ofProject = rows.filter(({ metric }) => metric === `${sample.projects[0]?.name} / billing / none / all`);
+  // The oldest day comes first: 4 is missing, 0 complete, 3 failed.
   expect(ofProject.map(({ status }) => status)).toEqual(["4", "4", "0", "0", "3", "0"]);
   for (const title of ["Freshness", "Gaps"]) {
-    const sources = (await onStored.open(panel(title))).rows.map(({ source }) => source);
+    const sources = (await onStored.askAsOpened(queryOf(title))).rows.map(({ source }) => source);
     expect([title, new Set(sources)]).toEqual([title, new Set(["usage", "billing"])]);
   }
 });
 
 test("the changed numbers of a series are those of its source", async () => {
-  const { dashboard, rawSql } = panel("Numbers that changed");
+  const { dashboard, rawSql } = queryOf("Numbers that changed");
   const changed = async (source: string) => {
-    const series = JSON.stringify([context.projects[0]?.id, "none", "all", source]);
+    const series = JSON.stringify([sample.projects[0]?.id, "none", "all", source]);
     const values = firstChoices(dashboard, await onStored.optionsOf(dashboard));
     const { rows } = await onStored.ask(rawSql, { ...values, series });
     return rows.map((row) => [row.metric, row.unit, Number(row.new_value)]);
@@ -86,7 +88,7 @@ test("the changed numbers of a series are those of its source", async () => {
 });
 
 test.each(QUERIES)("$name gives each number and each day its unit", async (query) => {
-  const { fields } = await onStored.open(query);
+  const { fields } = await onStored.askAsOpened(query);
   const { defaults, overrides } = query.panel.fieldConfig ?? { defaults: {}, overrides: [] };
   const byName = new Map(
     overrides.map(({ matcher, properties }) => [matcher.options, properties.find(({ id }) => id === "unit")?.value]),
@@ -105,7 +107,7 @@ test.each(QUERIES)("$name gives each number and each day its unit", async (query
 test.each(QUERIES.filter(({ panel }) => panel.targets[0]?.format === "time_series"))(
   "$name has ordered times, one column of names, and one of numbers",
   async (query) => {
-    const { fields, rows } = await onStored.open(query);
+    const { fields, rows } = await onStored.askAsOpened(query);
     expect(fields.map(({ name }) => name).slice(0, 2)).toEqual(["time", "metric"]);
     expect(TIMES).toContain(fields[0]?.type);
     expect(fields.slice(2).map(({ type }) => NUMBERS.includes(type))).toEqual([true]);
@@ -119,7 +121,7 @@ test.each(QUERIES.filter(({ panel }) => panel.targets[0]?.format === "time_serie
 test.each(QUERIES.filter(({ panel }) => panel.type === "barchart"))(
   "$name labels its bars with a text column",
   async (query) => {
-    const { fields } = await onStored.open(query);
+    const { fields } = await onStored.askAsOpened(query);
     expect(fields.find(({ name }) => name === query.panel.options?.xField)?.type).toBe(TEXT);
   },
 );
@@ -128,15 +130,15 @@ test.each(queriesOfUsageViews)("$name counts no usage twice", async ({ dashboard
   const options = await onStored.optionsOf(dashboard);
   const isFiltered = viewsOf(rawSql).includes("usage_filtered");
   const amounts = isFiltered ? FILTERED_DAY : DAY;
-  const withHours = isFiltered ? 1 : context.projects.length - 1;
-  const series = isFiltered ? (options.filtered ?? []).filter((one) => !one.includes(context.silent.id)) : [""];
+  const projectCount = isFiltered ? 1 : sample.projects.length;
+  const countWithHours = isFiltered ? 1 : projectCount - 1;
+  const series = isFiltered ? (options.filtered ?? []).filter((one) => !one.includes(sample.silent.id)) : [""];
   for (const filtered of series) {
     const { fields, rows } = await onStored.ask(rawSql, { ...firstChoices(dashboard, options), filtered });
     const total = (column: string) => rows.reduce((sum, row) => sum + Number(row[column]), 0);
     for (const { name } of fields) {
-      if (name === "requests")
-        expect(total(name)).toBe((isFiltered ? 1 : context.projects.length) * DAYS_STORED * amounts.requests);
-      if (name === "hours") expect(total(name)).toBe(withHours * DAYS_STORED * amounts.hours);
+      if (name === "requests") expect(total(name)).toBe(projectCount * DAYS_STORED * amounts.requests);
+      if (name === "hours") expect(total(name)).toBe(countWithHours * DAYS_STORED * amounts.hours);
     }
   }
 });
@@ -145,10 +147,10 @@ test.each(queriesOfUsageViews.filter(({ rawSql }) => rawSql.includes("hours")))(
   "$name leaves the hours empty if the service did not send any",
   async ({ dashboard, rawSql }) => {
     const options = await onStored.optionsOf(dashboard);
-    const filtered = options.filtered?.find((one) => one.includes(context.silent.id)) ?? "";
+    const filtered = options.filtered?.find((one) => one.includes(sample.silent.id)) ?? "";
     const { rows } = await onStored.ask(rawSql, {
       ...firstChoices(dashboard, options),
-      project: [context.silent.id],
+      project: [sample.silent.id],
       filtered,
     });
     expect(rows.length).toBeGreaterThan(0);
@@ -157,7 +159,7 @@ test.each(queriesOfUsageViews.filter(({ rawSql }) => rawSql.includes("hours")))(
 );
 
 test("a chart by API key has one line for all keys of each of the two rotations", async () => {
-  const { rows } = await onStored.open(panel("Requests by day and API key"));
+  const { rows } = await onStored.askAsOpened(queryOf("Requests by day and API key"));
   const lines = rows.map(({ metric }) => String(metric).replace(/^(rotation|id-of)-.*/, "$1"));
   expect(new Set(lines)).toEqual(new Set(["rotation", "id-of", "made in the console", "(no value)"]));
   expect(new Set(rows.map(({ metric }) => metric).filter((line) => line?.startsWith("rotation"))).size).toBe(2);
@@ -166,11 +168,12 @@ test("a chart by API key has one line for all keys of each of the two rotations"
 test("each day that is not complete is marked, with the number of series and their status", async () => {
   expect(annotationQueries).toHaveLength(1);
   for (const query of annotationQueries) {
-    const { fields, rows } = await onStored.open(query);
+    const { fields, rows } = await onStored.askAsOpened(query);
     const types = Object.fromEntries(fields.map(({ name, type }) => [name, type]));
     expect(types).toEqual({ time: DATE, timeend: DATE, text: TEXT, tags: TEXT });
+    // Each of the three projects has five groupings, and two filters with two groupings each.
     const texts = ["27 of 27 series: missing", "27 of 27 series: failed", "3 of 27 series: suspect"];
     expect(rows.map(({ text }) => text)).toEqual(texts);
-    expect((await onEmpty.open(query)).rows).toEqual([]);
+    expect((await onEmpty.askAsOpened(query)).rows).toEqual([]);
   }
 });

@@ -56,7 +56,8 @@ export async function storeSample(db: Database): Promise<StoredSample> {
       project === silent ? { requests: numbers.requests ?? "0" } : numbers,
     ]);
     // The first group is only in the second answer, as late usage is.
-    for (const part of [groups.slice(1), groups]) await store(db, seriesId, { [back(2)]: part, [back(1)]: part });
+    for (const day of [groups.slice(1), groups]) await store(db, seriesId, { [back(2)]: day, [back(1)]: day });
+    // An empty answer makes a stored day suspect.
     if (grouping === "endpoint") await store(db, seriesId, { [back(1)]: {} });
   }
   await storeRuns(db);
@@ -82,7 +83,7 @@ export async function storeBilling(db: Database, { projects, series }: StoredSam
   }
 }
 
-/** Has more models than a chart has colours, groups without a value, and tokens of models that do not add up to the total. */
+/** There are more models than a chart has colours, groups without a value, and tokens of models that do not add up to the total. */
 function groupsOf([first, second]: readonly string[]): Readonly<Partial<Record<Grouping, Groups>>> {
   const models = Array.from({ length: 12 }, (_, i) => `model ${i}`);
   return {

@@ -1,3 +1,5 @@
+// What the program makes of a valid configuration, and how an error shows where the file is wrong.
+
 import { writeFile } from "node:fs/promises";
 import path from "node:path";
 import fc from "fast-check";
@@ -211,7 +213,6 @@ const EXAMPLE = path.join(import.meta.dirname, "../../jobs.config.json");
 
 test("relative paths in the file start at its folder, wherever the program runs", async () => {
   const config = await loadConfig(await writeConfig("good.json", JSON.stringify(SAMPLE)));
-
   expect(config.projects[1]?.key).toEqual({ file: path.join(folder, "secrets/staging.key") });
 });
 

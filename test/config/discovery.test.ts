@@ -1,3 +1,5 @@
+// What discovered projects add to a configuration, and which entries for discovery are refused.
+
 import { expect, test } from "vitest";
 import { withDiscovered } from "../../src/config/config.ts";
 import { keyName } from "../../src/config/projects.ts";

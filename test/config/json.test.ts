@@ -113,7 +113,6 @@ test.each([
   ["notify.deadMan.file", `https://hooks.example.com/${WORD}`],
 ])("at %s, %j is refused and not repeated", (place, value) => {
   const message = messageFor(sampleWith(place, value));
-
   expect(message).toContain(`- ${place}`);
   expect(message).not.toMatch(new RegExp(`${WORD}|${HEX.slice(0, 8)}`));
 });
@@ -135,14 +134,12 @@ test.each([
   `{ "key": "${WORD}\\q" }`,
 ])("the broken text %s is not quoted", (text) => {
   const message = messageFor(text);
-
   expect(message).toMatch(/line 1, column \d+/);
   expect(message).not.toMatch(new RegExp(`${WORD}|${HEX.slice(0, 8)}`));
 });
 
 test("a repeated field whose value is a key is found, and the message does not contain the key", () => {
   const twice = sampleWith("projects[0].key", { env: "A" }).replace('"env": "A"', `"env": "${WORD}", "env": "A"`);
-
   expect(messageFor(twice)).toContain("- projects[0].key.env (line");
   expect(messageFor(twice)).not.toContain(WORD);
 });

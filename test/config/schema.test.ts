@@ -1,3 +1,5 @@
+// The JSON Schema of the configuration, by which editors help to write it.
+
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { configJsonSchema } from "../../src/config/schema.ts";
@@ -17,7 +19,6 @@ test("the schema names the JSON Schema version and a title for editors, and desc
 
 test("the schema accepts a valid configuration, and refuses an unknown field", () => {
   const schema = z.fromJSONSchema({ ...configJsonSchema() });
-
   expect(schema.safeParse(SAMPLE).error).toBeUndefined();
   expect(schema.safeParse({ ...SAMPLE, export: [] }).success).toBe(false);
 });

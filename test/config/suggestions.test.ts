@@ -1,3 +1,5 @@
+// Parts of messages about names: suggestions, values as they are shown, and patterns of project names.
+
 import { expect, test } from "vitest";
 import { describeValue, didYouMean, requireKnown } from "../../src/config/messages.ts";
 import { matchesPattern } from "../../src/config/projects.ts";

@@ -71,6 +71,7 @@ test("every service has a memory limit and keeps little of its log", () => {
 test("a default password is a word that the file uses nowhere else, because logs hide it wherever it occurs", () => {
   const defaults = [...TEXT.matchAll(/\$\{(\w+_PASSWORD):-(\w+)\}/g)].map(([, name, value]) => [name, value] as const);
   const values = new Map(defaults);
+  // Each variable has the same default wherever it is used.
   expect(new Set(defaults.map(String)).size).toBe(values.size);
   expect(values.size).toBe(5);
   for (const [name, value] of values) {

@@ -8,7 +8,7 @@ import { defineCommands } from "../../src/cli/commands.ts";
 import { loadConfig, parseConfig } from "../../src/config/config.ts";
 
 const FOLDER = path.join(import.meta.dirname, "../../deploy/kubernetes");
-const KINDS: Readonly<Record<string, string>> = {
+const API_VERSIONS: Readonly<Record<string, string>> = {
   ServiceAccount: "v1",
   Service: "v1",
   Deployment: "apps/v1",
@@ -34,7 +34,8 @@ test("every file is part of the base or its component, and is of a known kind an
     .globSync("**/*.{yaml,json}", { cwd: FOLDER })
     .filter((file) => !/kustomization|config\.json$/.test(file));
   expect(resources.toSorted()).toEqual(others.sort());
-  for (const { apiVersion, kind } of manifests) expect({ kind, apiVersion }).toEqual({ kind, apiVersion: KINDS[kind] });
+  for (const { apiVersion, kind } of manifests)
+    expect({ kind, apiVersion }).toEqual({ kind, apiVersion: API_VERSIONS[kind] });
 });
 
 test("the pod migrates before it starts, and its containers have no privileges and a memory limit", () => {
@@ -83,11 +84,8 @@ test("the ports, probes, labels and periods of the manifests fit together", asyn
   expect([...labels, spec.template.metadata.labels]).toEqual(Array(4).fill(NAME));
   expect(kustomization.labels[0]).toMatchObject({ pairs: NAME, includeTemplates: true });
   const [{ port, path: metrics, authorization }] = manifestOf("ServiceMonitor").spec.endpoints;
-  expect([port, metrics, manifestOf("NetworkPolicy").spec.ingress[0].ports[0].port]).toEqual([
-    "http",
-    "/metrics",
-    "http",
-  ]);
+  const [allowed] = manifestOf("NetworkPolicy").spec.ingress[0].ports;
+  expect([port, metrics, allowed.port]).toEqual(["http", "/metrics", "http"]);
   expect(authorization.credentials).toEqual({ name: "usage-export", key: "USAGE_EXPORT_MONITOR_TOKEN" });
   expect(terminationGracePeriodSeconds).toBeGreaterThan(config.worker.drainSeconds);
   expect(volumes[0].configMap.name).toBe(kustomization.configMapGenerator[0].name);

@@ -61,8 +61,7 @@ test.each([...pages, "CONTRIBUTING.md", "SECURITY.md"])("the links of %s lead so
 const commands = commandsBelow(defineCommands("0.0.0", () => {}));
 
 test("the table of commands has every command, and no other", () => {
-  const table = sectionOf("docs/operations.md", "Commands");
-  const named = firstCells(table).filter((name) => !/^\d$/.test(name));
+  const named = firstCells(sectionOf("docs/operations.md", "Commands"));
   expect(named.sort()).toEqual(commands.map(({ name }) => name).sort());
 });
 
@@ -84,10 +83,11 @@ const FIELDS = fieldsOf(JSON.parse(JSON.stringify(configJsonSchema())), "").filt
 
 test("the tables of the configuration are made of its schema", async () => {
   const marked = /(?<=<!-- fields: (.*) -->\n)(?:\|.*\n)*/g;
-  const rowsIn = (of: string) => FIELDS.filter(({ field }) => of.split(" ").some((name) => field.startsWith(name)));
+  const fieldsAt = (places: string) =>
+    FIELDS.filter(({ field }) => places.split(" ").some((place) => field.startsWith(place)));
   const page = read("docs/configuration.md");
-  const made = page.replaceAll(marked, (_, of: string) => {
-    const rows = rowsIn(of).map(({ field, byDefault, text }) => `| \`${field}\` | ${byDefault} | ${text} |\n`);
+  const made = page.replaceAll(marked, (_, places: string) => {
+    const rows = fieldsAt(places).map(({ field, byDefault, text }) => `| \`${field}\` | ${byDefault} | ${text} |\n`);
     return `| Field | Default | Meaning |\n| --- | --- | --- |\n${rows.join("")}`;
   });
   // `--update` writes the tables anew.
@@ -125,7 +125,7 @@ test("the table of conditions has every condition, and no other", () => {
 });
 
 const { db } = await testDatabase();
-/** Their columns can't have comments in the database, so the page describes them by hand. */
+/** The columns of functions can't have comments in the database, so the page describes them by hand. */
 const CHANGE_FUNCTIONS = ["usage_change", "cost_change", "billed_change"];
 
 test.each(CHANGE_FUNCTIONS)("the page of the views has every column and argument of bi.%s", async (name) => {
@@ -182,7 +182,7 @@ type Schema = {
 
 type Field = { readonly field: string; readonly byDefault: string; readonly text: string };
 
-/** All fields, including nested ones. Of alternatives only a list of objects is entered: the field's text describes the others. */
+/** All fields, including nested ones. Alternatives are entered only if they are a list of objects: the field's text describes the others. */
 function fieldsOf({ properties = {}, required = [], items, anyOf = [] }: Schema, at: string): Field[] {
   if (items?.properties) return fieldsOf(items, `${at}[]`);
   const list = anyOf.find((alternative) => alternative.items?.properties);

@@ -85,7 +85,7 @@ function sharedText(columns: readonly Column[]): string {
 function list(columns: readonly Column[]): string {
   const groups = [...Map.groupBy(columns, ({ comment }) => comment)];
   return groups
-    .map(([comment, of]) => `- ${of.map(({ name }) => code(name)).join(", ")}: ${withoutNull(comment)}\n`)
+    .map(([comment, alike]) => `- ${alike.map(({ name }) => code(name)).join(", ")}: ${withoutNull(comment)}\n`)
     .join("");
 }
 

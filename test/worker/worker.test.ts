@@ -73,10 +73,8 @@ test("a new project gets another run at once if its run failed, and after an hou
   const failRuns = async (planned: 0 | 1) => {
     const runs = sql<{ runId: string }>`select run_id as "runId" from usage_export.run where job like 'newer%'`;
     const end = { projectId: "a", counts: { ...NO_COUNTS, planned }, error: "it has failed" };
-    await endProjects(
-      db,
-      (await runs.execute(db)).rows.map(({ runId }) => ({ runId, ...end })),
-    );
+    const ends = (await runs.execute(db)).rows.map(({ runId }) => ({ runId, ...end }));
+    await endProjects(db, ends);
   };
   await tick(context);
   await failRuns(0);
@@ -109,6 +107,7 @@ test("a scheduled run waits until an earlier run, which was late, has ended", as
 
 test("a job that can't be planned does not keep another job from its run", async () => {
   const [well, broken] = [await workerWith("well", ["a"]), await workerWith("broken", ["unregistered"])];
+  // The ids of `well` lack the series of the broken job.
   const config = { ...well.config, exports: [...broken.config.exports, ...well.config.exports] };
   expect(await tickStartsRun({ ...well, config })).toBe(true);
   expect([await projectsOfRuns("broken"), await projectsOfRuns("well")]).toEqual([[], ["a"]]);
@@ -204,6 +203,7 @@ test("an outage is logged once when it begins and once when it ends", () => {
   let seconds = 0;
   const liveness = openLiveness(pino({}, { write: (line) => lines.push(line) }), () => seconds * 1000);
   expect(liveness.reasons()).toEqual(["starting"]);
+  // Without an error, it reports that the database has answered.
   liveness.reportDatabase();
   expect(liveness.reasons()).toEqual([]);
   seconds = 10;
@@ -216,7 +216,7 @@ test("an outage is logged once when it begins and once when it ends", () => {
   for (let i = 0; i < 3; i++) liveness.reportDatabase();
   seconds = 85;
   expect(liveness.reasons()).toEqual([]);
-  // No statement fails, and none is answered.
+  // No statement has failed, but for more than 15 s none was answered.
   seconds = 86;
   expect(liveness.reasons()).toEqual(["the database has not answered for 16 s"]);
   expect(lines.map((line) => JSON.parse(line))).toEqual([

@@ -61,44 +61,41 @@ test.for(REFUSED)(
   },
 );
 
-const UNUSABLE = (message: string) => `the database at .* can't be used: ${message}`;
+const unusable = (message: string) => `the database at .* can't be used: ${message}`;
 const WRONG_URL = "DATABASE_URL: expected postgres://user:password@host:port/database";
-const NOBODY = "127.0.0.1:1/usage";
+const NO_SERVER = "127.0.0.1:1/usage";
 
 test.for<readonly [name: string, url: (password: string) => string, status: number, message: string]>([
   [
     "a port where nobody listens",
-    (password) => `postgres://usage:${password}@${NOBODY}`,
+    (password) => `postgres://usage:${password}@${NO_SERVER}`,
     1,
-    `the database at ${NOBODY} can't be used: connect ECONNREFUSED \\S+; start the server at this address, or correct DATABASE_URL`,
+    `the database at ${NO_SERVER} can't be used: connect ECONNREFUSED \\S+; start the server at this address, or correct DATABASE_URL`,
   ],
-  ["a wrong password", (password) => urlWith({ password }), 1, UNUSABLE("(password|SASL) authentication failed.*")],
+  ["a wrong password", (password) => urlWith({ password }), 1, unusable("(password|SASL) authentication failed.*")],
   [
     "a database that does not exist",
     () => urlWith({ pathname: "/no_such" }),
     1,
-    UNUSABLE('database "no_such" does not exist; correct DATABASE_URL, or what the server allows'),
+    unusable('database "no_such" does not exist; correct DATABASE_URL, or what the server allows'),
   ],
   ["another kind of URL", (password) => `mysql://usage:${password}@127.0.0.1/usage`, 2, `${WRONG_URL}.*`],
   [
     "a password with a character that has a meaning in a URL",
-    (password) => `postgres://usage:${password}#1@${NOBODY}`,
+    (password) => `postgres://usage:${password}#1@${NO_SERVER}`,
     2,
     "DATABASE_URL: expected postgres:.*; in the password, write %23 for #.*",
   ],
-])(
-  "export refuses %s in one sentence, and sends nothing",
-  async ([name, urlOf, status, message], { context, skip }) => {
-    // The tests may run on a server that asks for no password.
-    const letsIn = name === "a wrong password" && runStatement(urlOf("wrong"), "select 1").then(Boolean, () => false);
-    skip(await letsIn, "the given server lets everyone in without a password");
-    const emulator = await context.setUp();
-    const env = { DATABASE_URL: urlOf(context.newSecret()), LOG_LEVEL: "error" };
-    const stderr = expect.stringMatching(new RegExp(`^usage-export: ${message}\n$`));
-    expect(await context.run(["export"], env)).toMatchObject({ status, stdout: "", stderr });
-    expect(emulator.requests).toEqual([]);
-  },
-);
+])("export refuses %s in one sentence and sends nothing", async ([name, urlOf, status, message], { context, skip }) => {
+  // The tests may run on a server that asks for no password.
+  const letsIn = name === "a wrong password" && runStatement(urlOf("wrong"), "select 1").then(Boolean, () => false);
+  skip(await letsIn, "the given server lets everyone in without a password");
+  const emulator = await context.setUp();
+  const env = { DATABASE_URL: urlOf(context.newSecret()), LOG_LEVEL: "error" };
+  const stderr = expect.stringMatching(new RegExp(`^usage-export: ${message}\n$`));
+  expect(await context.run(["export"], env)).toMatchObject({ status, stdout: "", stderr });
+  expect(emulator.requests).toEqual([]);
+});
 
 test("on an empty database, check says to run migrate, which applies every migration once", async ({ context }) => {
   await context.setUp();

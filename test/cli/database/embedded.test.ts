@@ -62,27 +62,22 @@ test("commands and a worker use the embedded database, and log which one it is",
   await expectServed(context, emulator);
 });
 
-testInCi(
-  "a second process fails, names the first one that uses the database, and does not disturb it",
-  async ({ context }) => {
-    const emulator = await setUp(context);
-    await migrate(context);
-    const first = context.start(["export"], EMBEDDED);
-    const releaseAnswers = await holdAnswersFrom(emulator, 2);
+testInCi("a second process fails and names the first one, which it does not disturb", async ({ context }) => {
+  const emulator = await setUp(context);
+  await migrate(context);
+  const first = context.start(["export"], EMBEDDED);
+  const releaseAnswers = await holdAnswersFrom(emulator, 2);
 
-    const second = await context.run(["export"], EMBEDDED);
-    releaseAnswers();
+  const second = await context.run(["export"], EMBEDDED);
+  releaseAnswers();
 
-    expect(second).toMatchObject({
-      status: 1,
-      stderr: expect.stringMatching(
-        new RegExp(`in use by process ${first.pid} \\(usage-export export\\).*DATABASE_URL`),
-      ),
-    });
-    expect(await first.ended).toMatchObject({ status: 0 });
-    await expectServed(context, emulator);
-  },
-);
+  expect(second).toMatchObject({
+    status: 1,
+    stderr: expect.stringMatching(new RegExp(`in use by process ${first.pid} \\(usage-export export\\).*DATABASE_URL`)),
+  });
+  expect(await first.ended).toMatchObject({ status: 0 });
+  await expectServed(context, emulator);
+});
 
 testInCi("after a stopped and a killed export, the next export stores what is missing", async ({ context }) => {
   const emulator = await setUp(context);

@@ -26,6 +26,7 @@ const BILLED: UsageSource = () => [
 
 type Fields = Readonly<Record<string, unknown>>;
 
+/** Without `options` the emulator serves BILLED, and with {} its own usage. */
 function setUp(
   context: ProgramContext,
   job: Fields = {},
@@ -83,9 +84,7 @@ test("every view of every grouping and filter shows the service's amounts", asyn
   expect(amounts.slice(0, 4)).not.toEqual(amounts.slice(4));
 });
 
-test("a filter by tag narrows the amounts in both dialects, which have different parameters for it", async ({
-  context,
-}) => {
+test("a filter by tag narrows the amounts in each dialect, by the dialect's own parameter", async ({ context }) => {
   for (const dialect of ["interface", "2026"] as const) {
     const filters = [{ name: "tagged", dimensions: { tags: "a" } }];
     const exports = [{ name: "bills", source: "billing", groupings: ["line_item"], filters }];

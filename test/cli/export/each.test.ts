@@ -16,7 +16,7 @@ const USAGE: readonly UsageRecord[] = [
   { accessor: "key-b", model: ["nova-3"], method: "sync", requests: 3, tags: null },
   { accessor: "key-c", model: ["nova-3"], method: "sync", requests: 1, tags: null },
 ];
-const EACH = { groupings: ["none", "accessor", "model"], filters: [{ name: "all" }, { each: "accessor" }] };
+const FAN_OUT = { groupings: ["none", "accessor", "model"], filters: [{ name: "all" }, { each: "accessor" }] };
 
 /** The requests of each key and model, summed over all days. */
 async function requestsByKeyAndModel(): Promise<Readonly<Record<string, string>>> {
@@ -36,7 +36,7 @@ function accessorsAsked({ requests }: Emulator, since = 0): readonly string[] {
 }
 
 test("the second export reads the models of each key that the first one found", async ({ context }) => {
-  await context.setUp({ exports: [EACH] }, { usage: () => USAGE });
+  await context.setUp({ exports: [FAN_OUT] }, { usage: () => USAGE });
 
   expect(await context.run(["export"])).toMatchObject({ status: 0 });
   expect(await requestsByKeyAndModel()).toEqual({});
@@ -58,7 +58,7 @@ test("the second export reads the models of each key that the first one found", 
 });
 
 test("a fan-out reads at most `atMost` values and says how many it leaves out", async ({ context }) => {
-  const exports = [{ ...EACH, filters: [{ name: "all" }, { each: "accessor", atMost: 2 }] }];
+  const exports = [{ ...FAN_OUT, filters: [{ name: "all" }, { each: "accessor", atMost: 2 }] }];
   const others = Array.from({ length: 100 }, (_, i) => ({ accessor: `other-${i}`, model: ["nova-3"], requests: 1 }));
   await context.setUp({ exports }, { usage: () => [...USAGE, ...others] });
 
@@ -73,7 +73,7 @@ test("a fan-out reads at most `atMost` values and says how many it leaves out", 
 test("a value that can't be in a filter is neither read nor counted as left out by `atMost`", async ({ context }) => {
   // Two spaces in a row, and more than 256 characters, are not allowed in a filter.
   const unusable = ["key  d", "e".repeat(257)].map((accessor) => ({ accessor, model: ["nova-3"], requests: 9 }));
-  const exports = [{ ...EACH, filters: [{ name: "all" }, { each: "accessor", atMost: 3 }] }];
+  const exports = [{ ...FAN_OUT, filters: [{ name: "all" }, { each: "accessor", atMost: 3 }] }];
   await context.setUp({ exports }, { usage: () => [...USAGE, ...unusable] });
 
   await context.run(["export"]);
@@ -83,9 +83,7 @@ test("a value that can't be in a filter is neither read nor counted as left out 
   expect(Object.keys(await requestsByKeyAndModel())).toHaveLength(4);
 });
 
-test("a fan-out by tags reads each tag on its own, also one that is used only in a set of tags", async ({
-  context,
-}) => {
+test("a fan-out by tags reads each tag on its own, even one that is used only in sets", async ({ context }) => {
   const exports = [{ groupings: ["tags", "model"], filters: [{ name: "all" }, { each: "tags" }] }];
   await context.setUp({ exports }, { usage: () => USAGE });
 
@@ -114,7 +112,7 @@ test("a fan-out stores nothing if the service does not know the parameter that i
 });
 
 test("--filter chooses one value of a fan-out, or all of them with *", async ({ context }) => {
-  const emulator = await context.setUp({ exports: [EACH] }, { usage: () => USAGE });
+  const emulator = await context.setUp({ exports: [FAN_OUT] }, { usage: () => USAGE });
   await context.run(["export"]);
 
   expect(await context.run(["export", "--filter", "accessor=key-b"])).toMatchObject({ status: 0 });
@@ -126,7 +124,7 @@ test("--filter chooses one value of a fan-out, or all of them with *", async ({ 
 });
 
 test("a worker that starts reads each key that the last run found", async ({ context }) => {
-  const emulator = await context.setUp({ exports: [EACH] }, { usage: () => USAGE });
+  const emulator = await context.setUp({ exports: [FAN_OUT] }, { usage: () => USAGE });
   const first = context.work();
   await waitForRuns(db, 1);
   await first[Symbol.asyncDispose]();
@@ -142,7 +140,7 @@ test("a worker that starts reads each key that the last run found", async ({ con
 test("the days of a key without usage in the window are not due", async ({ context }) => {
   let usage = USAGE;
   const emulator = await context.setUp(
-    { exports: [{ ...EACH, emptyGuard: "off", cliffGuard: "off" }] },
+    { exports: [{ ...FAN_OUT, emptyGuard: "off", cliffGuard: "off" }] },
     { usage: () => usage },
   );
   await context.run(["export"]);
@@ -164,7 +162,7 @@ test("with several --day options, `atMost` keys are chosen by their usage on all
   const old = { accessor: "key-old", model: ["nova-3"], requests: 9 };
   const usage = (_: string, day: string) => (day === days[2] ? [...USAGE, old] : []);
   const filters = [{ name: "all" }, { each: "accessor", atMost: 1 }];
-  await context.setUp({ exports: [{ ...EACH, filters }] }, { usage });
+  await context.setUp({ exports: [{ ...FAN_OUT, filters }] }, { usage });
   const command = ["export", ...days.flatMap((day) => ["--day", day])];
   for (let i = 0; i < 2; i++) expect(await context.run(command)).toMatchObject({ status: 0 });
   expect(await requestsByKeyAndModel()).toEqual({ "key-old nova-3": "9" });
@@ -177,7 +175,7 @@ test("a second backfill reads every key that was used in its days", async ({ con
   const old = [{ accessor: "key-old", model: ["nova-3"], requests: 9 }];
   // The key was used on the first two of these days.
   const usage = (_: string, day: string) => [...USAGE, ...(day < addDays(from, 2) ? old : [])];
-  await context.setUp({ exports: [EACH] }, { usage });
+  await context.setUp({ exports: [FAN_OUT] }, { usage });
   const backfill = () => context.run(["backfill", "--from", from, "--to", to]);
 
   expect(await backfill()).toMatchObject({ status: 0 });

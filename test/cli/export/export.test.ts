@@ -64,10 +64,10 @@ test("--job, --project, --grouping and --filter narrow what is read", async ({ c
   const consoleKeys = [{ secret: second, projectId: "project-2", scopes: ["member"] }];
   await context.setUp({ projects, exports }, { consoleKeys });
   const seriesRead = async (...args: string[]) => {
-    const seen = await fetchNumbers();
+    const before = await fetchNumbers();
     expect(await context.run(["export", ...args], { SECOND_KEY: second })).toMatchObject({ status: 0 });
-    const now = await fetchNumbers();
-    return [...now].filter(([series, number]) => number !== seen.get(series)).map(([series]) => series);
+    const after = await fetchNumbers();
+    return [...after].filter(([series, number]) => number !== before.get(series)).map(([series]) => series);
   };
 
   expect(await seriesRead("--job", "hourly")).toEqual(["production / method / all"]);

@@ -141,9 +141,7 @@ test("a filter by an unlisted model, or by a name that several models have, fail
   expect(calls(emulator, "model=nova-3")).toBe(0);
 });
 
-test('a value that the interface does not name is an error, or a warning with `checkFeatures` "warn"', async ({
-  context,
-}) => {
+test('`checkFeatures` "warn" turns the error about an unknown deployment into a warning', async ({ context }) => {
   const filters = [{ name: "own", dimensions: { deployment: "dedicated" } }];
   const usage = () => [{ requests: 3, deployment: "dedicated" }, { requests: 4 }];
   const emulator = await setUp(context, filters, { usage });

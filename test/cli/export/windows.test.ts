@@ -139,6 +139,7 @@ function serveUnusualDay(context: ProgramContext, part = {}) {
 test("an unusual day is reported only by the run that finds it", async ({ context }) => {
   await serveUnusualDay(context);
   expect((await context.run(BACKFILL)).stderr).toContain("unusual usage");
+  // The usual bounds follow from 59 days of 1,000 requests each.
   expect((await context.run(["status"])).stdout).toContain(
     `reminders:\n  unusual usage of production on ${yesterday}: Requests: 9,000, and may still change, usually 687 to 1,375\n`,
   );
@@ -171,9 +172,7 @@ async function exportNights(context: ProgramContext, nights: number): Promise<vo
 
 const rowsOf = async (view: string) => (await sql`select * from ${sql.raw(view)}`.execute(db)).rows;
 
-test("a growing total without a date is stored as snapshots, and shown nowhere as the usage of a day", async ({
-  context,
-}) => {
+test("a growing total without a date is stored as snapshots, not as the usage of a day", async ({ context }) => {
   await exportNights(context, 3);
   const { rows } = await sql`
     select snapshot, group_value, requests, requests_change, fell, gone from bi.usage_snapshot order by snapshot

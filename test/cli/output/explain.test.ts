@@ -73,9 +73,11 @@ test("a hostile name stays on its line of the table, without control characters"
   const { stdout } = await context.run(["explain", "--day", yesterday, "--limit", "10"]);
   expect([..."\u202e\u001b\r"].filter((char) => stdout.includes(char))).toEqual([]);
   const [, table = ""] = stdout.split("\n\n");
+  // Besides the rows, the table has a head, a total, and nothing after its last line break.
   expect(table.split("\n")).toHaveLength(hostile.length + 3);
   expect(table).toContain("  several lines Requests fell by 99%\n");
   for (const team of ["dictation", "captions"]) expect(table).toContain(`documentation, ${team}\n`);
+  // A long name is cut in its middle, to 200 characters.
   expect(table).toContain(`  ${"x".repeat(133)}…${"x".repeat(66)}\n`);
   expect(table).toMatch(/ \+2 +new {2}gnp\.exe\n/);
 });
@@ -128,18 +130,12 @@ test("only projects without billing have an estimated cost", async ({ context })
 });
 
 test("if two projects had the same name, the name means the one that is still read", async ({ context }) => {
-  const [old, current] = [
-    { id: "old", name: "production" },
-    { id: "current", name: "production" },
-  ];
-  await storeSeries(db, [{ project: old, grouping: "none", usage: { [yesterday]: [["", { requests: "1000" }]] } }]);
-  await storeSeries(db, [
-    {
-      project: current,
-      grouping: "none",
-      usage: { [weekBefore]: [["", { requests: "1" }]], [yesterday]: [["", { requests: "3" }]] },
-    },
-  ]);
+  const name = "production";
+  const oldUsage = { [yesterday]: [["", { requests: "1000" }]] } as const;
+  const usage = { [weekBefore]: [["", { requests: "1" }]], [yesterday]: [["", { requests: "3" }]] } as const;
+  await storeSeries(db, [{ project: { id: "old", name }, grouping: "none", usage: oldUsage }]);
+  // The old project is not read any more: each call replaces the configured series.
+  await storeSeries(db, [{ project: { id: "current", name }, grouping: "none", usage }]);
   const { stdout } = await context.run(["explain", "--day", yesterday, "--project", "production", "--json"]);
   expect(JSON.parse(stdout).changes).toMatchObject([{ answer: { total: { before: "1", amount: "3" } } }]);
 });

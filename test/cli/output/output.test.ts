@@ -63,7 +63,7 @@ test("EPIPE from the source is thrown, unlike EPIPE from standard output", async
   await expect(writeStandardOutput(broken(), NEVER)).rejects.toThrow("write EPIPE");
 });
 
-/** Runs the progress bar on a fake clock, adding one entry of `counts` a second. Returns everything that it wrote. */
+/** Runs the progress bar of 12 planned slices on a fake clock, adding one entry of `counts` a second. Returns everything that it wrote. */
 async function draw(counts: readonly Partial<RunCounts>[], terminal = { isTTY: true, columns: 100 }): Promise<string> {
   let ms = 0;
   let written = "";

@@ -13,10 +13,11 @@ const { test, db, url, read } = await databaseTest();
 
 const GROUPINGS = ["none", "endpoint", "method"];
 const DRAIN_SECONDS = 3;
-const DRAINING = { exports: [{ groupings: GROUPINGS }], worker: { drainSeconds: DRAIN_SECONDS } };
-const PATIENT = { service: { maxConcurrent: 1 }, worker: { drainSeconds: 60 } };
+const SHORT_DRAIN = { exports: [{ groupings: GROUPINGS }], worker: { drainSeconds: DRAIN_SECONDS } };
+const LONG_DRAIN = { service: { maxConcurrent: 1 }, worker: { drainSeconds: 60 } };
 
-async function expectWhole(): Promise<void> {
+/** The run has read both days of the three groupings. */
+async function expectWholeRun(): Promise<void> {
   expect(await waitForRuns(db, 1)).toMatchObject([{ status: "ok", requests: 3, complete: 6, failed: 0 }]);
   expect(await coverage(db)).toEqual({ complete: 6 });
 }
@@ -29,7 +30,7 @@ async function expectStopsInTime(worker: Program): Promise<void> {
 }
 
 test("on a signal a worker finishes the jobs it has claimed and leaves the rest to others", async ({ context }) => {
-  const emulator = await context.setUp({ ...PATIENT, exports: [{ groupings: GROUPINGS }] });
+  const emulator = await context.setUp({ ...LONG_DRAIN, exports: [{ groupings: GROUPINGS }] });
   const worker = context.work();
   const releaseAnswers = await holdAnswersFrom(emulator, 1);
   worker.kill("SIGTERM");
@@ -43,12 +44,12 @@ test("on a signal a worker finishes the jobs it has claimed and leaves the rest 
   expect(await runs(db)).toMatchObject([{ status: "running", requests: 2, failed: 0 }]);
 
   context.work();
-  await expectWhole();
+  await expectWholeRun();
   expect(breakdowns(emulator)).toHaveLength(3);
 });
 
 test("jobs that can't be finished in time are released, and nothing is marked as failed", async ({ context }) => {
-  const emulator = await context.setUp(DRAINING);
+  const emulator = await context.setUp(SHORT_DRAIN);
   const worker = context.work();
   await holdAnswersFrom(emulator, 1);
   await expectStopsInTime(worker);
@@ -61,11 +62,11 @@ test("jobs that can't be finished in time are released, and nothing is marked as
 
   emulator.fault = undefined;
   context.work();
-  await expectWhole();
+  await expectWholeRun();
 });
 
 test("a database that does not answer does not keep a worker from stopping in time", async ({ context }) => {
-  const emulator = await context.setUp(DRAINING);
+  const emulator = await context.setUp(SHORT_DRAIN);
   await using proxy = await startPostgresFront(url);
   const worker = context.start(["start"], { DATABASE_URL: proxy.url });
   const releaseAnswers = await holdAnswersFrom(emulator, 1);
@@ -74,11 +75,11 @@ test("a database that does not answer does not keep a worker from stopping in ti
   releaseAnswers();
   await expectStopsInTime(worker);
   context.work();
-  await expectWhole();
+  await expectWholeRun();
 });
 
 test("a stopping worker waits for a busy database for as long as drainSeconds allows", async ({ context }) => {
-  const emulator = await context.setUp(PATIENT);
+  const emulator = await context.setUp(LONG_DRAIN);
   const worker = context.work();
   const releaseAnswers = await holdAnswersFrom(emulator, 1);
   await db.transaction().execute(async (tx) => {
@@ -112,7 +113,7 @@ test("a second signal ends the worker at once, and others do its jobs", async ({
   emulator.fault = undefined;
   releaseAnswers();
   context.work();
-  await expectWhole();
+  await expectWholeRun();
 });
 
 test("a worker reports and waits for a database that can't be reached", async ({ context }) => {

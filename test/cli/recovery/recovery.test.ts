@@ -107,6 +107,7 @@ test("migrate or an export raises sequences that a move of the database has rese
     { endpoint: "speak", requests: 3 },
   ];
   const { status, stdout, stderr } = await context.run(["export"]);
+  // On each of the two days the total and listen change, and speak is new.
   expect(stdout).toMatch(/^nightly: 2 requests, 4 slices complete, 0 suspect, 0 failed; 6 rows changed\n$/);
   expect(stderr).toContain("sequences were behind what is stored");
   expect(status).toBe(0);

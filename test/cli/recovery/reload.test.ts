@@ -11,7 +11,8 @@ import { farSchedule, manyFilters, PRODUCTION, PROJECT_ID, workerConfig } from "
 const { test, db } = await databaseTest();
 
 const RELOADS = 20;
-const FILTERS = 120;
+/** Each filter has two series, and each series two days. */
+const FILTER_COUNT = 120;
 
 /** Renames a new file into place, as editors and most tools do. */
 async function replaceConfig({ folder }: ProgramContext, config: object): Promise<void> {
@@ -20,7 +21,7 @@ async function replaceConfig({ folder }: ProgramContext, config: object): Promis
 }
 
 test(`over ${RELOADS} reloads under load no request is lost and none is made twice`, async ({ context }) => {
-  const exports = [{ groupings: ["none", "endpoint"], checkFeatures: "off", filters: manyFilters(FILTERS) }];
+  const exports = [{ groupings: ["none", "endpoint"], checkFeatures: "off", filters: manyFilters(FILTER_COUNT) }];
   const emulator = await context.setUp({ service: { requestsPerSecond: 30 }, exports });
   const worker = context.start(["start"]);
   await expect.poll(() => breakdowns(emulator).length).toBeGreaterThan(0);
@@ -30,11 +31,11 @@ test(`over ${RELOADS} reloads under load no request is lost and none is made twi
     worker.kill("SIGHUP");
     await expect.poll(() => worker.count("worker started"), { interval: 10 }).toBe(reload + 1);
   }
-  const run = { status: "ok", requests: 2 * FILTERS, complete: 4 * FILTERS, failed: 0 };
+  const run = { status: "ok", requests: 2 * FILTER_COUNT, complete: 4 * FILTER_COUNT, failed: 0 };
   expect(await waitForRuns(db, 1)).toEqual([expect.objectContaining(run)]);
-  expect(breakdowns(emulator)).toHaveLength(2 * FILTERS);
-  expect(new Set(breakdowns(emulator)).size).toBe(2 * FILTERS);
-  expect(await coverage(db)).toEqual({ complete: 4 * FILTERS });
+  expect(breakdowns(emulator)).toHaveLength(2 * FILTER_COUNT);
+  expect(new Set(breakdowns(emulator)).size).toBe(2 * FILTER_COUNT);
+  expect(await coverage(db)).toEqual({ complete: 4 * FILTER_COUNT });
 });
 
 test("requests in flight end under the configuration that they began with", async ({ context }) => {
@@ -45,7 +46,7 @@ test("requests in flight end under the configuration that they began with", asyn
   const releaseAnswers = await holdAnswersFrom(emulator, 1);
   const exports = [job, { name: "added", groupings: ["model"] }];
   await replaceConfig(context, workerConfig(emulator.url, { service: { maxConcurrent: 4 }, exports }));
-  // Without a signal: the file is watched.
+  // The worker gets no signal: it watches the file.
   await program.waitFor("takes up the changed configuration when its claimed jobs are finished");
   emulator.fault = undefined;
   releaseAnswers();
@@ -135,12 +136,12 @@ test("after a change of the configuration the key command is run again", async (
   const keysInUse = () => new Set(emulator.requests.slice(-2).map(({ keyId }) => keyId));
   const worker = context.work();
   await expect.poll(() => breakdowns(emulator).length).toBeGreaterThan(0);
-  const inUse = keysInUse();
+  const keysBefore = keysInUse();
 
   await writeFile(inFolder("vault"), after);
   await replaceConfig(context, workerConfig(emulator.url, { ...part, service: { requestsPerSecond: 51 } }));
   await expect.poll(() => worker.count("worker started")).toBe(2);
-  await expect.poll(() => keysInUse()).not.toEqual(inUse);
+  await expect.poll(() => keysInUse()).not.toEqual(keysBefore);
   expect(await readFile(inFolder("runs"), "utf8")).toBe("run\nrun\n");
 });
 

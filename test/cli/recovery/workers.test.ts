@@ -13,14 +13,14 @@ const { test, db } = await databaseTest();
 
 const REQUESTS = 50;
 /** A worker claims at most twice as many requests as it may make at once. */
-const IN_HAND_MAX = 8;
-const WHOLE = { status: "ok", planned: 2 * REQUESTS, complete: 2 * REQUESTS, failed: 0 };
+const CLAIMED_MAX = 8;
+const WHOLE_RUN = { status: "ok", planned: 2 * REQUESTS, complete: 2 * REQUESTS, failed: 0 };
 
 /** One project with 50 series of two days. */
 function serveProject(context: ProgramContext): Promise<Emulator> {
   const exports = [{ checkFeatures: "off", filters: manyFilters(REQUESTS) }];
   const usage = () => [{ accessor: "accessor-1", endpoint: "listen", requests: 5 }];
-  return context.setUp({ service: { maxConcurrent: IN_HAND_MAX / 2 }, exports }, { usage });
+  return context.setUp({ service: { maxConcurrent: CLAIMED_MAX / 2 }, exports }, { usage });
 }
 
 async function expectStoredOnce(): Promise<void> {
@@ -45,16 +45,16 @@ test("another worker takes up the project of a killed one within 40 seconds", as
   await killInTheMiddle(context, emulator);
   const killedMs = performance.now();
   const askedBefore = breakdowns(emulator).length;
-  const stored = ((await coverage(db)).complete ?? 0) / 2;
-  expect(stored).toBeGreaterThan(10);
+  const storedSeries = ((await coverage(db)).complete ?? 0) / 2;
+  expect(storedSeries).toBeGreaterThan(10);
 
   context.work();
-  expect(await waitForRuns(db, 1)).toMatchObject([WHOLE]);
+  expect(await waitForRuns(db, 1)).toMatchObject([WHOLE_RUN]);
 
   expect(performance.now() - killedMs).toBeLessThan(40_000 + BUSY_MS);
   const repeated = breakdowns(emulator).length - REQUESTS;
-  expect(repeated).toBe(askedBefore - stored);
-  expect(repeated).toBeLessThanOrEqual(IN_HAND_MAX);
+  expect(repeated).toBe(askedBefore - storedSeries);
+  expect(repeated).toBeLessThanOrEqual(CLAIMED_MAX);
   await expectStoredOnce();
 });
 
@@ -64,7 +64,7 @@ test("a suspended worker that wakes up beside its successor stores and counts no
   const releaseAnswers = await holdAnswersFrom(emulator, 20);
   sleeper.kill("SIGSTOP");
   const askedBefore = breakdowns(emulator).length;
-  // Slow, so that the sleeper has time to do something wrong.
+  // The answers are slow, so that the sleeper has time to do something wrong.
   emulator.fault = () => ({ kind: "hold", until: sleep(1_500) });
   releaseAnswers();
   const other = context.work();
@@ -73,12 +73,12 @@ test("a suspended worker that wakes up beside its successor stores and counts no
 
   // If both ask for a slice within 50 ms, either may win, and the other one's answer is dropped as stale.
   const withStale = (all: readonly Run[]) => all.map((run) => ({ ...run, complete: run.complete + run.stale }));
-  expect(withStale(await waitForRuns(db, 1))).toMatchObject([WHOLE]);
+  expect(withStale(await waitForRuns(db, 1))).toMatchObject([WHOLE_RUN]);
   for (const worker of [sleeper, other]) {
     worker.kill("SIGTERM");
     expect(await worker.ended).toMatchObject({ status: 0 });
   }
-  expect(withStale(await runs(db))).toMatchObject([WHOLE]);
+  expect(withStale(await runs(db))).toMatchObject([WHOLE_RUN]);
   await expectStoredOnce();
 });
 
@@ -91,7 +91,7 @@ test("a request that fails for a while is the only one that is made again", asyn
   expect(await runs(db)).toMatchObject([{ status: "running", requests: REQUESTS }]);
 
   emulator.fault = undefined;
-  expect(await waitForRuns(db, 1)).toMatchObject([WHOLE]);
+  expect(await waitForRuns(db, 1)).toMatchObject([WHOLE_RUN]);
   expect(breakdowns(emulator).filter((path) => !fails(path))).toHaveLength(REQUESTS - 1);
 });
 
@@ -113,6 +113,7 @@ test("three workers make 300 requests once each, within the caps", async ({ cont
   const delayMs = 60;
   const record = { endpoint: "listen", method: "sync", model: ["m"], deployment: "hosted" };
   const usage = () => Array.from({ length: 50 }, (_, i) => ({ ...record, accessor: `accessor-${i}`, requests: i + 1 }));
+  // Six groupings of 50 filters are 300 series of two days.
   const groupings = ["none", "endpoint", "method", "model", "deployment", "accessor"];
   const emulator = await context.setUp(
     {

@@ -243,7 +243,7 @@ test("rotate reads the list of projects only for rotations with patterns", async
   const refuseLists: typeof emulator.fault = ({ path }) =>
     isList(path) ? { kind: "answer", status: 403, body: "{}" } : undefined;
   emulator.fault = refuseLists;
-  const lists = () => emulator.requests.filter(({ path }) => isList(path)).length;
+  const listCount = () => emulator.requests.filter(({ path }) => isList(path)).length;
 
   expect(await run("rotate", "--job", "flet")).toMatchObject({
     status: 2,
@@ -255,7 +255,7 @@ test("rotate reads the list of projects only for rotations with patterns", async
   for (const options of [[], ["--now"], ["--rollback"]]) {
     expect(await run("rotate", "--job", "exporter", ...options)).toMatchObject({ status: 0 });
   }
-  expect(lists()).toBe(0);
+  expect(listCount()).toBe(0);
   const unread = await run("rotate", "--job", "fleet");
   expect(unread).toMatchObject({ status: 1, stderr: expect.stringContaining("the projects of env ACCOUNT_KEY") });
 
@@ -265,7 +265,7 @@ test("rotate reads the list of projects only for rotations with patterns", async
   const known = await run("rotate", "--job", "fleet", "--now");
   expect(known).toMatchObject({ status: 0, stderr: expect.stringContaining("could not be read") });
   expect(createdBy(context)).toEqual({ a: 2, b: 2, c: 2 });
-  const read = lists();
+  const countBefore = listCount();
   expect(await run("rotate", "--job", "fleet", "--rollback")).toMatchObject({ status: 0 });
-  expect(lists()).toBe(read);
+  expect(listCount()).toBe(countBefore);
 });

@@ -22,9 +22,9 @@ test.for([
 ] as const)("%i processes that run %s at the same time make one key", async ([count, command], { context }) => {
   const { release } = hold(context.emulator, isCreate);
   const programs = Array.from({ length: count }, () => context.start(command.split(" ")));
-  const waiting = () => programs.filter((one) => one.count("waiting for another process that rotates") > 0).length;
+  const waitingCount = () => programs.filter((one) => one.count("waiting for another process that rotates") > 0).length;
   // All processes but one wait. They asked for a key before the rotating process made one, so they make no other.
-  await expect.poll(waiting).toBe(count - 1);
+  await expect.poll(waitingCount).toBe(count - 1);
   release();
   for (const { ended } of programs) expect(await ended).toMatchObject({ status: 0 });
   expect(context.proxy.creates).toHaveLength(1);

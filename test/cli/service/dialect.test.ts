@@ -59,7 +59,7 @@ test.for<Dialect>(["interface", "2026"])(
   },
 );
 
-test("without usage the default is used with a warning, until there is usage to probe", async ({ context }) => {
+test("without usage the default dialect is used with a warning, until there is usage to probe", async ({ context }) => {
   let usage: typeof USAGE = [];
   await setUp(context, { dialect: "interface", usage: () => usage });
   const { status, stderr } = await context.run(["export"]);

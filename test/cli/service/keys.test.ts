@@ -23,9 +23,9 @@ test("after a 401 the key file is read again, so that a run can use a replaced k
     },
     { consoleKeys: [{ secret: renewed, projectId: PROJECT_ID, scopes: ["member"] }] },
   );
-  // Renamed into place, as a file that is being written is empty for a moment.
   let replaced: Promise<void> | undefined;
   const replace = async () => {
+    // A file that is being written is empty for a moment, so a finished one is renamed into its place.
     await writeFile(`${file}.new`, renewed);
     await rename(`${file}.new`, file);
   };
@@ -35,12 +35,13 @@ test("after a 401 the key file is read again, so that a run can use a replaced k
     return { kind: "hold", until: replaced };
   };
   expect(await context.run(["export"])).toMatchObject({ status: 0 });
+  // Four calls may be in flight with the old key.
   expect(emulator.requests.filter(({ status }) => status === 401).length).toBeLessThanOrEqual(4);
 });
 
 const REFUSED = /the service refuses the API key of production \(401\)/;
 
-/** Two exports read everything. Then another run of both has a wrong key, so that every day fails. */
+/** Two jobs read three series of two days. Then both run with a wrong key, so that every slice fails. */
 async function failAll(context: ProgramContext): Promise<void> {
   await context.setUp({ exports: [{ name: "a" }, { name: "b", groupings: ["none", "model", "tags"] }] });
   expect(await context.run(["export"])).toMatchObject({ status: 0 });

@@ -16,7 +16,7 @@ const { test, db, read } = await databaseTest();
 
 const JOB = { window: { days: 1 }, checkFeatures: "off" };
 
-/** A service that counts its calls. It answers a call once `decide` resolves. If it resolves to false, `decide` itself has answered. */
+/** A service that counts its calls. It answers a call once `decide` resolves, except to false: then `decide` has answered the call itself. */
 async function openTally(decide: (projectId: string, response: ServerResponse) => Promise<unknown>) {
   const startsMs: number[] = [];
   const tally = { atOnce: 0, atOnceMax: 0 };
@@ -35,8 +35,8 @@ async function openTally(decide: (projectId: string, response: ServerResponse) =
   return Object.assign(tally, { startsMs, origin: server.origin, [Symbol.asyncDispose]: server[Symbol.asyncDispose] });
 }
 
-const RATE = 20;
-const CAP = 4;
+const CALLS_PER_SECOND = 20;
+const SLOTS = 4;
 
 /** The registered processes. Another process deletes those that are no longer live. */
 async function processes(): Promise<readonly string[]> {
@@ -47,7 +47,7 @@ async function processes(): Promise<readonly string[]> {
 test("programs that are suspended, resumed, killed or join never exceed the caps", async ({ context }) => {
   await using tally = await openTally(() => sleep(100));
   const { startsMs } = tally;
-  const service = { requestsPerSecond: RATE, maxConcurrent: CAP };
+  const service = { requestsPerSecond: CALLS_PER_SECOND, maxConcurrent: SLOTS };
   await context.configure(workerConfig(tally.origin, { service, exports: [{ ...JOB, filters: manyFilters(80) }] }));
   const begun = (count: number) => expect.poll(() => startsMs.length, { interval: 20 }).toBeGreaterThanOrEqual(count);
 
@@ -63,14 +63,14 @@ test("programs that are suspended, resumed, killed or join never exceed the caps
   suspended.kill("SIGCONT");
 
   for (const { ended } of [suspended, ...others]) expect(await ended).toMatchObject({ status: 0 });
-  expect(tally.atOnceMax).toBeLessThanOrEqual(CAP);
+  expect(tally.atOnceMax).toBeLessThanOrEqual(SLOTS);
   const inASecond = startsMs.map((from) => startsMs.filter((ms) => ms >= from && ms < from + 1_000).length);
-  expect(Math.max(...inASecond)).toBeLessThanOrEqual(RATE + CAP);
+  expect(Math.max(...inASecond)).toBeLessThanOrEqual(CALLS_PER_SECOND + SLOTS);
   // A program that ends signs off, and a killed one is forgotten.
   expect(await processes()).toEqual([]);
 });
 
-const FILTERS = 30;
+const FILTER_COUNT = 30;
 /** More than the eight requests that a worker with the default `maxConcurrent` has ready at once. */
 const PAUSED = Array.from({ length: 9 }, (_, i) => `paused-${i}`);
 const PROJECTS = [...PAUSED, "quick", "slow", "swift"];
@@ -96,24 +96,24 @@ test("paused keys and hanging calls do not hold back other projects", async ({ c
   for (const id of PROJECTS) {
     await writeFile(path.join(context.folder, `${id}.key`), context.newSecret(`${id}.key`));
   }
-  const exports = [{ ...JOB, filters: manyFilters(FILTERS), projects: ["*"] }];
+  const exports = [{ ...JOB, filters: manyFilters(FILTER_COUNT), projects: ["*"] }];
   await context.configure(workerConfig(tally.origin, { projects, exports }));
-  // Disposed of before the tally, whose server waits for open calls when it closes.
+  // The worker is ended before the tally, whose server waits for open calls when it closes.
   await using _worker = context.work({ USAGE_EXPORT_KEY: undefined });
 
   const status = async () => (await context.run(["status"], { USAGE_EXPORT_KEY: undefined })).stdout;
   await expect
     .poll(status)
     .toMatch(/calls with the key of file .*paused-0\.key are paused until .* UTC, as the service/);
-  await expect.poll(() => Math.min(total("quick"), total("swift"))).toBe(FILTERS);
+  await expect.poll(() => Math.min(total("quick"), total("swift"))).toBe(FILTER_COUNT);
   // The quick projects are done before a pause has ended.
-  expect(Math.max(...PAUSED.map(total))).toBeLessThan(FILTERS);
+  expect(Math.max(...PAUSED.map(total))).toBeLessThan(FILTER_COUNT);
   // One of the four slots is left to the others.
   expect(hangingMax).toBe(3);
   slow.resolve();
   expect(await waitForRuns(db, 1)).toMatchObject([{ status: "ok" }]);
-  // The call that was answered with 429 is repeated, and no other.
-  for (const id of PAUSED) expect(total(id)).toBe(FILTERS + 1);
+  // Only the call that was answered with 429 is repeated.
+  for (const id of PAUSED) expect(total(id)).toBe(FILTER_COUNT + 1);
 });
 
 test("a pause of hours is cut to an hour, and status shows its end", async ({ context }) => {

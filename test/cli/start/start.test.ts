@@ -131,15 +131,15 @@ test("a worker replaces a key that is due with exactly one new key", async ({ co
 });
 
 /** A module that makes the program take its standard error for an open terminal. */
-const FAKE = `import tty from "node:tty"; import { syncBuiltinESMExports } from "node:module";
+const FAKE_TERMINAL = `import tty from "node:tty"; import { syncBuiltinESMExports } from "node:module";
   process.stderr.isTTY = true; tty.isatty = () => true; syncBuiltinESMExports();`;
-const TERMINAL = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(FAKE)}` };
+const AT_TERMINAL = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(FAKE_TERMINAL)}` };
 
 test("on a terminal start shows its address, the next runs, and a line for each run", async ({ context }) => {
   const emulator = await context.setUp({ exports: [{}, { name: "weekly" }] });
   await context.run(["jobs", "pause", "weekly", "--why", "moving house"]);
   emulator.fault = ({ path }) => (path.includes("breakdown") ? { kind: "body", change: () => ({}) } : undefined);
-  const worker = context.start(["start"], TERMINAL);
+  const worker = context.start(["start"], AT_TERMINAL);
   await waitForRuns(db, 1);
   await worker.waitFor("export nightly (catchup)");
   worker.kill("SIGTERM");
@@ -165,6 +165,7 @@ test("the line of a rotation lists its actions", () => {
 
 test("a worker refuses an old schema, and names the command that fixes it", async ({ context }) => {
   await context.setUp();
+  // The stored hash is hexadecimal, so with an x it differs from every hash.
   const setHashSuffix = (suffix: string) =>
     sql`update usage_export.schema_version set views_hash = replace(views_hash, 'x', '') || ${suffix}`.execute(db);
   await setHashSuffix("x");

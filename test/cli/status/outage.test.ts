@@ -17,12 +17,12 @@ const GROUPINGS = ["none", "endpoint", "method", "model", "tags"];
 const urlOf = async (worker: Program): Promise<string> => JSON.parse(await worker.waitFor("monitor listens")).url;
 
 /** The visible text of the page, on one line. */
-const read = async (page: Response) => (await page.text()).replaceAll(/<[^>]*>/g, " ").replaceAll(/\s+/g, " ");
+const visibleText = async (page: Response) => (await page.text()).replaceAll(/<[^>]*>/g, " ").replaceAll(/\s+/g, " ");
 
 test("an unavailable service is shown once, beside the run that is retrying", async ({ context }) => {
   const emulator = await context.setUp({ exports: [{ groupings: GROUPINGS }] });
   await workOnce(context, db);
-  // Makes a catch-up run: a scheduled one reads its window, due or not.
+  // Failed and missing days make the worker catch up. A scheduled run would read its whole window, whatever is due.
   await sql`
     update usage_export.slice set status = 'failed', attempted_at = now() - interval '1 hour', failing_since = now() - interval '1 hour';
     delete from usage_export.slice where usage_date = (select max(usage_date) from usage_export.slice)
@@ -93,10 +93,10 @@ test("a failed run is shown on the dashboard until it has recovered, and notifie
   expect(response.status).toBe(200);
   expect(response.headers.get("content-security-policy")).toContain("default-src 'none'");
   expect(await response.clone().text()).toContain("&lt;b&gt;no&lt;/b&gt; such grouping");
-  expect(await read(response)).toMatch(
+  expect(await visibleText(response)).toMatch(
     /, first seen .* UTC: 2 days of 1 project could not be read, so .*; the worker tries again.*such grouping/,
   );
-  const health = await read(await fetch(new URL("/data-health", url)));
+  const health = await visibleText(await fetch(new URL("/data-health", url)));
   expect(health).toMatch(/catching up failed .*2 of 4, 2 failed/);
   expect(health).toMatch(/usage by endpoint, .*: no numbers\. .*such grouping/);
   startAnother();
@@ -117,7 +117,7 @@ test("a failed run is shown on the dashboard until it has recovered, and notifie
   await expect.poll(() => texts).toHaveLength(2);
   expect(texts[1]).toMatch(/^Over: failed readings: /);
   // The dashboard caches what it reads for some seconds.
-  await expect.poll(async () => read(await fetch(url))).toContain("All data up to");
+  await expect.poll(async () => visibleText(await fetch(url))).toContain("All data up to");
 });
 
 test("the dashboard needs the configured password, and health checks do not", async ({ context }) => {
@@ -128,11 +128,12 @@ test("the dashboard needs the configured password, and health checks do not", as
   const url = await urlOf(context.work({ MONITOR_PASSWORD: password }));
   await waitForRuns(db, 1);
 
-  const ask = (authorization?: string) => fetch(url, authorization ? { headers: { authorization } } : {});
-  expect((await ask()).status).toBe(401);
-  expect((await ask("Basic b3BzOm5v")).status).toBe(401);
-  const page = await ask(`Basic ${Buffer.from(`ops:${password}`).toString("base64")}`);
-  expect([page.status, await read(page)]).toEqual([200, expect.stringContaining("All data up to")]);
+  const ask = (given: string) =>
+    fetch(url, { headers: { authorization: `Basic ${Buffer.from(`ops:${given}`).toString("base64")}` } });
+  expect((await fetch(url)).status).toBe(401);
+  expect((await ask("wrong")).status).toBe(401);
+  const page = await ask(password);
+  expect([page.status, await visibleText(page)]).toEqual([200, expect.stringContaining("All data up to")]);
   expect(await context.run(["health"], { MONITOR_PASSWORD: undefined })).toMatchObject({ status: 0, stdout: "ok\n" });
 });
 
