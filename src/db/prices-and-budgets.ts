@@ -71,7 +71,7 @@ export const WATCHED_DAYS_MAX = 365;
 
 const lastRead = new WeakMap<Database, { readonly version: string; readonly budgets: readonly BudgetUse[] }>();
 
-/** Reads anew only if `budgetsVersion` has changed: it may take a second, and each scrape, tick and page needs the budgets. `tx` is one of `db`. */
+/** Reads anew only if `budgetsVersion` has changed: that may take a second, and every scrape, tick and page calls this. `tx` belongs to `db`. */
 export async function watchedBudgets(db: Database, tx: Tx): Promise<readonly BudgetUse[]> {
   const version = await budgetsVersion(tx);
   if (version === null) return [];

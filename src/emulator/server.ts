@@ -1,4 +1,4 @@
-// The emulator of the speech service: a server on 127.0.0.1 for the demo and for trials. It shares lists of names with the program, but no
+// The emulator of the speech service: a server on 127.0.0.1 for the demo, trials and tests. It shares lists of names with the program, but no
 // arithmetic: tests compare the results of both, and would not find a mistake that both make.
 
 import { randomUUID } from "node:crypto";

@@ -1,4 +1,4 @@
-// Delivers a key to its sinks: files and commands. Safe to repeat: delivering the same key again changes nothing.
+// Delivers a key to its sinks: files and commands. The same key may be delivered twice: a process may end before it records the delivery.
 
 import { randomBytes } from "node:crypto";
 import { mkdir, open, realpath, rm, stat, writeFile } from "node:fs/promises";

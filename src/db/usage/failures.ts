@@ -33,7 +33,7 @@ export async function recordFailure(db: Database, { seriesId, days, fetchNo, rea
   });
 }
 
-/** Deletes failures without any answer, on days later than `after`. Without a window the day is that of the run, and no answer may ever name it. */
+/** Deletes failures of never answered slices later than `after`. Without a window their day is that of the run: no answer may ever name it. */
 export async function deleteUndatedFailures(tx: Tx, seriesIds: readonly number[], after?: Day): Promise<void> {
   await sql`
     delete from usage_export.slice

@@ -103,7 +103,7 @@ async function writeSeries(tx: Tx, configured: readonly ConfiguredSeries[]): Pro
 
 /** Ends and begins periods. A period is the time in which the views show a series under one name, until it is hidden or renamed. */
 async function updatePeriods(tx: Tx): Promise<void> {
-  // Read under the lock: now() is when this transaction began, and another one may have changed the periods after that.
+  // Read under the lock: now() is when this transaction began, and another transaction may have changed the periods since.
   const { rows } = await sql<{ now: string }>`select clock_timestamp()::text as now`.execute(tx);
   const now = sql`${rows[0]?.now}::timestamptz`;
   await sql`
