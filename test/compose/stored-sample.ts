@@ -9,7 +9,7 @@ import type { ConfiguredSeries } from "../../src/usage/export-plan.ts";
 import type { Filter, Grouping, Project } from "../../src/usage/series.ts";
 import { newIntent, usedKeys } from "../db/keys/written-ledger.ts";
 import { billed } from "../db/stored-billing.ts";
-import { configured, daysBack, fail, type Numbers, newProject, register, setDue, store } from "../db/stored-usage.ts";
+import { configured, daysBack, failOn, type Numbers, newProject, register, setDue, store } from "../db/stored-usage.ts";
 
 /** The usage of a project on each day, in each unfiltered series. The hours are binary fractions, so that doubles add up exactly. */
 export const DAY = { requests: 30, hours: 1.5 };
@@ -49,7 +49,7 @@ export async function storeSample(db: Database): Promise<StoredSample> {
   for (const [i, one] of series.entries()) {
     const { project, grouping, filter } = one.series;
     const seriesId = ids[i] ?? 0;
-    await fail(db, seriesId, [back(3)], { reason: "the service is away" });
+    await failOn(db, seriesId, [back(3)], { reason: "the service is away" });
     const all = FILTERS.includes(filter) ? FILTERED[grouping] : groupsOf(keys.get(project) ?? [])[grouping];
     const groups = (all ?? []).map(([value, numbers]): Groups[number] => [
       value,
@@ -71,7 +71,7 @@ export async function storeBilling(db: Database, { projects, series }: StoredSam
   const back = await daysBack(db);
   for (const seriesId of ids.slice(series.length)) {
     await setDue(db, [seriesId], back(6), back(1));
-    await fail(db, seriesId, [back(2)], { reason: "may not read billing" });
+    await failOn(db, seriesId, [back(2)], { reason: "may not read billing" });
     for (const [days, dollars] of [
       [[1], "1.25"],
       [[1], "1.5"],

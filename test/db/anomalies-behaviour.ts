@@ -114,14 +114,14 @@ export function testAnomalies(db: Database): void {
   test.each([
     ["tier=gold", 1],
     ["accessor=gold", 0],
-  ])("a filter that has the name of a fan-out's is not judged: of %j, %j days are", async (name, count) => {
+  ])("a filter named like a filter of a fan-out is not judged: of %j, %j days are judged", async (name, count) => {
     const filter = { name, features: { diarize: "true" }, dimensions: {} };
     const { seriesId } = await newSeries(db, "none", { windowDays: WINDOW_DAYS, filter });
     await storeDays(seriesId, {}, 70, 4);
     expect(await judge()).toHaveLength(count);
   });
 
-  test("days that became final meanwhile are judged together, and days before the first judged one never", async () => {
+  test("all days that have become final are judged together, and days before the first judged day never", async () => {
     const { project, seriesId } = await seriesWith({}, 70, 9);
     await judge();
     await storeDays(seriesId, { 6: "10" }, 8, 4);

@@ -6,7 +6,7 @@ import type { Database } from "../../src/db/connection/database.ts";
 import { readAtOneMoment } from "../../src/db/connection/transaction.ts";
 import { type DayChoice, listViews, readViewRows } from "../../src/db/dump.ts";
 import type { Day } from "../../src/usage/days.ts";
-import { newProject, newSeries, rowOf, rowsOn, store } from "./stored-usage.ts";
+import { newProject, newSeries, rowOf, sliceOn, store } from "./stored-usage.ts";
 
 /** The rows of a view as objects of JSON texts. The session has another time zone and date style, which must not change the dump. */
 export async function dumped(db: Database, name: string, range: DayChoice = {}) {
@@ -26,7 +26,7 @@ export function testDump(db: Database): void {
     const { project, seriesId } = await newSeries(db, "endpoint");
     const hours = "123456789012345678901234567890.000000000000000000000000000001";
     const row = rowOf("listen", { hours, requests: "1000000000000000000000" }, '{"agents":0.10,"z":-1}');
-    await store(db, seriesId, [rowsOn("2026-03-17", [row])]);
+    await store(db, seriesId, [sliceOn("2026-03-17", [row])]);
     const rows = await dumped(db, "usage_by_endpoint");
     const moment = expect.stringMatching(/^"2\d{3}-\d\d-\d\dT\d\d:\d\d:\d\d[.\d]*\+00:00"$/);
     expect(rows.filter((one) => one.project_id === json(project.id))).toMatchObject([

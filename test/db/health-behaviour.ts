@@ -15,7 +15,7 @@ import { health } from "../../src/facts/health.ts";
 import type { RunTrigger } from "../../src/usage/counts.ts";
 import { testMetrics } from "../health/test-metrics.ts";
 import { newIntent, newRotation } from "./keys/written-ledger.ts";
-import { configured, fail, newProject, register, setDue } from "./stored-usage.ts";
+import { configured, failOn, newProject, register, setDue } from "./stored-usage.ts";
 
 export function testHealth(db: Database): void {
   test("metrics and the causes of failures leave out projects and series that are no longer configured", async () => {
@@ -23,7 +23,7 @@ export function testHealth(db: Database): void {
     const keptSeries = configured(kept, "none");
     const [keptId, ...retired] = await register(db, keptSeries, configured(kept), configured(gone));
     await setDue(db, [keptId, ...retired], "2026-03-16", "2026-03-18");
-    for (const seriesId of retired) await fail(db, seriesId, ["2026-03-17"], { reason: "of a retired series" });
+    for (const seriesId of retired) await failOn(db, seriesId, ["2026-03-17"], { reason: "of a retired series" });
     await register(db, keptSeries);
     const samples = await testMetrics({ readHealth: () => health(db, configOf()) }).samples();
     const shown = (name: string) => samples.filter((line) => line.includes(`project="${name}"`));

@@ -75,13 +75,13 @@ export function rowOf(
   return { group, metrics: metricsOf(typeof numbers === "string" ? { requests: numbers } : numbers, extra) };
 }
 
-export function rowsOn(day: Day, rows: readonly AnswerRow[]): NormalisedSlice {
+export function sliceOn(day: Day, rows: readonly AnswerRow[]): NormalisedSlice {
   return sliceOf(day, rows);
 }
 
 /** A slice of the ungrouped total. */
 export function total(day: Day, numbers: Numbers): NormalisedSlice {
-  return rowsOn(day, [{ group: UNGROUPED, metrics: metricsOf(numbers) }]);
+  return sliceOn(day, [{ group: UNGROUPED, metrics: metricsOf(numbers) }]);
 }
 
 /** By day, the numbers of the total, or of each value of the dimension ("null": no value). A text is a number of requests. */
@@ -93,11 +93,11 @@ function slicesOf(grouping: Grouping, usage: Usage): readonly NormalisedSlice[] 
     const pairs: readonly (readonly [value: unknown, Numbers | string])[] = Array.isArray(rows)
       ? rows
       : Object.entries(rows).map(([value, numbers]) => [value === "null" ? null : value, numbers]);
-    if (pairs.length === 0) return rowsOn(day, []);
+    if (pairs.length === 0) return sliceOn(day, []);
     // A total is given as its numbers, or as a list of one pair whose value is ignored.
     if (grouping === "none") return total(day, (Array.isArray(rows) ? pairs[0]?.[1] : rows) as Numbers);
     const answered = pairs.map(([value, numbers]) => rowOf(value, numbers, null, grouping));
-    return rowsOn(day, answered);
+    return sliceOn(day, answered);
   });
 }
 
@@ -132,7 +132,7 @@ export async function store(db: Database, ...answer: Answered): Promise<StoredAn
 export const UNGUARDED = { emptyGuard: "off", cliffGuard: "off" } as const;
 
 /** Records that the newest fetch of these days failed. */
-export async function fail(
+export async function failOn(
   db: Database,
   seriesId: number,
   days: readonly Day[],
@@ -150,7 +150,7 @@ export async function makeDoubtsAnHourOlder(db: Database): Promise<void> {
 export type ViewRow = Readonly<Record<string, unknown>>;
 
 /** Each row as one text: the values of these columns, with spaces between them. */
-export function inShort(rows: readonly ViewRow[], columns: string): readonly string[] {
+export function textsOf(rows: readonly ViewRow[], columns: string): readonly string[] {
   const names = columns.split(" ");
   return rows.map((row) => names.map((name) => String(row[name])).join(" "));
 }

@@ -119,7 +119,7 @@ test("billing/fields lists what cost something on the days asked for, with a dis
   });
 });
 
-test("of $25,000 the balance has left what no day since `countsFrom` has cost, today included", async () => {
+test("the balance is $25,000 less the cost of each day since `countsFrom`, today included", async () => {
   await using emulator = await start({ countsFrom: "2026-03-16" });
   const { balances } = await read(emulator, "balances");
   expect(balances).toEqual([

@@ -102,7 +102,7 @@ test("only unpriced models that the answer covers are counted", async () => {
   expect(await ask(query)).toMatchObject({ complete: false, lacking: { unpricedModels: 1 } });
 });
 
-test("the metrics without a price are those that bi.cost_estimated has as unpriced, however little is used", async () => {
+test("the metrics without a price are those that bi.cost_estimated lists as unpriced, however little is used", async () => {
   const nova = ["nova", { hours: "4", total_hours: "5", requests: "9", tokens_in: "5" }] as const;
   const usage = { ...onEachDay(nova), [back(2)]: [nova, ["idle", { hours: "0", requests: "1" }]] } as const;
   const due = { start: back(3), end: back(1) };

@@ -13,7 +13,7 @@ import { openReadApi } from "../../src/web/api.ts";
 import { newIntent, newKey, newRotation } from "../db/keys/written-ledger.ts";
 import { forgetAll, storeSeries } from "../db/reported-usage.ts";
 import { storeBills, sumOf } from "../db/stored-charges.ts";
-import { daysBack, newProject, newSeries, nextFetchNo, rowOf, rowsOn, store } from "../db/stored-usage.ts";
+import { daysBack, newProject, newSeries, nextFetchNo, rowOf, sliceOn, store } from "../db/stored-usage.ts";
 import { readCsv } from "../show/read-csv.ts";
 import { testDatabase } from "../support/database.ts";
 
@@ -73,7 +73,7 @@ test("a key was last used on the newest day that still shows requests by it, as 
     const rows = Object.entries(requests).map(([intent, count]) =>
       rowOf(ids.get(intent) ?? "", count, null, "accessor"),
     );
-    return store(db, seriesId, [rowsOn(day, rows)], { grouping: "accessor" });
+    return store(db, seriesId, [sliceOn(day, rows)], { grouping: "accessor" });
   };
   await usage("2026-03-10", { [used]: "1", [gone]: "1" });
   await usage("2026-03-11", { [used]: "1", [gone]: "1" });

@@ -156,11 +156,7 @@ function queryOf(projects: readonly Project[], { period, days, project, group, .
   const named: Record<string, string | undefined> = {
     ...(period === undefined ? { from: back(endDaysAgo + lengthLessOne), to: back(endDaysAgo) } : { period }),
     project: project && projects[0]?.[project as "id" | "name"],
-    ...(rest.grouping === "none" || group === undefined
-      ? {}
-      : group === null
-        ? { "no-value": "yes" }
-        : { group: groupText(rest.grouping, group) }),
+    ...groupParameters(rest.grouping, group),
     ...rest,
   };
   const query = new URLSearchParams();
@@ -168,34 +164,50 @@ function queryOf(projects: readonly Project[], { period, days, project, group, .
   return query;
 }
 
+function groupParameters(grouping: Split, group: string | null | undefined): Readonly<Record<string, string>> {
+  if (grouping === "none" || group === undefined) return {};
+  return group === null ? { "no-value": "yes" } : { group: groupText(grouping, group) };
+}
+
 function groupText(grouping: Split, group: string): string {
   if (grouping === "tags") return JSON.stringify([group]);
   return grouping === "accessor" && KEYS.includes(group) ? ROTATION : group;
 }
 
+/** The entries of the project's series that answers the question. */
+const entriesOf = (stored: Stored, { grouping, filter }: Answer["question"], { id }: Project) =>
+  stored.get(keyOf(id, grouping, filter)) ?? [];
+
+/** Whether each project was read on every day of both periods. */
+function isReadInBoth(question: Answer["question"], asked: readonly Project[], stored: Stored, isWhole: boolean) {
+  const { from, to, before } = question;
+  if (before === null) return false;
+  const wanted = [...daysOf({ start: from, end: to }), ...daysOf({ start: before.from, end: before.to })];
+  const dueDays = daysOf({ start: back(DAYS), end: back(1) });
+  return asked.every((project) => {
+    const read = new Set(isWhole ? dueDays : entriesOf(stored, question, project).map(({ day }) => day));
+    return wanted.every((day) => read.has(day));
+  });
+}
+
 function expectSums(answer: Answer, projects: readonly Project[], stored: Stored, isWhole: boolean): void {
   const { question, days, groups, other, total, otherByDay, beforeByDay } = answer;
-  const { metric, grouping, filter, from, to, before, limit } = question;
-  const isAsked = ({ id }: Project) => question.project === null || question.project === id;
-  const all = projects.filter(isAsked).flatMap(({ id }) => stored.get(keyOf(id, grouping, filter)) ?? []);
-  const entries = all
+  const { metric, grouping, from, to, before, limit } = question;
+  const asked = projects.filter(({ id }) => question.project === null || question.project === id);
+  const entries = asked
+    .flatMap((project) => entriesOf(stored, question, project))
     .map((entry) => ({
       day: entry.day,
       group: grouping === "none" || entry.group === null ? null : groupText(grouping, entry.group),
       amount: metric === "tokens_in" ? null : entry[metric as "hours" | "requests"],
     }))
     .filter(({ group }) => question.group === null || question.group.value === group);
-  const sumIn = (window: { from: Day; to: Day } | null, of: typeof entries) =>
-    window && sum(of.filter(({ day }) => day >= window.from && day <= window.to).map(({ amount }) => amount));
-  const dueDays = daysOf({ start: back(DAYS), end: back(1) });
-  const daysReadOf = (id: string) =>
-    new Set(isWhole ? dueDays : (stored.get(keyOf(id, grouping, filter)) ?? []).map(({ day }) => day));
-  const readDays = projects.filter(isAsked).map(({ id }) => daysReadOf(id));
-  const wanted = before ? [...daysOf({ start: from, end: to }), ...daysOf({ start: before.from, end: before.to })] : [];
-  const isCompared = before !== null && wanted.every((day) => readDays.every((read) => read.has(day)));
+  const sumIn = (window: { from: Day; to: Day } | null, some: typeof entries) =>
+    window && sum(some.filter(({ day }) => day >= window.from && day <= window.to).map(({ amount }) => amount));
+  const isCompared = isReadInBoth(question, asked, stored, isWhole);
   expect(answer.compared).toBe(isCompared);
-  const amounts = (of: typeof entries) => {
-    const [amount, earlier] = [sumIn({ from, to }, of), sumIn(before, of)];
+  const amountsOf = (some: typeof entries) => {
+    const [amount, earlier] = [sumIn({ from, to }, some), sumIn(before, some)];
     // With "0" the change is known even if neither period has an amount.
     return { amount, before: earlier, change: isCompared ? sum([amount, earlier && `-${earlier}`, "0"]) : null };
   };
@@ -203,48 +215,48 @@ function expectSums(answer: Answer, projects: readonly Project[], stored: Stored
   const isRead = lacking.incompleteDays.length + lacking.unreadDays.length === 0;
   const isReadBefore = lacking.incompleteDaysBefore.length + lacking.unreadDaysBefore.length === 0;
   const sizeOf = ({ change }: { readonly change: string | null }) => change?.replace("-", "") ?? null;
-  const byChange = (a: ReturnType<typeof amounts>, b: ReturnType<typeof amounts>) =>
+  const byChange = (a: ReturnType<typeof amountsOf>, b: ReturnType<typeof amountsOf>) =>
     question.sort === "change" && isCompared ? compare(sizeOf(b), sizeOf(a)) : 0;
   const expected = [...Map.groupBy(entries, ({ group }) => group)]
-    .map(([group, of]) => ({ group, of, ...amounts(of) }))
+    .map(([group, ofGroup]) => ({ group, ofGroup, ...amountsOf(ofGroup) }))
     .filter(({ amount, before: earlier }) => [amount, earlier].some((one) => one !== null && one !== "0"))
     .sort(
       (a, b) =>
         byChange(a, b) || compare(b.amount, a.amount) || compare(b.before, a.before) || byName(a.group, b.group),
     );
   const ranked = groups.toSorted((a, b) => a.rank - b.rank);
-  const sums = addsUp(grouping) ? [amounts(entries)] : expected.slice(0, limit);
+  const sums = addsUp(grouping) ? [amountsOf(entries)] : expected.slice(0, limit);
   // A group without an amount in a period that was read in full has 0, unless the service sent no amount for any group.
   const zero = isRead && sums.some(({ amount }) => amount !== null) ? "0" : null;
   const zeroBefore = isReadBefore && sums.some(({ before: earlier }) => earlier !== null) ? "0" : null;
-  const orZero = <T extends ReturnType<typeof amounts>>(sums: T) => ({
+  const orZero = <T extends ReturnType<typeof amountsOf>>(sums: T) => ({
     ...sums,
     amount: sums.amount ?? zero,
     before: sums.before ?? zeroBefore,
   });
   expect(ranked.map(({ byDay: _, label: __, rank, ...group }) => ({ ...group, rank }))).toEqual(
-    expected.slice(0, limit).map(({ of: _, ...group }, i) => ({ ...orZero(group), rank: i + 1 })),
+    expected.slice(0, limit).map(({ ofGroup: _, ...group }, i) => ({ ...orZero(group), rank: i + 1 })),
   );
-  const rest = expected.slice(limit).flatMap(({ of }) => of);
+  const rest = expected.slice(limit).flatMap(({ ofGroup }) => ofGroup);
   const NONE = { amount: null, before: null, change: null };
   expect(other).toEqual(
     expected.length > limit
-      ? { groups: expected.length - limit, ...(addsUp(grouping) ? orZero(amounts(rest)) : NONE) }
+      ? { groups: expected.length - limit, ...(addsUp(grouping) ? orZero(amountsOf(rest)) : NONE) }
       : null,
   );
-  expect(total).toEqual(addsUp(grouping) ? orZero(amounts(entries)) : null);
-  const onDay = (of: typeof entries) =>
+  expect(total).toEqual(addsUp(grouping) ? orZero(amountsOf(entries)) : null);
+  const byDayOf = (some: typeof entries) =>
     days.map(({ day, state }) => {
-      const isRead = state === "final" || state === "settling";
-      return sumIn({ from: day, to: day }, of) ?? (isRead ? "0" : null);
+      const isDayRead = state === "final" || state === "settling";
+      return sumIn({ from: day, to: day }, some) ?? (isDayRead ? "0" : null);
     });
   for (const [i, { byDay }] of ranked.entries())
-    expect(byDay).toEqual(i < DRAWN_MAX ? onDay(expected[i]?.of ?? []) : undefined);
+    expect(byDay).toEqual(i < DRAWN_MAX ? byDayOf(expected[i]?.ofGroup ?? []) : undefined);
   const drawn = new Set(expected.slice(0, Math.min(DRAWN_MAX, limit)).map(({ group }) => group));
   // A group with only amounts of 0 is not listed, but counts here: on a day that was read in part, its 0 makes the others' amount known.
   const notDrawn = entries.filter(({ group }) => !drawn.has(group));
   if (!addsUp(grouping)) expect(otherByDay).toBeNull();
-  else if (otherByDay) expect(otherByDay).toEqual(onDay(notDrawn));
+  else if (otherByDay) expect(otherByDay).toEqual(byDayOf(notDrawn));
   else expect(sumIn({ from, to }, notDrawn) ?? "0").toBe("0");
   expect(beforeByDay?.map(({ amount }) => amount ?? "0")).toEqual(
     before && addsUp(grouping)
@@ -257,23 +269,23 @@ function expectSums(answer: Answer, projects: readonly Project[], stored: Stored
 async function expectSameFromSql({ sql: statement, question, groups, other, days }: Answer): Promise<void> {
   const { from, to, before } = question;
   const rows = await asReader(db, statement);
-  const rowsIn = (window: { from: Day; to: Day } | null, of: typeof rows) =>
-    of.filter(({ usage_date: day }) => window && String(day) >= window.from && String(day) <= window.to);
-  const amountIn = (of: typeof rows) => {
-    const amount = sum(of.map((row) => row.amount ?? null));
+  const rowsIn = (window: { from: Day; to: Day } | null, some: typeof rows) =>
+    some.filter(({ usage_date: day }) => window && String(day) >= window.from && String(day) <= window.to);
+  const amountIn = (some: typeof rows) => {
+    const amount = sum(some.map((row) => row.amount ?? null));
     return amount === "0" ? null : amount;
   };
   const ofGroups = Map.groupBy(rows, ({ group }) => group ?? null);
   for (const { group, amount, before: earlier, byDay } of groups) {
-    const of = ofGroups.get(group) ?? [];
+    const ofGroup = ofGroups.get(group) ?? [];
     const withoutZero = (one: string | null | undefined) => (one === "0" ? null : (one ?? null));
-    const found = [{ from, to }, before].map((window) => amountIn(rowsIn(window, of)));
+    const found = [{ from, to }, before].map((window) => amountIn(rowsIn(window, ofGroup)));
     expect(found).toEqual([amount, earlier].map(withoutZero));
     for (const [i, amountOn] of (byDay ?? []).entries())
-      expect(amountIn(of.filter(({ usage_date: day }) => day === days[i]?.day))).toBe(withoutZero(amountOn));
+      expect(amountIn(ofGroup.filter(({ usage_date: day }) => day === days[i]?.day))).toBe(withoutZero(amountOn));
     ofGroups.delete(group);
   }
-  const rest = [...ofGroups.values()].filter((of) => amountIn(of) !== null);
+  const rest = [...ofGroups.values()].filter((ofGroup) => amountIn(ofGroup) !== null);
   expect(rest).toHaveLength(other?.groups ?? 0);
 }
 

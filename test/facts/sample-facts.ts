@@ -48,7 +48,6 @@ export function makeAnswer({ question, groups = [], period = PERIOD, ...parts }:
 }
 
 const MODELS = ["nova-3", '["nova-3","aura-2"]', "nova-2-general", "whisper-large", "flux-general-en"];
-
 const TAGS = ['["batch","team-0"]', '["team-1"]', "[]"];
 
 export function makeOverview(parts: Partial<Overview> = {}): Overview {

@@ -72,10 +72,7 @@ test("a condition says how many projects the rotation has, also if some have no 
 test("a rotation of many projects sums up its projects", () => {
   const ages = [3, 40, null].map((days) => ({ ageDays: days, ageSeconds: days === null ? null : days * DAY_SECONDS }));
   const failures = [1, 4, 2].map((failedAttempts) => ({ failedAttempts, lastError: `error ${failedAttempts}` }));
-  const refusals = [null, MONDAY, TUESDAY].map((fallbackAt) => ({
-    fallbackAt,
-    fallback: fallbackAt && `${fallbackAt}`,
-  }));
+  const refusals = [null, MONDAY, TUESDAY].map((at) => ({ fallbackAt: at, fallback: at && `${at}` }));
   const rotations = [0, 1, 2].map((i) =>
     makeRotation({
       ...{ rotation: "fleet", project: `p${i}`, keys: { orphan: i } },

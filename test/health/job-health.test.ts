@@ -83,6 +83,7 @@ test("a run ends the failures of its own projects, and a scheduled run those of 
   expect(await failureAfter("manual", { q: null })).toBe("no");
   expect(await failureAfter("catchup", { new: null })).toBe("no");
   expect(await failureAfter("manual", { p: null })).toBeUndefined();
+  // A project that is no longer configured does not have to end well.
   expect(await failureAfter("schedule", { gone: "no", q: null }, "2026-03-02T04:00:00Z")).toBe("no");
   expect(await failureAfter("manual", { q: null })).toBeUndefined();
   expect(await failureAfter("schedule", { q: null }, "2026-03-03T04:00:00Z")).toBeUndefined();

@@ -92,7 +92,7 @@ test("a name can't call everybody in a chat, and a text begins with a capital", 
   expect(sanitizeText("abcdef", (text) => text, 4)).toBe("Abc…");
 });
 
-test("new causes with one code are one notification if one of them is not retried, and none if all are", () => {
+test("new causes with one code are one notification, and none is sent while all of them are retried soon", () => {
   const cause = { project: null, isBillingRefused: false, slices: 1, slicesWithNumbers: 0, days: 1, projects: 1 };
   const failure = { code: "unavailable", error: "no", since: NOW };
   const causes = [true, false].map((isRetried) => ({ ...cause, ...failure, isRetried }));

@@ -132,18 +132,17 @@ test("a tick that can't read the database does not throw, and the failure is log
   expect(worker.lines).toEqual([expect.stringMatching(/relation .*notice.* does not exist/)]);
 });
 
-/** Makes three days due and stores only the newest, so that two are missing. Returns `daysBack`. */
-async function storeWithGaps({ seriesId }: NotifierFixture): Promise<(days: number) => string> {
+/** Makes the last three days due and stores only the newest, so that two are missing. */
+async function storeWithGaps({ seriesId }: NotifierFixture): Promise<void> {
   const back = await daysBack(db);
-  const [start, end] = [back(3), back(1)];
-  await setDue(db, [seriesId], start, end);
-  await store(db, seriesId, [total(end, { requests: "1" })], { grouping: "none" });
-  return back;
+  await setDue(db, [seriesId], back(3), back(1));
+  await store(db, seriesId, [total(back(1), { requests: "1" })], { grouping: "none" });
 }
 
 test("missing and failed days are notified once, and once more when they are read", async () => {
   await using fixture = await openNotifierFixture(db);
-  const back = await storeWithGaps(fixture);
+  await storeWithGaps(fixture);
+  const back = await daysBack(db);
   const fetchNo = await nextFetchNo(db);
   await recordFailure(db, { seriesId: fixture.seriesId, days: [back(2)], fetchNo, reason: "down" });
   for (let i = 0; i < 2; i++) await fixture.notifier().tick();

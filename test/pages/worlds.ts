@@ -13,7 +13,7 @@ import { configuredSeries } from "../../src/usage/export-plan.ts";
 import type { NormalisedSlice } from "../../src/usage/normalise.ts";
 import type { Series } from "../../src/usage/series.ts";
 import { billed } from "../db/stored-billing.ts";
-import { daysBack, nextFetchNo, rowOf, rowsOn, setDue, store, total } from "../db/stored-usage.ts";
+import { daysBack, nextFetchNo, rowOf, setDue, sliceOn, store, total } from "../db/stored-usage.ts";
 
 const DAYS = 75;
 const WINDOW_DAYS = 7;
@@ -184,7 +184,7 @@ function sliceOf(world: World, { project, source, grouping }: Series, day: Day, 
     ...{ tokens_in: String(Math.round(hours * 1800)), tokens_out: String(Math.round(hours * 300)) },
   });
   if (grouping === "none") return total(day, numbers(sum));
-  return rowsOn(
+  return sliceOn(
     day,
     rows.map(([value, hours]) => rowOf(value, numbers(hours), null, grouping)),
   );

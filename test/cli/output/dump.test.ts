@@ -9,7 +9,7 @@ import { sql } from "kysely";
 import { expect } from "vitest";
 import { openApp } from "../../../src/app.ts";
 import { runDump } from "../../../src/cli/dump.ts";
-import { newSeries, rowOf, rowsOn, store } from "../../db/stored-usage.ts";
+import { newSeries, rowOf, sliceOn, store } from "../../db/stored-usage.ts";
 import { readCsv } from "../../show/read-csv.ts";
 import { MAIN } from "../../support/program.ts";
 import { databaseTest, type ProgramContext } from "../program-context.ts";
@@ -34,7 +34,7 @@ const TEXTS = ["=1+1", 'say "so", twice', "two\r\nlines", "\u202Eright to left",
 test("every text and digit is written as stored, with an apostrophe before a formula in CSV", async ({ context }) => {
   const { seriesId } = await newSeries(db, "model", { project: { id: "p1", name: "=1+1" } });
   const rows = TEXTS.map((text) => rowOf(text, { hours: "0.1000000000000000000001" }, '{"=more":0.10}', "model"));
-  const days = [rowsOn("2026-03-17", rows), rowsOn("2026-03-18", [rowOf("later", "1", null, "model")])];
+  const days = [sliceOn("2026-03-17", rows), sliceOn("2026-03-18", [rowOf("later", "1", null, "model")])];
   await store(db, seriesId, days, { grouping: "model" });
   const dump = ["dump", "--view", "usage_by_model", "--from", "2026-03-17", "--to", "2026-03-17", "--format"];
   const lines = (await context.run([...dump, "jsonl"])).stdout.trimEnd().split("\n");
@@ -133,14 +133,14 @@ test("--changed-since writes the days that changed, and the moment for the next 
   await mkdir(path.join(context.folder, "copies"));
   await db.transaction().execute(async (tx) => {
     await sql`select pg_current_xact_id()`.execute(tx);
-    await store(db, seriesId, [rowsOn("2026-03-17", [rowOf("listen", "1")])]);
+    await store(db, seriesId, [sliceOn("2026-03-17", [rowOf("listen", "1")])]);
     // The open transaction is older than every change, so the next dump has to begin at the beginning again.
     expect((await dump("beginning")).next).toBe("beginning");
   });
-  await store(db, seriesId, [rowsOn("2026-03-18", [rowOf("listen", "1")])]);
+  await store(db, seriesId, [sliceOn("2026-03-18", [rowOf("listen", "1")])]);
   const first = await dump("beginning");
   expect(first).toMatchObject({ days: ["2026-03-17", "2026-03-18"], rows: ["2026-03-17", "2026-03-18"] });
-  await store(db, seriesId, [rowsOn("2026-03-17", [])], { emptyGuard: "off" });
+  await store(db, seriesId, [sliceOn("2026-03-17", [])], { emptyGuard: "off" });
   // A dump begins at the newest change of the previous dump, so the day of that change is dumped again.
   const second = await dump(first.next);
   expect(second).toMatchObject({ days: ["2026-03-17", "2026-03-18"], rows: ["2026-03-18"] });

@@ -79,7 +79,7 @@ test("the wait ends after waitMs", async () => {
   expect(performance.now() - startedMs).toBeGreaterThan(600);
 });
 
-test("the wait for a minute ends with the signal, and a database that was never reached is not waited for", async () => {
+test("the wait ends when the signal aborts, and a database that was never reached is not waited for", async () => {
   const stop = new AbortController();
   const startedMs = performance.now();
   const never = await open({ waitMs: 60_000 });

@@ -31,7 +31,7 @@ test("every table behind the views that questions read records its changes", asy
   expect(await read(unrecorded)).toEqual([]);
 });
 
-test("the next read of each process has what a transaction committed, even if it began before the rows were cached", async () => {
+test("the next read of each process sees every commit, even of a transaction that began before the rows were cached", async () => {
   const replicas = [openRowCache(), openRowCache()];
   const [written, commit] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const early = db.transaction().execute(async (tx) => {

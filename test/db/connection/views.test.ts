@@ -96,7 +96,7 @@ test("views with changed columns are created anew, with dependent views and all 
   }
 });
 
-test("nothing is dropped on which somebody else's view depends, and the error names both views", async ({ db }) => {
+test("a view on which somebody else's view depends is not dropped, and the error names both", async ({ db }) => {
   await run(db, ...OTHER_SHAPE, "create materialized view public.my_report as select project from bi.usage_total");
   await makeOlder(db);
   await expect(migrateToLatest(db)).rejects.toMatchObject({

@@ -20,7 +20,7 @@ import { readRun, readRuns } from "../../../src/facts/jobs.ts";
 import { NO_COUNTS } from "../../../src/usage/counts.ts";
 import { testDatabase } from "../../support/database.ts";
 import { newRotation } from "../keys/written-ledger.ts";
-import { fail, newSeries } from "../stored-usage.ts";
+import { failOn, newSeries } from "../stored-usage.ts";
 
 const { db, read } = await testDatabase();
 
@@ -92,9 +92,9 @@ test("a run has the sums of its projects, and ends with its last project", async
   expect(await open()).toEqual([undefined, undefined, undefined]);
 });
 
-test("a run that could read the project makes days due again that were refused before the run, not those refused since", async () => {
+test("a run that may read a project makes due again the days that were refused before the run began, and no later ones", async () => {
   const { project, seriesId } = await newSeries(db, "model", { windowDays: 7 });
-  const refuse = (day: string) => fail(db, seriesId, [day], { code: "unauthorized" });
+  const refuse = (day: string) => failOn(db, seriesId, [day], { code: "unauthorized" });
   await refuse("2026-03-14");
   const runId = randomUUID();
   await startRun(db, { runId, ...MANUAL }, [{ projectId: project.id, planned: 2 }]);
@@ -183,7 +183,7 @@ test("100 projects of a run are listed, and how many there are", async () => {
   expect(await readRun(db, runId)).toMatchObject({ found: 101, projects: { length: 100 } });
 });
 
-test("runs are kept for 400 days if asked to, the newest of each job, outcome and trigger for ever, and workers for a week", async () => {
+test("runs are kept for keepDays (400), the newest of each job, outcome and trigger for ever, and workers for a week", async () => {
   const job = `job-${randomUUID()}`;
   const old = await Promise.all([
     insertRunDaysAgo(500, { job }),
@@ -214,7 +214,7 @@ test("runs are kept for 400 days if asked to, the newest of each job, outcome an
   expect(await deleteOldRecords(db, 400)).toEqual({ runs: 0, keyEvents: 0 });
 });
 
-test("the events of a retired key are kept for 400 days if asked to, and those of other keys for ever", async () => {
+test("the events of a retired key are kept for keepDays (400), and those of other keys for ever", async () => {
   const rotation = await newRotation(db);
   for (const intentId of ["gone", "rested", "used"])
     await rotation.recordKey(`${rotation.job.name}-${intentId}`, "draining");

@@ -50,16 +50,11 @@ test("the ledger of a rotation that never ran is empty, and comes with the datab
 });
 
 test("a key is pending once its intent is recorded, and has a sealed secret once it is stored", async () => {
-  const { rotation, intentId } = await rotationWith("intent", { scopes: ["member", "usage:read"], expiresInDays: 40 });
-  const key = {
-    project: "production",
-    projectId: "project-1",
-    intentId,
-    state: "pending",
-    scopesAsked: ["member", "usage:read"],
-  };
-  const unknown = { activeSince: null, rollbackAt: null, drainingSince: null, dueForRemovalAt: null, note: null };
-  const common = { ...key, ...unknown, requestedAt: expect.any(Date), heldBy: [] };
+  const scopesAsked = ["member", "usage:read"];
+  const { rotation, intentId } = await rotationWith("intent", { scopes: scopesAsked, expiresInDays: 40 });
+  const key = { project: "production", projectId: "project-1", intentId, state: "pending", scopesAsked };
+  const notYet = { activeSince: null, rollbackAt: null, drainingSince: null, dueForRemovalAt: null, note: null };
+  const common = { ...key, ...notYet, requestedAt: expect.any(Date), heldBy: [] };
   const intent = { ...common, step: "intent", apiKeyId: null, expiresAt: null, scopesGranted: [] };
   expect(await keyOf(rotation, intentId)).toEqual(intent);
 

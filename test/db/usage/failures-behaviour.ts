@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import type { Database } from "../../../src/db/connection/database.ts";
 import type { Project } from "../../../src/usage/series.ts";
-import { coverageOf, fail, newSeries, nextFetchNo, store, total, view } from "../stored-usage.ts";
+import { coverageOf, failOn, newSeries, nextFetchNo, store, total, view } from "../stored-usage.ts";
 
 const THE_16TH = "2026-03-16";
 const THE_17TH = "2026-03-17";
@@ -16,13 +16,13 @@ export function testFailures(db: Database): void {
 
   test("a day shows the reason of its newest failure, without NUL and cut to at most 1,000 characters", async () => {
     const { project, seriesId } = await newSeries(db);
-    await fail(db, seriesId, [THE_16TH], { reason: "first" });
-    await fail(db, seriesId, [THE_16TH], { reason: `a\u0000b ${"😀".repeat(2_000)}` });
+    await failOn(db, seriesId, [THE_16TH], { reason: "first" });
+    await failOn(db, seriesId, [THE_16TH], { reason: `a\u0000b ${"😀".repeat(2_000)}` });
     const [row] = await coverageOf(db, project);
     expect(String(row?.error)).toMatch(/^ab 😀+/u);
     expect(String(row?.error).length).toBeLessThanOrEqual(1_000);
     // A gap has the reason of its newest day.
-    await fail(db, seriesId, [THE_17TH], { reason: "of the second day" });
+    await failOn(db, seriesId, [THE_17TH], { reason: "of the second day" });
     expect(await view(db, "coverage_gaps", project)).toMatchObject([
       { from_date: THE_16TH, to_date: THE_17TH, error: "of the second day" },
     ]);
@@ -32,7 +32,7 @@ export function testFailures(db: Database): void {
     const { project, seriesId } = await newSeries(db, "endpoint", { usage: { [THE_16TH]: { listen: "1" } } });
     const fetchNo = await nextFetchNo(db);
     await store(db, seriesId, { [THE_16TH]: {}, [THE_17TH]: { listen: "1" } });
-    await fail(db, seriesId, [THE_16TH, THE_17TH], { fetchNo });
+    await failOn(db, seriesId, [THE_16TH, THE_17TH], { fetchNo });
     expect(await statuses(project)).toEqual([
       [THE_16TH, "suspect"],
       [THE_17TH, "complete"],
@@ -57,7 +57,7 @@ export function testFailures(db: Database): void {
     const { project, seriesId } = await newSeries(db, "none");
     await store(db, seriesId, { [THE_16TH]: { requests: "1" } }, NO_WINDOW);
     // The request on the 18th fails. Its answer would have said which day is the newest, so the day of the run counts as failed.
-    await fail(db, seriesId, ["2026-03-18"]);
+    await failOn(db, seriesId, ["2026-03-18"]);
     expect(await view(db, "coverage_gaps", project)).toHaveLength(1);
     await store(db, seriesId, { [THE_17TH]: { requests: "2" } }, NO_WINDOW);
     expect(await statuses(project)).toEqual([
@@ -71,8 +71,8 @@ export function testFailures(db: Database): void {
     const storeUndated = (day: string) =>
       store(db, seriesId, [{ ...total(day, { requests: "1" }), undated: true }], { ...NO_WINDOW, undated: "day" });
     await storeUndated("2026-03-15");
-    await fail(db, seriesId, [THE_16TH]);
-    await fail(db, seriesId, [THE_17TH]);
+    await failOn(db, seriesId, [THE_16TH]);
+    await failOn(db, seriesId, [THE_17TH]);
     await storeUndated(THE_17TH);
     expect(await statuses(project)).toEqual([
       ["2026-03-15", "complete"],

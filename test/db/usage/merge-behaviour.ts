@@ -10,9 +10,9 @@ import {
   newSeries,
   nextFetchNo,
   rowOf,
-  rowsOn,
   rowVersions,
   shown,
+  sliceOn,
   store,
   UNGUARDED,
   view,
@@ -66,7 +66,7 @@ export function testMerge(db: Database): void {
     const hostile = `0 9007199254740993.5 18446744073709551616 1${zeros}0 0.${zeros}5 0.1 1.${zeros}1`.split(" ");
     const numbers = Object.fromEntries(METRICS.map((metric, i) => [metric, hostile[i]]));
     await store(db, seriesId, [
-      rowsOn(FIRST, [
+      sliceOn(FIRST, [
         rowOf("listen", numbers, '{"credits":9007199254740993,"minutes":0.1}'),
         rowOf("speak", {}, '{"a":1}'),
       ]),

@@ -9,7 +9,7 @@ import { testDatabase } from "../../support/database.ts";
 import { runStatement } from "../../support/postgres-admin.ts";
 import {
   coverageOf,
-  fail,
+  failOn,
   newProject,
   newSeries,
   nextFetchNo,
@@ -63,7 +63,7 @@ test("an answer and the failure of an earlier fetch, stored at once, leave the d
     const { project, seriesId } = await newSeries(db);
     await store(db, seriesId, answer(1, DAYS.slice(round % 3, (round % 3) + 1)));
     const fetchNo = await nextFetchNo(db);
-    await Promise.all([store(db, seriesId, answer(2)), fail(other, seriesId, DAYS, { fetchNo })]);
+    await Promise.all([store(db, seriesId, answer(2)), failOn(other, seriesId, DAYS, { fetchNo })]);
     expect(await statuses(project)).toEqual(["complete", "complete", "complete"]);
   }
 });
@@ -81,7 +81,7 @@ test("a failure and an answer that waited for the same day do not deadlock", asy
   const fetchNo = await nextFetchNo(db);
   const { done } = await db.transaction().execute(async (tx) => {
     await sql`select from usage_export.slice where series_id = ${seriesId} for update`.execute(tx);
-    const failure = fail(replica, seriesId, DAYS, { fetchNo });
+    const failure = failOn(replica, seriesId, DAYS, { fetchNo });
     await expect.poll(waiting).toHaveLength(1);
     const stored = store(replica, seriesId, answer(1));
     await expect.poll(waiting).toHaveLength(2);

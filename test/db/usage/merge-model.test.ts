@@ -8,14 +8,14 @@ import { addDays, daysOf } from "../../../src/usage/days.ts";
 import type { Project } from "../../../src/usage/series.ts";
 import { testDatabase } from "../../support/database.ts";
 import {
-  fail,
+  failOn,
   makeDoubtsAnHourOlder,
   newSeries,
   nextFetchNo,
   requestsByDay,
   rowOf,
-  rowsOn,
   shown,
+  sliceOn,
   store,
   type ViewRow,
   view,
@@ -102,7 +102,7 @@ test("after any sequence of readings the views show what the model says, now and
           continue;
         }
         if (step.kind === "failure") {
-          await fail(db, seriesId, Object.keys(step.days), { fetchNo });
+          await failOn(db, seriesId, Object.keys(step.days), { fetchNo });
         } else {
           await store(db, seriesId, step.days, { fetchNo, runId: runs.get(step.run) ?? "" });
         }
@@ -129,7 +129,7 @@ const GROUPS_A_DAY = 452;
 /** A month of 14,012 rows (31 × 452) with every metric. */
 function month(requests: (day: number, group: number) => number = () => 1) {
   return MONTH.map((day, d) =>
-    rowsOn(
+    sliceOn(
       day,
       Array.from({ length: GROUPS_A_DAY }, (_, g) =>
         rowOf([`tag ${g}`, `another tag ${g}`], {

@@ -4,14 +4,14 @@ import { DIMENSIONS_OF, SOURCES } from "../../../src/usage/dimensions.ts";
 import { normalise } from "../../../src/usage/normalise.ts";
 import { testDatabase } from "../../support/database.ts";
 import { ALL_USAGE, sampleRow } from "../../usage/sample-request.ts";
-import { configured, fail, newProject, newSeries, register, store, UNGUARDED, view } from "../stored-usage.ts";
+import { configured, failOn, newProject, newSeries, register, store, UNGUARDED, view } from "../stored-usage.ts";
 
 const { db } = await testDatabase();
 
 const DAY = "2026-03-17";
 const WINDOW = { start: DAY, end: DAY };
 
-test("a small project's values are seen beside a project with thousands of values of more usage", async () => {
+test("a small project's values are seen beside a project with thousands of values that have more usage", async () => {
   const [large, small] = [newProject(), newProject()];
   const filter = { ...ALL_USAGE, name: "sync", dimensions: { method: "sync" } };
   const filtered = configured(small, "accessor", { filter });
@@ -48,7 +48,7 @@ test("each member of a set is a value, with the first day that has it and the la
   } as const;
   const { project, seriesId } = await newSeries(db, "tags");
   await store(db, seriesId, usage, UNGUARDED);
-  await fail(db, seriesId, ["2026-03-19"]);
+  await failOn(db, seriesId, ["2026-03-19"]);
   const days = { start: "2026-03-16", end: "2026-03-19" };
   const read = { projectId: project.id, lastRead: "2026-03-18", valuesOfProject: 3 };
   expect(await storedValues(db, [project.id], { dimension: "tags", atMost: 50 }, days)).toEqual([

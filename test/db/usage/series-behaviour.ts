@@ -10,12 +10,12 @@ import {
   configured,
   coverageOf,
   daysBack,
-  inShort,
   newProject,
   newSeries,
   register,
   setDue,
   store,
+  textsOf,
   view,
 } from "../stored-usage.ts";
 
@@ -127,7 +127,7 @@ export function testSeries(db: Database): void {
       const filter = seenFilter("accessor", "k1", { start: back(days), end: back(1) });
       return configured(project, "model", { filter, windowDays: 7 });
     };
-    const due = async () => inShort(await coverageOf(db, project), "usage_date status");
+    const due = async () => textsOf(await coverageOf(db, project), "usage_date status");
     const [seriesId] = await register(db, seenSince(9));
     expect(await due()).toHaveLength(9);
     await store(db, seriesId, { [back(9)]: { "nova-3": "1" } });

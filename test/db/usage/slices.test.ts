@@ -15,7 +15,7 @@ import { DIARIZED, forgetAll } from "../reported-usage.ts";
 import {
   configured,
   daysBack,
-  fail,
+  failOn,
   makeDoubtsAnHourOlder,
   newProject,
   newSeries,
@@ -58,7 +58,7 @@ test("without a window, a suspect day is not due, because no day can be requeste
 
 test("a day that failed while the database's clock was two days ahead is due at once when the clock is right again", async () => {
   const { seriesId } = await seriesOfFourDays();
-  await fail(db, seriesId, [back(2)], { code: "unauthorized" });
+  await failOn(db, seriesId, [back(2)], { code: "unauthorized" });
   const startedAt = new Date(Date.now() - 60_000);
   const isDue = async () => (await dueOf(seriesId)).map((slice) => isDueForRetry(slice, new Date()));
   const settled = () =>
@@ -83,10 +83,10 @@ test("each series has the statuses of its slices in the range of days, even if i
   const days = ["2026-03-14", "2026-03-15", "2026-03-16", "2026-03-18"];
   await store(db, none ?? 0, Object.fromEntries(days.map((day) => [day, { requests: "1" }])));
   await store(db, none ?? 0, { "2026-03-16": {} });
-  await fail(db, none ?? 0, ["2026-03-17"]);
+  await failOn(db, none ?? 0, ["2026-03-17"]);
   await store(db, filtered ?? 0, { "2026-03-16": {} });
   await store(db, other ?? 0, { "2026-03-17": {} });
-  await fail(db, model ?? 0, ["2026-03-14"]);
+  await failOn(db, model ?? 0, ["2026-03-14"]);
   await register(db);
 
   const series = all.map(({ series }) => series);
@@ -104,7 +104,7 @@ test("gaps are listed from the newest", async () => {
   const usage = { "2026-03-12": { requests: "1" }, "2026-03-14": { requests: "5" } };
   const { project, seriesId } = await newSeries(db, "none", { usage });
   await store(db, seriesId, { "2026-03-12": {} });
-  await fail(db, seriesId, ["2026-03-15"]);
+  await failOn(db, seriesId, ["2026-03-15"]);
   await setDue(db, [seriesId], "2026-03-10", "2026-03-16");
   const { gaps } = await newestGaps(queryOn(db), [project.name]);
   const gap = { series: [{ project: project.name, source: "usage", grouping: "none", filter: "all" }] };
@@ -131,9 +131,9 @@ const causes = () => readAtOneMoment(db, (tx) => failureCauses(tx));
 test("an outage is one cause, whatever its error texts, with the number of its days and slices", async () => {
   const { oneId, otherId } = await twoProjects();
   await store(db, oneId, { "2026-03-15": { requests: "1" } });
-  await fail(db, oneId, DAYS, { reason: "connect ECONNREFUSED 127.0.0.1:1", code: "unavailable" });
-  await fail(db, oneId, DAYS, { reason: "the process that read it has ended" });
-  await fail(db, otherId, DAYS, { reason: "did not answer within 30 s", code: "unavailable" });
+  await failOn(db, oneId, DAYS, { reason: "connect ECONNREFUSED 127.0.0.1:1", code: "unavailable" });
+  await failOn(db, oneId, DAYS, { reason: "the process that read it has ended" });
+  await failOn(db, otherId, DAYS, { reason: "did not answer within 30 s", code: "unavailable" });
   const counts = { slices: 4, slicesWithNumbers: 1, days: 2, projects: 2 };
   expect(await causes()).toMatchObject([{ ...counts, code: "unavailable", error: "did not answer within 30 s" }]);
 });
@@ -147,7 +147,7 @@ test("refused keys are grouped by project, and other failures by their text with
     [otherId, "2026-03-16", "rejected", "the service answered 400: what? (request id b)"],
     [otherId, "2026-03-14", "bad_answer", "expected an array"],
   ] as const) {
-    await fail(db, seriesId, [day], { reason, code });
+    await failOn(db, seriesId, [day], { reason, code });
   }
   const grouped = (await causes()).map(({ code, project, slices }) => `${code} ${project} ${slices}`);
   const expected = [
@@ -164,7 +164,7 @@ test("a refusal of billing alone is a cause of its own, and a refused key is one
   const series = (["usage", "billing"] as const).map((source) => configured(project, "none", { source }));
   const [usage = 0, billing = 0] = await register(db, ...series);
   const refuse = (seriesId: number, days: readonly string[], reason: string) =>
-    fail(db, seriesId, days, { reason, code: "unauthorized" });
+    failOn(db, seriesId, days, { reason, code: "unauthorized" });
   const grouped = async () => (await causes()).map(({ isBillingRefused, slices }) => [isBillingRefused, slices]);
   await refuse(usage, DAYS, "the service answered 401: no");
   await refuse(billing, ["2026-03-15"], "the service answered 403: lacks billing:read");
@@ -178,19 +178,19 @@ test("a refusal of billing alone is a cause of its own, and a refused key is one
 
 test("a cause begins with the first failure after a good reading, not with the newest attempt", async () => {
   const { seriesId } = await newSeries(db, "none");
-  await fail(db, seriesId, DAYS);
+  await failOn(db, seriesId, DAYS);
   await read(sql`update usage_export.slice set failing_since = (usage_date + interval '25 hours') at time zone 'UTC'`);
-  await fail(db, seriesId, DAYS);
+  await failOn(db, seriesId, DAYS);
   expect(await causes()).toMatchObject([{ since: new Date("2026-03-16T01:00:00Z") }]);
   await store(db, seriesId, Object.fromEntries(DAYS.map((day) => [day, { requests: "1" }])));
   expect(await causes()).toEqual([]);
-  await fail(db, seriesId, ["2026-03-15"]);
+  await failOn(db, seriesId, ["2026-03-15"]);
   expect((await causes())[0]?.since.getTime()).toBeGreaterThan(Date.parse("2026-03-16T01:00:00Z"));
 });
 
 test("a slice is tried again if it is due and its series has a window", async () => {
   const { seriesId } = await newSeries(db);
-  await fail(db, seriesId, DAYS);
+  await failOn(db, seriesId, DAYS);
   expect(await causes()).toMatchObject([{ isRetried: false }]);
   await sql`
     update usage_export.series set window_days = 7, due_from = '2026-03-10', due_through = '2026-03-16', next_due_at = '2026-03-18'

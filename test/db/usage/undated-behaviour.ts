@@ -8,14 +8,14 @@ import type { Project } from "../../../src/usage/series.ts";
 import {
   type AnswerPart,
   coverageOf,
-  fail,
-  inShort,
+  failOn,
   newSeries,
   nextFetchNo,
   rowOf,
-  rowsOn,
   shown,
+  sliceOn,
   store,
+  textsOf,
   view,
 } from "../stored-usage.ts";
 
@@ -24,7 +24,7 @@ const RUN_DAY = "2026-03-18";
 const NO_WINDOW: AnswerPart = { serviceChoosesDays: true };
 
 function undated(rows: readonly AnswerRow[]): NormalisedSlice {
-  return { ...rowsOn(RUN_DAY, rows), undated: true };
+  return { ...sliceOn(RUN_DAY, rows), undated: true };
 }
 
 function summary(requests: Readonly<Record<string, string>>): NormalisedSlice {
@@ -36,7 +36,7 @@ export function testUndated(db: Database): void {
     store(db, seriesId, [summary(requests)], { ...NO_WINDOW, ...part });
 
   const snapshots = async (project: Project) =>
-    inShort(await view(db, "usage_snapshot", project), "snapshot group_value requests requests_change fell gone");
+    textsOf(await view(db, "usage_snapshot", project), "snapshot group_value requests requests_change fell gone");
 
   test("an answer without any date is a snapshot, and no slice", async () => {
     const { project, seriesId } = await newSeries(db);
@@ -131,7 +131,7 @@ export function testUndated(db: Database): void {
     const { project, seriesId } = await newSeries(db);
     const statuses = async () => (await coverageOf(db, project)).map(({ status }) => status);
     await storeSummary(seriesId, { listen: "1" });
-    await fail(db, seriesId, ["2026-03-16"]);
+    await failOn(db, seriesId, ["2026-03-16"]);
     expect(await statuses()).toEqual(["failed", "undated"]);
     await storeSummary(seriesId, { listen: "1" });
     expect(await statuses()).toEqual(["undated"]);

@@ -8,7 +8,7 @@ import { openFetchNumbers, raiseSequences } from "../../../src/db/usage/fetch-nu
 import { openWriter } from "../../../src/db/usage/writer.ts";
 import { testDatabase } from "../../support/database.ts";
 import { forgetSequences } from "../../support/forget-sequences.ts";
-import { answerOf, newSeries, nextFetchNo, rowOf, rowsOn, shown, total } from "../stored-usage.ts";
+import { answerOf, newSeries, nextFetchNo, rowOf, shown, sliceOn, total } from "../stored-usage.ts";
 
 const { db, read } = await testDatabase();
 const DAY = "2026-03-16";
@@ -72,7 +72,7 @@ test.each([
 ])("of %s answer and one of a later fetch for the same slice, the later is shown", async (_, undated) => {
   const write = openBusyWriter();
   const { project, seriesId } = await newSeries(db);
-  const earlier = await answerOf(db, seriesId, [{ ...rowsOn(DAY, [rowOf("listen", "1")]), undated }], {
+  const earlier = await answerOf(db, seriesId, [{ ...sliceOn(DAY, [rowOf("listen", "1")]), undated }], {
     undated: "day",
   });
   const later = await answerOf(db, seriesId, { [DAY]: { listen: "2" } });

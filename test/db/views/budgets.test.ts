@@ -14,7 +14,7 @@ import { testDatabase } from "../../support/database.ts";
 import { storeFormerKeys } from "../keys/written-ledger.ts";
 import { forgetAll } from "../reported-usage.ts";
 import { type BilledRow, billed } from "../stored-billing.ts";
-import { fail, type Numbers, store, UNGUARDED, type Usage } from "../stored-usage.ts";
+import { failOn, type Numbers, store, UNGUARDED, type Usage } from "../stored-usage.ts";
 
 const { db, read } = await testDatabase();
 
@@ -125,7 +125,7 @@ test.each([
   expect(await ofMonth("threshold_reached")).toEqual([[reached]]);
 });
 
-test("every set that holds a budget's tag or model counts, and every key of a budget's rotation", async () => {
+test("every set with a budget's tag or model counts for the budget, and so does every key of its rotation", async () => {
   const idOf = await configure({
     budgets: [
       { name: "key", key: "exporter" },
@@ -240,7 +240,7 @@ test("a day without billing is estimated, also while billing is configured", asy
 
   await store(db, idOf("one", "model"), everyDay([FIRST, SECOND], nova("10")));
   // The days' billing may still be read, also if the service refused it once.
-  await fail(db, idOf("one", "none"), [FIRST]);
+  await failOn(db, idOf("one", "none"), [FIRST]);
   expect(await use()).toEqual([["estimated", "6.0", "60", 2, 2]]);
   await bill(idOf("one", "none"), FIRST, [["4.5"]]);
   expect(await use()).toEqual([["billed and estimated", "7.5", "60", 2, 2]]);

@@ -4,7 +4,7 @@ import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { startRun } from "../../../src/db/jobs/runs.ts";
 import { testDatabase } from "../../support/database.ts";
-import { fail, newSeries, store } from "../stored-usage.ts";
+import { failOn, newSeries, store } from "../stored-usage.ts";
 
 const { db, read } = await testDatabase();
 
@@ -128,7 +128,7 @@ async function asReader(statement: string): Promise<unknown> {
 test("the reader may read every view, the past usage of bi.usage_as_of, and what changed by bi.usage_change", async () => {
   const { seriesId } = await newSeries(db, "endpoint", { windowDays: 7, usage: { "2026-03-16": { listen: "1" } } });
   await store(db, seriesId, { "2026-03-16": { listen: "2" } });
-  await fail(db, seriesId, ["2026-03-17"]);
+  await failOn(db, seriesId, ["2026-03-17"]);
   await startRun(db, { runId: crypto.randomUUID(), kind: "export", job: "nightly", trigger: "manual" });
   for (const view of views) await asReader(`select * from bi.${view}`);
   expect(await asReader("select usage_date::text from bi.changed_days('-infinity') where project_id <> ''")).toEqual([

@@ -12,7 +12,7 @@ import { testDatabase } from "../../support/database.ts";
 import {
   configured,
   daysBack,
-  fail,
+  failOn,
   newProject,
   newSeries,
   register,
@@ -99,7 +99,7 @@ test("after each of 100 nights with restatements, vanished groups, failures and 
     }
     const writing = ids.map(async (seriesId) => {
       const day = back(below(DAYS));
-      if (uniform() < 0.15) await fail(db, seriesId, [day]);
+      if (uniform() < 0.15) await failOn(db, seriesId, [day]);
       else await store(db, seriesId, { [day]: answer() }, UNGUARDED);
     });
     // A load while the night's answers are stored sees some of them.

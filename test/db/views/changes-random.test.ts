@@ -12,7 +12,7 @@ import { usedKeys } from "../keys/written-ledger.ts";
 import { forgetAll, storeSeries } from "../reported-usage.ts";
 import { billed } from "../stored-billing.ts";
 import { storePriceBook } from "../stored-costs.ts";
-import { configured, daysBack, fail, type Numbers, newProject, register, store, UNGUARDED } from "../stored-usage.ts";
+import { configured, daysBack, failOn, type Numbers, newProject, register, store, UNGUARDED } from "../stored-usage.ts";
 
 const { db, read } = await testDatabase();
 const back = await daysBack(db);
@@ -27,15 +27,15 @@ const random = (below: number) => Math.floor(uniform() * below);
 
 /** `after` and `before` are the first days of the periods, in days back. Some periods overlap, some reach beyond what is stored. */
 const pairs = Array.from({ length: PAIRS }, (_, pair) => {
-  const length = 1 + random(12);
-  const beforeLength = random(2) === 0 ? length : 1 + random(12);
-  return { pair, after: random(DAYS + 3), length, before: random(DAYS + 3), beforeLength };
+  const afterLength = 1 + random(12);
+  const beforeLength = random(2) === 0 ? afterLength : 1 + random(12);
+  return { pair, after: random(DAYS + 3), afterLength, before: random(DAYS + 3), beforeLength };
 });
 type Pair = (typeof pairs)[number];
 
 const daysIn = (first: number, length: number) => Array.from({ length }, (_, i) => first - i);
 const beforeOf = ({ before, beforeLength }: Pair) => daysIn(before, beforeLength);
-const afterOf = ({ after, length }: Pair) => daysIn(after, length);
+const afterOf = ({ after, afterLength }: Pair) => daysIn(after, afterLength);
 
 function decimal(): string {
   const whole = BigInt(`${random(10)}${random(1_000_000_000)}`).toString();
@@ -101,7 +101,7 @@ function expectedParts(totals: Amounts, groups: Amounts, pair: Pair): Parts {
 
 /** Compares the function's rows for each pair with the expected parts of each subject, such as a currency. */
 async function expectEach(
-  name: string,
+  functionName: string,
   subject: RawBuilder<unknown>,
   group: RawBuilder<unknown>,
   expectedOf: (pair: Pair) => Readonly<Record<string, Parts>>,
@@ -110,9 +110,9 @@ async function expectEach(
     select p.pair, ${subject} as subject, concat_ws(' ', c.part, ${group}) as part,
       array[coalesce(c.amount_before, 0), coalesce(c.amount_after, 0), c.change]::text[] as amounts
     from json_to_recordset(${JSON.stringify(pairs)}::json)
-      as p (pair integer, after integer, length integer, before integer, "beforeLength" integer)
-    cross join lateral ${sql.id("bi", name)}(
-      ${back(0)}::date - p.after, ${back(0)}::date - p.after + p.length - 1,
+      as p (pair integer, after integer, "afterLength" integer, before integer, "beforeLength" integer)
+    cross join lateral ${sql.id("bi", functionName)}(
+      ${back(0)}::date - p.after, ${back(0)}::date - p.after + p."afterLength" - 1,
       ${back(0)}::date - p.before, ${back(0)}::date - p.before + p."beforeLength" - 1
     ) c
     where ${subject} is not null
@@ -155,7 +155,7 @@ test(`each row of bi.usage_change is the calculated one (seed ${seed})`, async (
     usage: Object.fromEntries([...days].map(([day, rows]) => [back(day), rows])),
   }));
   for (const seriesId of await storeSeries(db, usage))
-    await fail(db, seriesId, [back(1 + random(DAYS)), back(1 + random(DAYS))]);
+    await failOn(db, seriesId, [back(1 + random(DAYS)), back(1 + random(DAYS))]);
 
   const nameOf = (grouping: string) => (group: string) =>
     ({ none: "", tags: JSON.stringify([group]) })[grouping] ?? (keys.includes(group) ? rotation : group);

@@ -9,7 +9,7 @@ import { usedKeys } from "../keys/written-ledger.ts";
 import { DIARIZED, forgetAll, storeSeries } from "../reported-usage.ts";
 import { storeBills } from "../stored-charges.ts";
 import { storePriceBook } from "../stored-costs.ts";
-import { daysBack, fail, inShort, newProject, store, type Usage, type ViewRow } from "../stored-usage.ts";
+import { daysBack, failOn, newProject, store, textsOf, type Usage, type ViewRow } from "../stored-usage.ts";
 
 const { db, read } = await testDatabase();
 const back = await daysBack(db);
@@ -40,7 +40,7 @@ test("a group of usage is new, vanished, changed or the same", async () => {
     },
   ]);
   const rows = await change("usage_change");
-  expect(inShort(rows, "grouping group_value amount_before amount_after change status").toSorted()).toEqual([
+  expect(textsOf(rows, "grouping group_value amount_before amount_after change status").toSorted()).toEqual([
     "model base 5 5 0 same",
     "model fresh null 9 9 new",
     "model nova 10 18 8 changed",
@@ -54,11 +54,11 @@ test("a group of usage is new, vanished, changed or the same", async () => {
   });
 });
 
-test("the total is of a series that is still read, even if one no longer read has more days", async () => {
+test("the total comes from a series that is still read, even if another series was read on more days", async () => {
   const project = newProject();
   await storeSeries(db, [{ project, grouping: "none", usage: hours("5", "6") }]);
   await storeSeries(db, [{ project, grouping: "model", usage: hours("6") }]);
-  expect(new Set(inShort(await change("usage_change"), "total_from"))).toEqual(new Set(["model"]));
+  expect(new Set(textsOf(await change("usage_change"), "total_from"))).toEqual(new Set(["model"]));
 });
 
 test("a charge is new, vanished or changed, a credit is below zero, and the keys of a rotation are one group", async () => {
@@ -72,7 +72,7 @@ test("a charge is new, vanished or changed, a credit is below zero, and the keys
     { day: back(1), dollars: "-0.25", line_item: "credit", accessor: null },
   ]);
   const rows = await change("billed_change");
-  expect(inShort(rows, "grouping group_value amount_before amount_after status").toSorted()).toEqual(
+  expect(textsOf(rows, "grouping group_value amount_before amount_after status").toSorted()).toEqual(
     [
       "accessor null 0 -0.25 new",
       `accessor ${rotation} 1.5 1.75 changed`,
@@ -104,7 +104,7 @@ test("more at the same price is a volume effect, and the same at another price a
       trim_scale(price_effect) as price
     from bi.cost_change(${back(1)}::date, ${back(1)}::date) order by model
   `);
-  expect(inShort(rows, "model status quantity change volume price")).toEqual([
+  expect(textsOf(rows, "model status quantity change volume price")).toEqual([
     "base changed 3>7 0.4 0.4 0",
     "free unpriced 1>2 null null null",
     "fresh new 0>5 0.5 0.5 0",
@@ -124,7 +124,7 @@ test("a cost is compared only if the series with the conditions of a price was r
     { project, grouping: "model", due, filter: listen, usage: { [back(4)]: { nova: { hours: "10" } } } },
   ]);
   const rows = await change("cost_change", 3);
-  expect(inShort(rows, "part quantity_before quantity_after").toSorted()).toEqual([
+  expect(textsOf(rows, "part quantity_before quantity_after").toSorted()).toEqual([
     "days not compared 0 10",
     "days not compared 10 0",
   ]);
@@ -143,10 +143,10 @@ test("a day that was read, failed later and kept its rows is compared, and is no
   const seriesIds = await storeSeries(db, [{ project, grouping: "model", windowDays: 1, usage: hours("1", "2", "3") }]);
   const finality = async () => {
     const rows = await Promise.all(["usage_change", "cost_change"].map((name) => change(name, 2)));
-    return inShort(rows.flat(), "days_compared is_final");
+    return textsOf(rows.flat(), "days_compared is_final");
   };
   expect(new Set(await finality())).toEqual(new Set(["1 true"]));
-  await fail(db, seriesIds[0] ?? 0, [back(3)]);
+  await failOn(db, seriesIds[0] ?? 0, [back(3)]);
   expect(new Set(await finality())).toEqual(new Set(["1 false"]));
 });
 
@@ -159,7 +159,7 @@ test("each function can be limited to projects, metrics and groupings, and leave
   await storeSeries(db, [...series, { project: one, grouping: "method", filter: DIARIZED, usage }]);
   const charges = [2, 1].map((day) => ({ day: back(day), line_item: "a", dollars: `${day}` }));
   const asked = async (name: string, names: string, columns = "project metric grouping") =>
-    inShort(await change(name, 1, sql.raw(`, ${names}`)), columns).toSorted();
+    textsOf(await change(name, 1, sql.raw(`, ${names}`)), columns).toSorted();
   const ofOne = `projects => array['${one.name}']`;
   expect(await asked("usage_change", ofOne)).toEqual(
     ["endpoint", "model", "none"].map((by) => `${one.name} hours ${by}`),

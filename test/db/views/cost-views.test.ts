@@ -49,6 +49,7 @@ const TIERS = [
   { above: "10", price: "0.5" },
   { above: "100", price: "0.25" },
 ];
+/** Hours on a day of 2026, of project p1 and nova-3 unless `part` names others. */
 const hours = (day: string, quantity: string, part: Partial<Used> = {}): Used => ({
   ...{ project: "p1", day: `2026-${day}`, grouping: "model", models: ["nova-3"], metric: "hours", quantity },
   ...part,

@@ -8,13 +8,13 @@ import { testDatabase } from "../../support/database.ts";
 import {
   configured,
   daysBack,
-  fail,
-  inShort,
+  failOn,
   newProject,
   newSeries,
   register,
   setDue,
   store,
+  textsOf,
   type ViewRow,
   view,
 } from "../stored-usage.ts";
@@ -68,9 +68,9 @@ test("a series that no run has planned yet has no missing days", async () => {
 
 test("a missing or failed day is settling while it is in the window, and final afterwards", async () => {
   const { project, seriesId } = await dueSeries(4, 1, FUTURE, 2);
-  await fail(db, seriesId, [back(3), back(1)]);
+  await failOn(db, seriesId, [back(3), back(1)]);
   const rows = await view(db, "coverage", project);
-  expect(inShort(rows, "usage_date status finality").toSorted()).toEqual([
+  expect(textsOf(rows, "usage_date status finality").toSorted()).toEqual([
     `${back(4)} missing final`,
     `${back(3)} failed final`,
     `${back(2)} missing settling`,
@@ -83,7 +83,7 @@ test("a day that was read before it ended is open, even if later readings fail",
     windowDays: 7,
     usage: { [back(0)]: { listen: "1" } },
   });
-  await fail(db, seriesId, [back(0)]);
+  await failOn(db, seriesId, [back(0)]);
   expect(await view(db, "coverage", project)).toMatchObject([{ status: "failed", finality: "open", rows: 1 }]);
 });
 
@@ -126,7 +126,7 @@ test("a series that is no longer configured shows only the days that were read",
   const { project, seriesId } = await dueSeries(4, 1, PAST);
   await store(db, seriesId, { [back(4)]: { listen: "1" } });
   await store(db, seriesId, { [back(1)]: { listen: "1" } }, askedYesterday());
-  await fail(db, seriesId, [back(2)]);
+  await failOn(db, seriesId, [back(2)]);
   expect(Object.values(await statuses(project)).sort()).toEqual(["complete", "failed", "missing", "missing"]);
 
   await register(db);
@@ -137,9 +137,9 @@ test("a gap of billing does not split a gap of usage that has the same grouping"
   const project = newProject();
   const series = (["usage", "billing"] as const).map((source) => configured(project, "none", { source }));
   const [usage = 0, billing = 0] = await register(db, ...series);
-  await fail(db, usage, [back(3), back(2), back(1)]);
-  await fail(db, billing, [back(2)]);
-  const gaps = inShort(await view(db, "coverage_gaps", project), "source days");
+  await failOn(db, usage, [back(3), back(2), back(1)]);
+  await failOn(db, billing, [back(2)]);
+  const gaps = textsOf(await view(db, "coverage_gaps", project), "source days");
   expect(gaps.toSorted()).toEqual(["billing 1", "usage 3"]);
 });
 

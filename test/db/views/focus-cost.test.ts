@@ -10,7 +10,7 @@ import { usedKeys } from "../keys/written-ledger.ts";
 import { forgetAll } from "../reported-usage.ts";
 import { type BilledRow, billed } from "../stored-billing.ts";
 import { storePriceBook } from "../stored-costs.ts";
-import { configured, inShort, newProject, register, store, type ViewRow } from "../stored-usage.ts";
+import { configured, newProject, register, store, textsOf, type ViewRow } from "../stored-usage.ts";
 
 const { db, read } = await testDatabase();
 
@@ -47,7 +47,7 @@ const focus = () =>
   read(sql<ViewRow>`select * from bi.focus_cost order by "x_UsageDate", "SkuPriceId", "ResourceId", "BilledCost"`);
 
 /** A day that was billed by key, line item and tags, with a credit, and one that is estimated. */
-async function storeBoth(): Promise<Project> {
+async function storeBilledAndEstimatedDay(): Promise<Project> {
   const project = newProject();
   await storePriceBook(db, ...PRICES);
   const [made = ""] = (await usedKeys(db, project, 1)).keys;
@@ -70,8 +70,8 @@ async function storeBoth(): Promise<Project> {
 const at = (day: string) => new Date(`${day}T00:00:00Z`);
 
 test("a billed charge has the columns of FOCUS except the quantity", async () => {
-  const project = await storeBoth();
-  const [credit, charge, other] = await focus();
+  const project = await storeBilledAndEstimatedDay();
+  const [credit, charge, keyless] = await focus();
   const amount = "0.1000000000000000055511151231257827";
   expect(charge).toEqual({
     ...{ BilledCost: amount, EffectiveCost: amount, ListCost: amount, ContractedCost: amount, BillingCurrency: "USD" },
@@ -93,11 +93,11 @@ test("a billed charge has the columns of FOCUS except the quantity", async () =>
   expect(credit).toMatchObject({ BilledCost: "-0.05", ChargeCategory: "Credit", Tags: null });
   // The service lists this key without its comment, which the ledger has.
   expect(`${credit?.ResourceId} ${credit?.ResourceName}`).toMatch(/^id-of-\S+ \S/);
-  expect(other).toMatchObject({ BilledCost: "0.2", ResourceId: null, ResourceType: null, Tags: null });
+  expect(keyless).toMatchObject({ BilledCost: "0.2", ResourceId: null, ResourceType: null, Tags: null });
 });
 
 test("the cost of an estimate is exactly its quantity times its unit price", async () => {
-  const project = await storeBoth();
+  const project = await storeBilledAndEstimatedDay();
   const estimates = await read(sql<{ text: string; is_exact: boolean; sku_price: string }>`
     select concat_ws(' ', trim_scale("BilledCost"), "BillingCurrency", trim_scale("PricingQuantity"), "PricingUnit", trim_scale("ContractedUnitPrice"),
         "SkuId") as text, "SkuPriceId" as sku_price,
@@ -120,7 +120,7 @@ test("the cost of an estimate is exactly its quantity times its unit price", asy
 });
 
 test("a charge is of one day in UTC, within its billing period, in every time zone of the reader", async () => {
-  await storeBoth();
+  await storeBilledAndEstimatedDay();
   const periods = (zone: string) =>
     db.transaction().execute(async (tx) => {
       await sql`select set_config('timezone', ${zone}, true)`.execute(tx);
@@ -132,9 +132,9 @@ test("a charge is of one day in UTC, within its billing period, in every time zo
   for (const zone of ["Asia/Tokyo", "America/Los_Angeles"]) expect(await periods(zone)).toEqual(await periods("UTC"));
 });
 
-const shown = async () => inShort(await focus(), "x_UsageDate x_CostSource x_Grouping BilledCost ChargeDescription");
+const shown = async () => textsOf(await focus(), "x_UsageDate x_CostSource x_Grouping BilledCost ChargeDescription");
 
-test("of several groupings of billing the one with the most dimensions counts, by line item before others", async () => {
+test("of several billing groupings the one with the most dimensions counts, and among equal ones that by line item", async () => {
   await storeAll(newProject(), [
     [DAY, "none", ["1"]],
     [DAY, "accessor", ["1", { accessor: "k1" }]],
@@ -171,7 +171,7 @@ test("a grouping whose newest reading failed does not hide a complete one, as it
   expect(await shown()).toEqual([`${DAY} billed none 2 All usage`]);
 });
 
-test("a day with a charge without an amount is taken from another grouping, else estimated", async () => {
+test("a day of which a charge lacks its amount is taken from another grouping, or else estimated", async () => {
   await storePriceBook(db, ...PRICES);
   const bills: readonly Bill[] = [
     [DAY, "line_item", [null, { line_item: "sync::aura-2" }]],
@@ -179,7 +179,7 @@ test("a day with a charge without an amount is taken from another grouping, else
     [NEXT_DAY, "none", [null]],
   ];
   await storeAll(newProject(), bills, [DAY, NEXT_DAY]);
-  expect(inShort(await focus(), "x_UsageDate x_CostSource x_Grouping")).toEqual([
+  expect(textsOf(await focus(), "x_UsageDate x_CostSource x_Grouping")).toEqual([
     `${DAY} billed none`,
     ...Array.from({ length: 3 }, () => `${NEXT_DAY} estimated model`),
   ]);

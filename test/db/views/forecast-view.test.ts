@@ -59,14 +59,14 @@ test("a day of the month that was not read is estimated, too", async () => {
   expect(await forecastOf("2026-03-11", constant(days, "7"))).toMatchObject({ amount: 63, forecast: 217, ahead: 22 });
 });
 
-test("an amount of many digits stays exact, and a month that is over and final is no estimate", async () => {
+test("an amount of many digits stays exact, and on the last day of a month only that day is estimated", async () => {
   const exact = "9007199254740993.000000001";
   const days = daysOf({ start: "2026-03-01", end: "2026-03-30" });
   const rows = await read(sql`
-    select amount::text, forecast = round(amount + ${exact}::numeric, 6) as sure
+    select amount::text, forecast = round(amount + ${exact}::numeric, 6) as "addsOneDay"
     from usage_export.month_forecast('2026-03-31', ${days}::text[]::date[], array_fill(${exact}::numeric, array[30]), array_fill(true, array[30]))
   `);
-  expect(rows).toEqual([{ amount: "270215977642229790.000000030", sure: true }]);
+  expect(rows).toEqual([{ amount: "270215977642229790.000000030", addsOneDay: true }]);
 });
 
 test("with less than 14 known days there is an amount, but no forecast", async () => {
@@ -84,6 +84,7 @@ test("a single spike among days without usage is not forecast to repeat each day
   const amounts = new Map([...constant(before("2026-03-11", 60), "0"), ["2026-03-09", "50"]]);
   const { forecast } = await forecastOf("2026-03-11", amounts);
   expect(forecast).toBeGreaterThanOrEqual(50);
+  // Up to twice what one spike in 14 days adds on the 21 days that are left.
   expect(forecast).toBeLessThan(50 + 2 * 50 * (21 / 14));
 });
 

@@ -9,13 +9,13 @@ import { billed } from "../stored-billing.ts";
 import {
   configured,
   daysBack,
-  inShort,
   newProject,
   newSeries,
   register,
   rowOf,
-  rowsOn,
+  sliceOn,
   store,
+  textsOf,
   type ViewRow,
   view,
 } from "../stored-usage.ts";
@@ -68,7 +68,7 @@ test("a billed amount that comes again is no restatement, and a changed one is a
 test("a group restates its numbers when it appears, even on an empty day, disappears and comes back", async () => {
   const [one, both, again] = [{ listen: "1" }, { listen: "1", speak: "2" }, { listen: "1", speak: "3" }];
   const rows = await restated({ [DAY]: {} }, { [DAY]: one }, { [DAY]: both }, { [DAY]: one }, { [DAY]: again });
-  expect(inShort(rows, "kind group_value metric old_value new_value revision").toSorted()).toEqual([
+  expect(textsOf(rows, "kind group_value metric old_value new_value revision").toSorted()).toEqual([
     "appeared listen requests null 1 1",
     "appeared speak requests null 2 1",
     "appeared speak requests null 3 3",
@@ -90,7 +90,7 @@ test("a metric that appears or disappears is a restatement of that metric only",
 test("changed extra metrics are one restatement, with the whole objects before and after", async () => {
   const [before, after] = [{ credits: 1 }, { credits: 2, minutes: 3 }];
   const rows = await restated(
-    ...[before, after].map((extra) => [rowsOn(DAY, [rowOf("listen", "1", JSON.stringify(extra))])]),
+    ...[before, after].map((extra) => [sliceOn(DAY, [rowOf("listen", "1", JSON.stringify(extra))])]),
   );
   expect(rows).toMatchObject([
     {
@@ -147,7 +147,7 @@ test("bi.usage_as_of shows a filter with the conditions that it had at the momen
     moments.push(await moment());
   }
   const shown = await Promise.all(moments.map((at) => asOf(at, project)));
-  expect(shown.flatMap((rows) => inShort(rows, "usage_date group_value requests revision"))).toEqual([
+  expect(shown.flatMap((rows) => textsOf(rows, "usage_date group_value requests revision"))).toEqual([
     `${DAY} listen 1 1`,
     `${DAY} speak 2 1`,
     `${DAY} listen 3 2`,

@@ -8,7 +8,7 @@ import { endProjects, finishRun, heartbeatRun, startRun } from "../../../src/db/
 import { NO_COUNTS } from "../../../src/usage/counts.ts";
 import { testDatabase } from "../../support/database.ts";
 import { runStatement } from "../../support/postgres-admin.ts";
-import { coverageOf, fail, newSeries, nextFetchNo, setDue, shown, store } from "../stored-usage.ts";
+import { coverageOf, failOn, newSeries, nextFetchNo, setDue, shown, store } from "../stored-usage.ts";
 
 const { url, directUrl } = await testDatabase();
 
@@ -44,7 +44,7 @@ test("the functions and operators of a hostile schema do not change what is stor
   await heartbeatRun(db, runId);
   await store(db, seriesId, { "2026-03-16": { listen: "1", speak: "1" } }, { runId });
   await store(db, seriesId, { "2026-03-16": { listen: "2" } }, { runId });
-  await fail(db, seriesId, ["2026-03-17"]);
+  await failOn(db, seriesId, ["2026-03-17"]);
   await endProjects(db, [{ runId, projectId: "p", counts: { ...NO_COUNTS, failed: 1 }, error: "down" }]);
   await finishRun(db, runId, "failed", "down");
   expect(await nextFetchNo(db)).not.toBe(await nextFetchNo(db));

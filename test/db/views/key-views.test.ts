@@ -7,7 +7,7 @@ import type { Grouping, Project } from "../../../src/usage/series.ts";
 import { testDatabase } from "../../support/database.ts";
 import { usedKeys } from "../keys/written-ledger.ts";
 import { storeSeries } from "../reported-usage.ts";
-import { daysBack, inShort, newProject, newSeries, type Usage, type ViewRow, view } from "../stored-usage.ts";
+import { daysBack, newProject, newSeries, textsOf, type Usage, type ViewRow, view } from "../stored-usage.ts";
 
 const { db, read } = await testDatabase();
 const back = await daysBack(db);
@@ -25,7 +25,7 @@ const byLineage = ({ id }: Project, viewName: string) =>
     select lineage, sum(requests) as requests from bi.${sql.raw(viewName)} where project_id = ${id} group by lineage order by lineage
   `);
 
-test("the keys of a rotation have one lineage, and the numbers of a day are those by accessor", async () => {
+test("the keys of a rotation have one lineage, and bi.usage_by_key has every row of bi.usage_by_accessor", async () => {
   const project = newProject();
   const { rotation, keys } = await usedKeys(db, project, 3);
   const [first = "", second = "", third = ""] = keys;
@@ -164,7 +164,7 @@ test("the largest groups are ranked by the days before today, for each project a
   };
   await storeUsed("endpoint", [one, used], [other, { 1: { speak: "1" } }]);
   const placed = async (project: Project, call: string) =>
-    inShort(await rowsOf(project, call), "place group_value amount");
+    textsOf(await rowsOf(project, call), "place group_value amount");
   // On the last two days: listen 3 + 2, agent and speak 4 each.
   expect(await placed(one, "top_groups('endpoint', 2, days => 2)")).toEqual(["1 listen 5", "2 agent 4"]);
   expect(await placed(one, "top_groups('endpoint')")).toEqual(["1 agent 54", "2 listen 5", "3 speak 4"]);
@@ -191,7 +191,7 @@ test("bi.unused_keys has each listed key that is older than the days in question
   const keys = ["busy", "without requests", "idle", "late", "never", "gone"].map((id) => listedAgo(id, 40));
   await storeListedKeys(db, project.id, [...keys, listedAgo("new", 2), listedAgo("early", 40)]);
   await storeListedKeys(db, project.id, [...keys.slice(0, -1), listedAgo("new", 2), listedAgo("early", 40)]);
-  const unused = async (call: string) => inShort(await rowsOf(project, call), "api_key_id last_used problem");
+  const unused = async (call: string) => textsOf(await rowsOf(project, call), "api_key_id last_used problem");
   const never = ["idle null null", "never null null"];
   expect(await unused("unused_keys(3)")).toEqual([...never, `early ${back(4)} null`, `late ${back(4)} null`]);
   expect(await unused("unused_keys(4)")).toEqual(never);

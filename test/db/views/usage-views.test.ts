@@ -11,11 +11,11 @@ import { DIARIZED, storeSeries } from "../reported-usage.ts";
 import { storeBills } from "../stored-charges.ts";
 import {
   daysBack,
-  inShort,
   type Numbers,
   newProject,
   newSeries,
   store,
+  textsOf,
   total,
   type Usage,
   view,
@@ -119,7 +119,7 @@ test.each<[string, number | null, string | null, string, string]>([
   ["a day that will be read after this moment", 7, "2026-03-18T02:00:00Z", "2026-03-18T01:00:00Z", "open"],
   ["a day that was read after it was over", 7, "2026-03-18T02:00:00Z", "2026-03-18T03:00:00Z", "settling"],
   [
-    "a day at the end of the last day on which the window has it",
+    "a day in the last second in which the window has it",
     7,
     "2026-03-18T02:00:00Z",
     "2026-03-24T23:59:59Z",
@@ -163,7 +163,7 @@ test.each(["model", "feature_set"] as const)("each %s has its usage alone and it
   );
   const name = grouping === "model" ? "model" : "feature";
   const rows = await view(db, `usage_by_single_${name}`, project);
-  expect(inShort(rows, `${name} requests shared_requests hours`).toSorted()).toEqual(
+  expect(textsOf(rows, `${name} requests shared_requests hours`).toSorted()).toEqual(
     // nova-3 has 10 + 4 + 2, of which it shares 4 with aura-2.
     ["nova-3 16 4 0.3", "aura-2 4 4 0.2", '["nova-3"] 7 0 null', "a\\u0000b 6 0 null", "null 3 0 null"].sort(),
   );
@@ -175,7 +175,7 @@ test("a charge with two tags counts under both, as shared", async () => {
   const charges = [charge("10.25", "prod"), charge("4.5", "prod", "eu"), charge("-1", "eu", "test"), charge("0.75")];
   await storeBills(db, project, ["tags"], { start: DAY, end: DAY }, charges);
   const rows = await view(db, "cost_by_single_tag", project);
-  expect(inShort(rows, "tag amount shared_amount currency").toSorted()).toEqual([
+  expect(textsOf(rows, "tag amount shared_amount currency").toSorted()).toEqual([
     "eu 3.5 3.5 USD",
     "null 0.75 0 USD",
     "prod 14.75 4.5 USD",
