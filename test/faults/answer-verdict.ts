@@ -37,10 +37,11 @@ function rowsByDay(body: Uint8Array, asked: Fixture, window: Window | undefined,
   );
 
   const rows = results.items.map((row) => ({ ...dayOf(row, period, today), row: readRow(row, asked.grouping) }));
-  require(new Set(rows.map(({ dated }) => dated)).size <= 1);
+  // Beside rows with a day, a row without one could be of any day.
+  require(new Set(rows.map(({ isDated }) => isDated)).size <= 1);
   const rowDays = rows.map(({ day }) => day).sort();
   const days = coveredDays(window, period, rowDays, today);
-  return new Map(days.map((day) => [day, distinct(rows.filter((one) => one.day === day).map(({ row }) => row))]));
+  return new Map(days.map((day) => [day, mergedRows(rows.filter((one) => one.day === day).map(({ row }) => row))]));
 }
 
 /** Whether the answer can be stored and given back unchanged. */
@@ -72,17 +73,17 @@ function dayIn(value: JsonTree | undefined): string | undefined {
   return day;
 }
 
-function dayOf(row: JsonTree, period: Window | undefined, today: string): { day: string; dated: boolean } {
+function dayOf(row: JsonTree, period: Window | undefined, today: string): { day: string; isDated: boolean } {
   const grouping = memberOf(row, "grouping");
-  const nested =
+  const hasGroupingDay =
     grouping?.kind === "object" && !(isNull(memberOf(grouping, "start")) && isNull(memberOf(grouping, "end")));
-  const holder = nested ? grouping : row;
+  const holder = hasGroupingDay ? grouping : row;
   const start = dayIn(memberOf(holder, "start"));
   const end = dayIn(memberOf(holder, "end"));
   const day = start ?? end ?? period?.start ?? today;
   const last = end ?? start ?? period?.end ?? today;
   require(day === last && (period === undefined || (day >= period.start && day <= period.end)));
-  return { day, dated: start !== undefined || end !== undefined || period !== undefined };
+  return { day, isDated: start !== undefined || end !== undefined || period !== undefined };
 }
 
 type MaybeWindow = Window | undefined;
@@ -102,7 +103,7 @@ function coveredDays(window: MaybeWindow, period: MaybeWindow, rowDays: readonly
 }
 
 /** A repeated row counts once. Two different rows of one group are refused, but rows of no value, as null, "" or [], are added up. */
-function distinct(rows: readonly Row[]): readonly StoredRow[] {
+function mergedRows(rows: readonly Row[]): readonly StoredRow[] {
   const byService = new Map<string, Row>();
   for (const row of rows) {
     const twin = byService.get(row.keyOfService);

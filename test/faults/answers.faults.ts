@@ -3,7 +3,7 @@
 
 import { expect, test } from "vitest";
 import { FIXTURES, type Fixture, type Window } from "./answer-fixtures.ts";
-import { askedSeries, type Case } from "./asked-series.ts";
+import { type AnswerCase, askedSeries } from "./asked-series.ts";
 import { HAND_MADE } from "./hand-made-answers.ts";
 import { HOSTILE_NUMBERS } from "./hostile-numbers.ts";
 import { mutated } from "./mutate.ts";
@@ -59,12 +59,12 @@ test("an answer made by hand is stored exactly, or refused", async () => {
   expect(await violations("answers made by hand", cases)).toEqual([]);
 });
 
-function caseOf(fixture: Fixture, what: string, change: (sound: string) => Uint8Array): Case {
+function caseOf(fixture: Fixture, what: string, change: (sound: string) => Uint8Array): AnswerCase {
   const body = (window: Window | undefined) => change(fixture.body(window));
   return { name: `${fixture.name}: ${what}`, fixture, body };
 }
 
-async function violations(part: string, cases: readonly Case[]): Promise<readonly string[]> {
+async function violations(part: string, cases: readonly AnswerCase[]): Promise<readonly string[]> {
   const startedMs = performance.now();
   const found = await Promise.all([inRounds(cases, "interface"), inRounds(cases, "2026")]);
   const seconds = Math.round((performance.now() - startedMs) / 1000);
@@ -73,7 +73,7 @@ async function violations(part: string, cases: readonly Case[]): Promise<readonl
 }
 
 /** Runs the program repeatedly on one database. A fixture has `slots` series, each of which gets one of its cases in a run. */
-async function inRounds(cases: readonly Case[], dialect: Fixture["dialect"]): Promise<readonly string[]> {
+async function inRounds(cases: readonly AnswerCase[], dialect: Fixture["dialect"]): Promise<readonly string[]> {
   const queues = FIXTURES.filter((fixture) => fixture.dialect === dialect).map((fixture) =>
     cases.filter((one) => one.fixture === fixture),
   );

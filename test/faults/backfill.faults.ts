@@ -20,8 +20,8 @@ const lab = await openLab({
   job: { window: { days: 2 } },
 });
 
-/** The slices that are complete before the recovery run must not be requested by it. */
-async function askNothingTwice({ db, history }: Case): Promise<() => readonly string[]> {
+/** Returns the check that the recovery run requests no slice that is complete now. */
+async function askedTwiceCheck({ db, history }: Case): Promise<() => readonly string[]> {
   const stored = [...(await statuses(db, lab.filters))].flatMap(([slice, status]) =>
     status === "complete" ? [slice] : [],
   );
@@ -39,7 +39,7 @@ sweepKinds(
     file: "backfill.faults.ts",
     command: ["backfill", ...range(DAYS)],
     afterRefusal: ["backfill", ...range(DAYS), "--only", "failed"],
-    promise: askNothingTwice,
+    prepareOwnCheck: askedTwiceCheck,
     ...inLab(lab),
   }),
   [

@@ -22,7 +22,7 @@ const CUT: Action = { kind: "cut" };
 const SILENCE: Action = { kind: "silence" };
 const ERROR: Action = { kind: "error", sqlstate: "" };
 const kill = (signal: "SIGKILL" | "SIGSTOP") => (victim: Victim) => victim?.program.kill(signal);
-const takeAway = (victim: Victim) => {
+const takeDatabaseAway = (victim: Victim) => {
   victim?.database.silence();
   setTimeout(() => victim?.database.restore(), AWAY_MS);
 };
@@ -35,7 +35,7 @@ const KINDS = {
   "cut mid-answer": [eventsOf("service", "back"), { kind: "cut-halfway" }],
   delay: [any, { kind: "delay", ms: DELAY_MS }],
   "black hole": [any, SILENCE],
-  "database away": [eventsOf("database"), SILENCE, takeAway],
+  "database away": [eventsOf("database"), SILENCE, takeDatabaseAway],
   "SQL error before": [eventsOf("database", "out"), ERROR],
   "SQL error after": [eventsOf("database", "back"), ERROR],
 } satisfies Record<string, KindOfFault>;

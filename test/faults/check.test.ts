@@ -70,6 +70,7 @@ test("an answer that a killed program stored may stay if no later program reques
 const mixed: Visible = new Map([[SLICE, [rows(1)[0] ?? "", rows(2)[1] ?? ""]]]);
 const doubled: Visible = new Map([[SLICE, [...rows(3), rows(3)[0] ?? ""]]]);
 
+/** Three calls where RECOVERED allows two: of three programs at once, and of one program again and again. */
 const AT_ONCE = [0, 1, 2].map((n) => answer(n + 1, `p${n}`, 10 + n));
 const TRIES = [0, 1, 2].map((n) => answer(n + 1, "recovery", 10 * n));
 

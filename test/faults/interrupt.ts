@@ -39,8 +39,8 @@ export type Interruption<S extends Stage> = {
   readonly open: () => Promise<S>;
   /** The violations. Called before the recovery run (`recovery` is undefined) and after it (`recovery` is its name). */
   readonly check: (stage: S, recovery: string | undefined, exempt: ReadonlySet<string>) => Promise<readonly string[]>;
-  /** Checks what only this command promises. Called before the recovery run; what it returns is called after that run. */
-  readonly promise?: (stage: S) => Promise<() => readonly string[]>;
+  /** Called before the recovery run. Returns a check of what only this command promises, which is called after that run. */
+  readonly prepareOwnCheck?: (stage: S) => Promise<() => readonly string[]>;
 };
 
 type StageOptions = {
@@ -103,12 +103,13 @@ export function isLogSearched({ point }: CasePlan): boolean {
 }
 
 /** The cases of an interruption, as sweepKinds needs them. */
-export function interruptions<S extends Stage>(of: Interruption<S>): Swept {
-  return { part: of.part, file: of.file, points: calibration(of), run: (name) => interrupted(of, name) };
+export function interruptions<S extends Stage>(interruption: Interruption<S>): Swept {
+  const { part, file } = interruption;
+  return { part, file, points: calibration(interruption), run: (name) => interrupted(interruption, name) };
 }
 
 async function interrupted<S extends Stage>(interruption: Interruption<S>, name: string): Promise<Outcome> {
-  const { command, afterRefusal, open, check, promise = async () => () => [] } = interruption;
+  const { command, afterRefusal, open, check, prepareOwnCheck = async () => () => [] } = interruption;
   const plan = planOf(name);
   await using stage = await open();
   const { fault, running: victim } = await startArmed(stage, VICTIM, plan, plan.point, command);
@@ -120,7 +121,7 @@ async function interrupted<S extends Stage>(interruption: Interruption<S>, name:
 
   const exempt = exemptOf(plan.kind);
   const before = await check(stage, undefined, exempt);
-  const kept = await promise(stage);
+  const ownCheck = await prepareOwnCheck(stage);
   let recoveryCommand = command;
   if (plan.sqlstate !== undefined && afterRefusal) {
     const { status } = await stage.end(await stage.start(SECOND, command));
@@ -130,7 +131,7 @@ async function interrupted<S extends Stage>(interruption: Interruption<S>, name:
   await stage.end(await stage.start(RECOVERY, recoveryCommand));
   if (plan.kind.startsWith("kill")) reportRecovery(performance.now() - startedMs, interruption.part, name);
   const after = await check(stage, RECOVERY, exempt);
-  return { hit: hit(), violations: [...before, ...after, ...kept(), ...(await stage.leaks(isLogSearched(plan)))] };
+  return { hit: hit(), violations: [...before, ...after, ...ownCheck(), ...(await stage.leaks(isLogSearched(plan)))] };
 }
 
 export function reportRecovery(ms: number, part: string, name: string): void {

@@ -12,8 +12,8 @@ import { everyNth, LIMIT, TAKES_ALL } from "./sweep.ts";
 
 const { test, db } = await databaseTest();
 
-/** In CI every fourth, because each takes two rotations. */
-const ECHOED = everyNth(TAKES_ALL ? 1 : 4, Object.entries(ENCODINGS));
+/** In CI every fourth, because each takes a run of `rotate`. */
+const QUOTED_ENCODINGS = everyNth(TAKES_ALL ? 1 : 4, Object.entries(ENCODINGS));
 /** Makes Node write a diagnostic report on SIGUSR2. A report contains the environment, unless Node is told otherwise. */
 const DIAGNOSTICS = "--report-on-signal --report-signal=SIGUSR2 --report-directory=.";
 
@@ -60,7 +60,7 @@ test("keys that the service repeats are in no log, page, notification, file, rep
 
 base("a key that a gateway quotes or a delivery command prints is shown and stored nowhere", LIMIT, async () => {
   await using context = await openRotationContext();
-  for (const [, encode] of ECHOED) {
+  for (const [, encode] of QUOTED_ENCODINGS) {
     context.proxy.quote = (secret) => `made ${encode(secret)}`;
     expect((await context.run(["rotate", "--now"])).stdout).toContain("the service answered 502");
   }

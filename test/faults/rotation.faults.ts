@@ -71,35 +71,36 @@ function watchSinks({ sink, emulator }: RotationContext, stored: string, seen: S
   return { [Symbol.dispose]: () => clearInterval(timer) };
 }
 
-async function check({ context, stored, ends, seen }: RotationCase, recovery: string | undefined): Promise<string[]> {
-  const conduct = [...seen, ...stackTraces(ends)];
-  return recovery === undefined
-    ? conduct
-    : [...conduct, ...failedRecovery({ recovery, programs: ends }), ...(await ledger())];
+async function check(rotation: RotationCase, recovery: string | undefined): Promise<readonly string[]> {
+  const { ends, seen } = rotation;
+  const found = [...seen, ...stackTraces(ends)];
+  if (recovery === undefined) return found;
+  return [...found, ...failedRecovery({ recovery, programs: ends }), ...(await ledgerViolations(rotation))];
+}
 
-  /** The violations in the ledger after the recovery run. */
-  async function ledger(): Promise<readonly string[]> {
-    const rows = await ledgerRows(context.db);
-    const events = Map.groupBy(await keyEvents(context.db), ({ intent_id }) => intent_id);
-    const evidence = {
-      ledger: rows.map(({ api_key_id, intent_id, state }) => ({
-        apiKeyId: api_key_id,
-        intentId: intent_id,
-        state,
-        events: events.get(intent_id)?.map(({ event }) => event) ?? [],
-      })),
-      made: context.emulator
-        .keys()
-        .filter(({ origin }) => origin === "created")
-        .map(({ apiKeyId, comment, state }) => ({ apiKeyId, comment, works: state === "active" })),
-      creates: context.proxy.creates.map(({ comment }) => comment),
-      // Two keys before the case, and one in it.
-      due: 3,
-      sinks: [context.sink, stored].map((file) => readFileSync(file, "utf8").trim()),
-    };
-    const found = keyViolations(evidence);
-    return rows[0]?.state === "retired" ? found : [...found, "I7: the key past its grace was not deleted"];
-  }
+/** The violations in the ledger after the recovery run. */
+async function ledgerViolations({ context, stored }: RotationCase): Promise<readonly string[]> {
+  const rows = await ledgerRows(context.db);
+  const [oldest] = rows;
+  const events = Map.groupBy(await keyEvents(context.db), ({ intent_id }) => intent_id);
+  const evidence = {
+    ledger: rows.map(({ api_key_id, intent_id, state }) => ({
+      apiKeyId: api_key_id,
+      intentId: intent_id,
+      state,
+      events: events.get(intent_id)?.map(({ event }) => event) ?? [],
+    })),
+    made: context.emulator
+      .keys()
+      .filter(({ origin }) => origin === "created")
+      .map(({ apiKeyId, comment, state }) => ({ apiKeyId, comment, works: state === "active" })),
+    creates: context.proxy.creates.map(({ comment }) => comment),
+    // Two keys before the case, and one in it.
+    due: 3,
+    sinks: [context.sink, stored].map((file) => readFileSync(file, "utf8").trim()),
+  };
+  const found = keyViolations(evidence);
+  return oldest?.state === "retired" ? found : [...found, "I7: the key past its grace was not deleted"];
 }
 
 /** The requests that may cost a key if they are interrupted. */

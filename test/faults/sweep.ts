@@ -51,14 +51,16 @@ export function sweepKinds(swept: Swept, kinds: readonly KindOfCases[]): void {
   test.concurrent.each(kinds)(`${swept.part}: $kind`, LIMIT, (kind) => sweepKind(swept, kind));
 }
 
-async function sweepKind(swept: Swept, of: KindOfCases): Promise<void> {
-  const part = `${swept.part}, ${of.kind}`;
-  const strides = (TAKES_ALL ? of.all : of.ci).map((stride) => (stride === 0 ? 0 : Number(FAULTS_STRIDE ?? stride)));
+async function sweepKind(swept: Swept, cases: KindOfCases): Promise<void> {
+  const part = `${swept.part}, ${cases.kind}`;
+  const strides = (TAKES_ALL ? cases.all : cases.ci).map((stride) =>
+    stride === 0 ? 0 : Number(FAULTS_STRIDE ?? stride),
+  );
   if (ONLY_CASE === undefined && strides.every((stride) => stride === 0)) return;
   // Each started program adds a listener for the end of this process.
-  process.setMaxListeners(8 * of.atOnce);
+  process.setMaxListeners(8 * cases.atOnce);
   const { names, among } =
-    ONLY_CASE === undefined ? await casesOf(swept, of, strides) : { names: [ONLY_CASE], among: 1 };
+    ONLY_CASE === undefined ? await casesOf(swept, cases, strides) : { names: [ONLY_CASE], among: 1 };
   process.stdout.write(`${part}: ${names.length} cases\n`);
   const startedMs = performance.now();
   let unreached = 0;
@@ -69,14 +71,14 @@ async function sweepKind(swept: Swept, of: KindOfCases): Promise<void> {
       const { hit, violations } = await swept.run(name).catch(failedCase);
       if (!hit) unreached++;
       const at = hit ? `${hit.peer} ${hit.side}: ${hit.name}` : "not reached";
-      const test = `${swept.file} -t '${swept.part}: ${of.kind}'`;
+      const test = `${swept.file} -t '${swept.part}: ${cases.kind}'`;
       const repeat = `FAULTS_CASE='${name}' npx vitest run --config test/faults/vitest.config.ts ${test}`;
       const all = [...new Set(violations)].map((violation) => `${violation} [${name}; ${at}]\n  repeat: ${repeat}`);
       for (const violation of all) process.stdout.write(`${violation}\n`);
       found.push(...all);
     }
   };
-  await Promise.all(Array.from({ length: Math.min(of.atOnce, names.length) }, work));
+  await Promise.all(Array.from({ length: Math.min(cases.atOnce, names.length) }, work));
   const points = strides.map((stride) => stride || "none").join(" / ");
   const seconds = Math.round((performance.now() - startedMs) / 1000);
   process.stdout.write(

@@ -18,14 +18,14 @@ const { db: database } = await testDatabase();
 const NAMES = { interface: "model", "2026": "models" } as const;
 const BY_MODEL = sampleRequest("model");
 
-/** Opens `Dialects` on a service that groups by model in the dialect that `spoken` returns, and answers any other request with `other`. */
-async function open(dialect: Dialect | "auto", spoken: () => Dialect | undefined, db?: Database, other = 200) {
+/** Opens `Dialects` on a service that groups by model in the dialect that `spoken` returns, and answers any other request with `status`. */
+async function open(dialect: Dialect | "auto", spoken: () => Dialect | undefined, db?: Database, status = 200) {
   const script: Script = ({ target }, response) => {
     const grouping = new URL(target, "http://service").searchParams.get("grouping");
     const speaks = spoken();
     const isKnown = speaks && grouping === NAMES[speaks];
     const rows = isKnown ? [sampleRow("2026-03-17", { [NAMES[speaks]]: "nova" })] : [];
-    answerJson(response, isKnown ? 200 : other, sampleAnswer(rows));
+    answerJson(response, isKnown ? 200 : status, sampleAnswer(rows));
   };
   const { server, service } = await serve(script, { dialect });
   const app = silentApp();
@@ -41,8 +41,8 @@ test("the probe requests recent days first, because an old window may have no us
   expect(undated.server.requests[0]?.target).not.toContain("start=");
 });
 
-test.each([400, 422])("a refusal of the names of one dialect with %d proves the other dialect", async (other) => {
-  const { dialects } = await open("auto", () => "interface", undefined, other);
+test.each([400, 422])("a refusal of the names of one dialect with %d proves the other dialect", async (status) => {
+  const { dialects } = await open("auto", () => "interface", undefined, status);
   expect(await dialects.forRequest(BY_MODEL)).toBe("interface");
 });
 

@@ -31,7 +31,7 @@ function openVault({ script = 'echo x >> "$1.runs"; cat "$1"', timeoutSeconds = 
     stop: () => stop.abort(new Error("the program stops")),
     read: async (...more: string[]) => (await commands.read(sourceOf(...more))).reveal(),
     reportRefusal: async () => commands.reportRefusal(await commands.read(sourceOf())),
-    runs: () => readFileSync(`${file}.runs`, "utf8").length / 2,
+    runs: () => readFileSync(`${file}.runs`, "utf8").split("x").length - 1,
   };
 }
 
@@ -108,7 +108,7 @@ test.each([
   [`${KEY} ${KEY}`, "does not hold the API key alone"],
   [`Token ${KEY}`, "does not hold the API key alone"],
   ["k".repeat(5000), "holds 5000 characters"],
-])("output that can't be a key is refused and not repeated: %j", async (output, says) => {
+])("output that can't be a key is refused without being shown: %j", async (output, says) => {
   const vault = openVault();
   writeFileSync(vault.file, output);
   const failure = await failureOf(vault.read());

@@ -4,7 +4,7 @@ import type { Page } from "playwright-core";
 import { expect } from "vitest";
 import { savePicture } from "./browser.ts";
 
-/** Lines of text and form fields that overlap another one or reach out of the window. A text, as it is evaluated in the browser. */
+/** Lines of text and form fields that overlap another one by some pixels, or reach out of the window. Text, as the browser evaluates it. */
 const MISPLACED = `(() => {
   const boxes = [];
   const add = (name, element, range) => {
@@ -62,6 +62,7 @@ export async function expectNothingMisplaced(page: Page, name: string): Promise<
       await page.emulateMedia({ colorScheme });
       await savePicture(page, `${name}-${width}-${colorScheme}`);
       const { count, ...found } = await misplaced(page);
+      // Fewer boxes would mean that the page has not been drawn.
       expect(count).toBeGreaterThan(20);
       expect({ width, colorScheme, ...found }).toEqual({ width, colorScheme, sideways: 0, out: [], over: [] });
     }

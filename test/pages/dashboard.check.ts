@@ -60,9 +60,7 @@ const PATHS = ["", "usage", "usage?grouping=tags", "data-health"];
 /** The numbers of a chart stand in a script of JSON, which does not run. */
 const INLINE_SCRIPTS = 'script:not([src]):not([type="application/json"])';
 
-test("nothing from outside becomes markup, the console stays empty, and pages request nothing from other hosts", async ({
-  context,
-}) => {
+test("no name or error from outside makes a page run or request anything", async ({ context }) => {
   const root = `${await startWorker(context)}/`;
   const { page: dataHealth } = await openPage(browser, `${root}data-health`);
   await dataHealth.locator("#runs tbody a").first().click();
@@ -88,19 +86,19 @@ test("nothing from outside becomes markup, the console stays empty, and pages re
   for (const name of [JOB, PROJECT, FILTER, OTHER_JOB, ...SENT.slice(0, 5)]) expect(all).toContain(name);
 });
 
-test("the pages show the numbers of the database, and an error unfolds to its whole text", async ({ context }) => {
+test("the pages show the numbers and errors that are in the database", async ({ context }) => {
   const url = await startWorker(context);
   const { page } = await openPage(browser, url, { viewport: { width: 1440, height: 900 } });
 
   const { rows: totals } = await sql<{ requests: string; hours: string }>`
     select sum(requests)::text as requests, trim_scale(sum(hours))::text as hours from bi.usage_total
   `.execute(db);
-  const exact = (name: string) => {
+  const figureValue = (name: string) => {
     const figure = page.locator("dl div", { has: page.locator("dt", { hasText: name }) }).first();
     return figure.locator("data").getAttribute("value");
   };
-  expect(await exact("Requests")).toBe(totals[0]?.requests);
-  expect(await exact("Hours")).toBe(totals[0]?.hours);
+  expect(await figureValue("Requests")).toBe(totals[0]?.requests);
+  expect(await figureValue("Hours")).toBe(totals[0]?.hours);
   expect(await page.title()).toBe("Not all is well: Overview, usage-export");
 
   await page.getByRole("link", { name: "Data health", exact: true }).click();

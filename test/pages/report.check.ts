@@ -27,7 +27,7 @@ function save(name: string, overview: Overview): string {
 }
 
 test.each(SCREENS)(
-  "at %s the file draws its chart from itself alone, axe finds nothing, and it can be printed",
+  "at %s the report file needs no server, suits everybody, and can be printed",
   async (screen, options) => {
     const url = save("whole", makeOverview());
     const { page, complaints, requests } = await openPage(browser, url, options);

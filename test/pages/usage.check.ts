@@ -51,7 +51,7 @@ async function chartOf(page: Page): Promise<ChartDescription> {
 test("each choice changes the answer and the URL, and the back button leads back", async () => {
   const projects = await storeAll();
   const { page, complaints } = await open(PERIOD, {}, projects);
-  const at = (name: string) => new URL(page.url()).searchParams.get(name);
+  const parameter = (name: string) => new URL(page.url()).searchParams.get(name);
   const shown = () => page.locator("#usage-title").innerText();
   const choose = async (name: string, value: string) => {
     await page.locator(`select[name="${name}"]`).selectOption(value);
@@ -61,9 +61,9 @@ test("each choice changes the answer and the URL, and the back button leads back
   };
   expect(await shown()).toBe("Hours by model");
   await choose("metric", "requests");
-  expect([at("metric"), await shown()]).toEqual(["requests", "Requests by model"]);
+  expect([parameter("metric"), await shown()]).toEqual(["requests", "Requests by model"]);
   await choose("project", projects[0] ?? "");
-  expect(at("project")).toBe(projects[0]);
+  expect(parameter("project")).toBe(projects[0]);
   await choose("filter", DIARIZED.name);
   expect(await page.locator(".ranks tbody tr").count()).toBe(2);
   await choose("filter", "");
@@ -77,13 +77,13 @@ test("each choice changes the answer and the URL, and the back button leads back
   expect(await shown()).toBe("Requests by endpoint");
 
   await page.getByRole("link", { name: "7 days", exact: true }).click();
-  expect([at("period"), at("grouping"), at("metric"), at("project")]).toEqual([
+  expect([parameter("period"), parameter("grouping"), parameter("metric"), parameter("project")]).toEqual([
     ...["7d", "endpoint", "requests", projects[0]],
   ]);
   const periods = page.getByRole("list", { name: "Period", exact: true });
   expect(await periods.locator("[aria-current]").innerText()).toBe("7 days");
   await page.goBack();
-  expect([at("from"), await shown()]).toEqual([back(10), "Requests by endpoint"]);
+  expect([parameter("from"), await shown()]).toEqual([back(10), "Requests by endpoint"]);
   await page.getByLabel("From", { exact: true }).fill(back(3));
   await page.getByLabel("to", { exact: true }).fill(back(2));
   await page.getByRole("button", { name: "Show", exact: true }).click();

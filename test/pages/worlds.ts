@@ -145,15 +145,16 @@ function configOf({ projects, billing, rest }: World) {
   };
 }
 
-/** A project's hours by model on day `i`: fewer on two days of seven, growing slowly, in the first project doubled for the last 24 days. */
+/** A project's hours by model on day `i`: fewer on two days of seven, growing slowly, in the first project more than doubled for the last 24 days. */
 function hoursOf({ projects, models, modelsUsed }: World, project: string, i: number): readonly [string, number][] {
-  const at = projects.indexOf(project);
+  const projectNo = projects.indexOf(project);
   const weekday = i % 7 < 5 ? 1 : 0.35;
-  const runaway = at === 0 && i > DAYS - 25 ? 2.2 : 1;
-  const size = (900 / (at + 1)) * weekday * (1 + i / 300) * runaway * (1 + ((i * 37 + at * 11) % 17) / 100);
+  const runaway = projectNo === 0 && i > DAYS - 25 ? 2.2 : 1;
+  const size =
+    (900 / (projectNo + 1)) * weekday * (1 + i / 300) * runaway * (1 + ((i * 37 + projectNo * 11) % 17) / 100);
   // Multiples of 6, so that every split below has whole requests and adds up exactly.
   const hours = (n: number) => Math.round(size / (n + 1) / 6) * 6;
-  return Array.from({ length: modelsUsed }, (_, n) => [models[(at * 2 + n) % models.length] ?? "", hours(n)]);
+  return Array.from({ length: modelsUsed }, (_, n) => [models[(projectNo * 2 + n) % models.length] ?? "", hours(n)]);
 }
 
 function sliceOf(world: World, { project, source, grouping }: Series, day: Day, i: number): NormalisedSlice {

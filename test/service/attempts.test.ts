@@ -27,7 +27,7 @@ test("after a 429 with Retry-After the next attempt starts exactly when the wait
   expect(times).toEqual([0, 31_000]);
 });
 
-test("a call whose permit became invalid before it was sent is prepared again with another one", async () => {
+test("a call whose permit became invalid before it was sent is prepared again with another permit", async () => {
   const events: string[] = [];
   const acquire = async () => {
     const isThird = events.filter((event) => event === "release").length === 2;
@@ -46,16 +46,16 @@ test("a call whose permit became invalid before it was sent is prepared again wi
 });
 
 test.each(["GET", "POST"] as const)(
-  "a %s whose permit became invalid while it was connecting is sent with another one, once",
+  "a %s whose permit became invalid while it was connecting is sent once, with another permit",
   async (method) => {
     const held: number[] = [];
     let permits = 0;
     const acquire = async () => {
       const number = ++permits;
-      let asked = 0;
+      let checks = 0;
       held.push(number);
       // The first permit is valid at its first check, before connecting, and never again.
-      return { isValid: () => number > 1 || ++asked === 1, release: () => void held.splice(held.indexOf(number), 1) };
+      return { isValid: () => number > 1 || ++checks === 1, release: () => void held.splice(held.indexOf(number), 1) };
     };
     const heldAtRequests: number[][] = [];
     const reports: AttemptReport[] = [];
@@ -180,7 +180,7 @@ test.each<[string, AppError]>([
   expect(numbers).toEqual([5, 5, 5, 1, 0, 1]);
 });
 
-test("no more calls are in flight than maxConcurrent, and each of their connections is used again", async () => {
+test("at most maxConcurrent calls are in flight, on as many connections", async () => {
   const waiting: ServerResponse[] = [];
   const counts: number[] = [];
   let inFlight = 0;

@@ -18,7 +18,7 @@ test.each([
   ["Bearer", `Bearer ${KEY_TEXT}`],
   ["none", KEY_TEXT],
 ] as const)(
-  "the key is sent in the scheme %s, and a success returns its status and its value",
+  "a call sends its key in the scheme %s, and returns the status and value of a success",
   async (authScheme, authorization) => {
     const { server, read } = await serve(answeringJson(201, { results: [1.5] }), { authScheme });
     expect(await read()).toEqual({ status: 201, value: { results: [1.5] } });

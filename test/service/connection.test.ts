@@ -211,7 +211,7 @@ test("the error names a proxy that can't be reached, and says that nothing was s
   });
 });
 
-test("there are at most as many tunnels as concurrent calls, and they are reused", async () => {
+test("there are at most as many tunnels as concurrent calls", async () => {
   const { proxy, server, service } = await behindProxy(FINE, {}, { maxConcurrent: 2 });
   await Promise.all(Array.from({ length: 12 }, () => service.call(READ, KEY, hangSignal())));
   expect(server.requests).toHaveLength(12);

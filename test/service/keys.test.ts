@@ -125,7 +125,7 @@ test("the error of a refused breakdown names both scopes that the service may re
   );
 });
 
-test("a query for billing has a grouping parameter for each dimension, and filters with the names of the dialect", () => {
+test("a query for billing has a parameter for each dimension of its grouping and of its filter", () => {
   const filter = { name: "f", features: {}, dimensions: { tags: "prod", line_item: "sync::aura-2" } };
   const request = requestOf("line_item,tags", filter, WINDOW);
   const billing = { ...request, series: { ...request.series, source: "billing" as const } };

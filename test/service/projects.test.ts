@@ -12,7 +12,7 @@ async function listAt(...projects: readonly unknown[]) {
   return list;
 }
 
-test("each project is listed once, and one without a name gets its id as its name", async () => {
+test("each project is listed once, under its id if it has no name", async () => {
   const [production, nameless] = [{ project_id: "p1", name: "production" }, { project_id: "p2" }];
   expect((await listAt(production, nameless, production)).listed).toEqual([
     { id: "p1", name: "production" },
@@ -99,7 +99,7 @@ test.each([
   expect(await balancesAt(200, balanceOf(sent, ',"units":"usd","purchase_order_id":"po"'))).toEqual([balance]);
 });
 
-test("a balance without unit and purchase order has null for both, and unknown members are ignored", async () => {
+test("a balance may lack its unit and purchase order, and may have unknown members", async () => {
   const balance = { balanceId: "b", amount: "1", units: null, purchaseOrderId: null };
   expect(await balancesAt(200, balanceOf("1", ',"units":null,"colour":"red"'))).toEqual([balance]);
   expect(await balancesAt(200, '{"balances":[]}')).toEqual([]);

@@ -28,7 +28,7 @@ function splitOf(grouping: Answer["question"]["grouping"], changes: Readonly<Rec
   return { ...split, groups: split.groups.map((one) => ({ ...one, change: changes[one.group ?? ""] ?? "0" })) };
 }
 
-const say = (part: Parameters<typeof makeOverview>[0], budgets: readonly BudgetUse[] = [], trouble?: string) =>
+const sentencesOf = (part: Parameters<typeof makeOverview>[0], budgets: readonly BudgetUse[] = [], trouble?: string) =>
   sentences(makeOverview(part), budgets, trouble);
 /** A total that is not compared and lacks `part`. */
 const lackingOf = (part: Partial<Answer["lacking"]>) =>
@@ -46,7 +46,7 @@ test("with a cost, the sentences name the month's forecast, the budget, the chan
     splitOf("accessor", { "key (Call Centre US)": "20" }),
   ];
   const budgets = [makeBudget({ amount: "58000", forecast: null, forecastPercent: "412" })];
-  expect(say({ cost, monthSoFar: monthOf(), splits }, budgets)).toEqual([
+  expect(sentencesOf({ cost, monthSoFar: monthOf(), splits }, budgets)).toEqual([
     "March: $165,519 so far, heading for $239,000 ($232,000 to $246,000), 4.1 times the budget.",
     "Billed cost rose by 50%, from $100.00 (Jan 13 – Feb 9) to $150.00 (Feb 10 – Mar 9, 2026).",
     "Call Centre US caused half of the rise, mostly one API key, key.",
@@ -55,36 +55,36 @@ test("with a cost, the sentences name the month's forecast, the budget, the chan
 
 test("the month shows the forecast of the budget for everything instead of its own", () => {
   const budgets = [makeBudget({ amount: "1000", forecast: "1120.4", forecastPercent: "112.04" })];
-  expect(say({ monthSoFar: monthOf() }, budgets)[0]).toContain(
+  expect(sentencesOf({ monthSoFar: monthOf() }, budgets)[0]).toContain(
     "heading for $1,120 ($1,050 to $1,190), 112% of the budget of $1,000.",
   );
 });
 
 test("without a cost the sentences are about hours", () => {
   const hours = { ...monthOf({ question: { grouping: "none" }, ...total("3116.4", "0", "0") }), forecast: null };
-  expect(say({ monthSoFar: hours, splits: [] })[0]).toBe("March: 3,116 hours so far.");
+  expect(sentencesOf({ monthSoFar: hours, splits: [] })[0]).toBe("March: 3,116 hours so far.");
   const steady = makeAnswer({ question: { grouping: "none" }, ...total("100", "99", "1") });
-  expect(say({ total: steady, splits: [] })).toEqual([
+  expect(sentencesOf({ total: steady, splits: [] })).toEqual([
     "Hours rose by 1%, from 99 hours (Jan 13 – Feb 9) to 100 hours (Feb 10 – Mar 9, 2026).",
   ]);
 });
 
 test("what is missing comes first, and then nothing is compared", () => {
   const total = lackingOf({ incompleteDays: ["2026-03-08", PERIOD.end] });
-  expect(say({ total })).toEqual([
+  expect(sentencesOf({ total })).toEqual([
     `The numbers of Mar 8 – 9, 2026 ${TOO_LOW}`,
     "Hours in Feb 10 – Mar 9, 2026: 1,620 hours.",
   ]);
   const trouble = "No data after Mar 7: the service is failing (503).";
-  expect(say({ total }, [], trouble)[0]).toBe(trouble);
+  expect(sentencesOf({ total }, [], trouble)[0]).toBe(trouble);
 });
 
 test("if no day could be read, there are no numbers that could be too low", () => {
   const total = { ...lackingOf({ incompleteDays: [PERIOD.end] }), total: null, groups: [] };
-  expect(say({ total })).toEqual(["There are no numbers for Mar 9, 2026, which could not be read."]);
+  expect(sentencesOf({ total })).toEqual(["There are no numbers for Mar 9, 2026, which could not be read."]);
   const [one] = makeAnswer({ groups: [{ group: "a" }] }).groups;
   const groups = one ? [{ ...one, byDay: DAYS.map((day) => (day === PERIOD.end ? null : "5")) }] : [];
-  expect(say({ total: { ...total, groups } })[0]).toMatch(/^There are no numbers for Mar 9/);
+  expect(sentencesOf({ total: { ...total, groups } })[0]).toMatch(/^There are no numbers for Mar 9/);
 });
 
 test.each<[string, Partial<Answer["lacking"]>, said: string]>([
@@ -105,18 +105,19 @@ test.each<[string, Partial<Answer["lacking"]>, said: string]>([
   ],
   ["the first day", { incompleteDays: [PERIOD.start] }, `The numbers of Feb 10, 2026 ${TOO_LOW}`],
 ])("what is lacking is said: %s", (_, lacking, said) => {
-  expect(say({ total: lackingOf(lacking) })[0]).toBe(said);
+  expect(sentencesOf({ total: lackingOf(lacking) })[0]).toBe(said);
 });
 
 test("days that could not be read come before those that were not due", () => {
   const total = lackingOf({ unreadDays: ["2026-03-04"], incompleteDays: ["2026-03-05"] });
   const said = [`The numbers of Mar 5, 2026 ${TOO_LOW}`, `Not read: Mar 4, 2026, ${NOT_DUE}`];
-  expect(say({ total }).slice(0, 2)).toEqual(said);
+  expect(sentencesOf({ total }).slice(0, 2)).toEqual(said);
 });
 
 const rise = (amount: string, before: string, change: string) =>
   makeAnswer({ question: COST, ...total(amount, before, change) });
-const saidOfChange = (cost: Answer, splits: readonly Answer[] = []) => say({ cost, splits: [...splits] }).at(-1);
+const saidOfChange = (cost: Answer, splits: readonly Answer[] = []) =>
+  sentencesOf({ cost, splits: [...splits] }).at(-1);
 
 test.each([
   ["30", "more than all"],
@@ -154,16 +155,16 @@ test.each<[string, Answer, readonly Answer[], said: RegExp]>([
 });
 
 test("a cost that is not compared is not said to have changed", () => {
-  expect(say({ cost: makeAnswer({ question: COST, compared: false }) })).toHaveLength(1);
+  expect(sentencesOf({ cost: makeAnswer({ question: COST, compared: false }) })).toHaveLength(1);
 });
 
 test("a single day is named, and an estimate is called one", () => {
   const period = { start: PERIOD.end, end: PERIOD.end };
   const cost = makeAnswer({ question: { ...COST, metric: "estimated_cost" }, ...total("110", "100", "10"), period });
-  expect(say({ cost, period, splits: [] })).toEqual([
+  expect(sentencesOf({ cost, period, splits: [] })).toEqual([
     "Estimated cost rose by 10%, from $100.00 (Jan 13 – Feb 9) to $110.00 (Mar 9, 2026).",
   ]);
-  const [first] = say({ cost, monthSoFar: { ...monthOf(), answer: cost } });
+  const [first] = sentencesOf({ cost, monthSoFar: { ...monthOf(), answer: cost } });
   expect(first).toMatch(/^March: an estimated \$110.00 so far/);
 });
 
@@ -189,7 +190,7 @@ test.each<[string, Parameters<typeof makeBudget>[0], said: RegExp]>([
   ["of other projects is not said", { projectIds: ["a", "b"] }, /\$246,000\)\.$/],
   ["in another currency is not said", { currency: "EUR" }, /\$246,000\)\.$/],
 ])("a budget %s", (_, part, said) => {
-  expect(say({ monthSoFar: monthOf() }, [makeBudget({ ...BUDGET, ...part })])[0]).toMatch(said);
+  expect(sentencesOf({ monthSoFar: monthOf() }, [makeBudget({ ...BUDGET, ...part })])[0]).toMatch(said);
 });
 
 test.each([
@@ -198,7 +199,7 @@ test.each([
 ] as const)("a budget of %s beside hours is said only if it is of hours", (metric, said) => {
   const hours = { ...monthOf({ question: { grouping: "none" } }), forecast: null };
   const budget = makeBudget({ ...BUDGET, metric, currency: null });
-  expect(say({ monthSoFar: hours }, [budget])[0]).toMatch(said);
+  expect(sentencesOf({ monthSoFar: hours }, [budget])[0]).toMatch(said);
 });
 
 const unknown = { total: { amount: null, before: null, change: null } };
@@ -208,15 +209,15 @@ test("a total without an amount is left out", () => {
   for (const part of [unknown, { total: null }]) {
     const total = makeAnswer({ question: { grouping: "none" }, compared: false, lacking, ...part });
     const said = [`Not read: Mar 4, 2026, ${NOT_DUE}`];
-    expect(say({ total })).toEqual(said);
-    expect(say({ total, monthSoFar: { ...monthOf(), answer: total } })).toEqual(said);
+    expect(sentencesOf({ total })).toEqual(said);
+    expect(sentencesOf({ total, monthSoFar: { ...monthOf(), answer: total } })).toEqual(said);
     const cost = makeAnswer({ question: COST, ...part });
-    expect(say({ cost })).toEqual([]);
+    expect(sentencesOf({ cost })).toEqual([]);
     expect(reportText(makeOverview({ cost, figures: [] }), [])).toMatch(/^Nothing is known/);
   }
 });
 
-test("a message has the sentences, then the cost and each metric that was used, with its change where it is compared", () => {
+test("a message has the sentences, and then each amount with its change", () => {
   const cost = rise("150", "100", "50");
   const compared = makeOverview({ cost, splits: [] });
   expect(reportText(compared, [])).toBe(

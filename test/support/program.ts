@@ -69,7 +69,7 @@ export function startScript(script: string, args: readonly string[], options: Pr
   const [command = "", ...before] = [...(options.pidNamespace ? NEW_PID_NAMESPACE : []), process.execPath];
   const child = spawn(command, [...before, script, ...args], { cwd, env: { ...inheritedEnv(), ...env } });
   const kill = (signal: NodeJS.Signals): void => void child.kill(signal);
-  const stay = endWithThisProcess(() => kill("SIGKILL"));
+  const detach = endWithThisProcess(() => kill("SIGKILL"));
   const output = openOutput();
   for (const name of ["stdout", "stderr"] as const) {
     child[name].setEncoding("utf8").on("data", (text: string) => output.add(name, text));
@@ -78,18 +78,18 @@ export function startScript(script: string, args: readonly string[], options: Pr
   // A program that ends before it has read its input breaks the pipe. Its result is the better error.
   child.stdin.on("error", () => {}).end(stdin);
 
-  let late = false;
+  let isLate = false;
   const limit = setTimeout(() => {
-    late = true;
+    isLate = true;
     kill("SIGKILL");
   }, timeoutMs);
   const closed = once(child, "close").finally(() => {
     clearTimeout(limit);
-    stay();
+    detach();
   });
   const ended = closed.then(() => {
     const { stdout, stderr } = output.texts;
-    if (late) throw new Error(`the program had to be killed after ${timeoutMs} ms; it wrote:\n${stdout}${stderr}`);
+    if (isLate) throw new Error(`the program had to be killed after ${timeoutMs} ms; it wrote:\n${stdout}${stderr}`);
     return { status: child.exitCode, stdout, stderr };
   });
   // A test that only waits for a line does not handle this rejection.

@@ -58,11 +58,13 @@ test("a series that two jobs read is read once, by the first", () => {
   ]);
 });
 
-test.each<[BackfillMode, unknown]>([
-  ["missing", { first: WEEK.start, oldestWindow: WEEK, through: WEEK.end }],
-  ["all", { first: WEEK.start, oldestWindow: WEEK, through: WEEK.end }],
-  ["failed", undefined],
-])("a backfill of %s days makes its whole range due, unless failed days are read again", (only, due) => {
+const WEEK_DUE = { first: WEEK.start, oldestWindow: WEEK, through: WEEK.end };
+
+test.each<[BackfillMode, string, typeof WEEK_DUE | undefined]>([
+  ["missing", "its whole range", WEEK_DUE],
+  ["all", "its whole range", WEEK_DUE],
+  ["failed", "nothing", undefined],
+])("a backfill of %s days makes %s due", (only, _, due) => {
   const slices = known({ none: { [WEEK.end]: only === "failed" ? "failed" : "complete" } });
   const [first] = planBackfill(jobsWithSeries([sampleJob()], {}), WEEK, only, slices, TODAY);
   expect(first?.plan).toMatchObject({ runDay: TODAY, due });
@@ -77,7 +79,7 @@ test("a job without a day to read is left out of the plan, and unknown slices co
 
 const aStatus = fc.constantFrom<(SliceStatus | undefined)[]>("complete", "suspect", "failed", undefined);
 
-test("for any stored statuses, each mode reads exactly its days, each once, and every day is counted", () => {
+test("for any stored statuses, each mode reads exactly its days, each once", () => {
   fc.assert(
     fc.property(fc.array(aStatus, { minLength: 1, maxLength: 100 }), (statuses) => {
       const range = { start: addDays(TODAY, -statuses.length), end: addDays(TODAY, -1) };

@@ -61,6 +61,7 @@ function product(a: bigint, b: bigint): string {
   return decimal(a * b, 2 * DECIMALS);
 }
 
+/** Priced usage, then what no price covers: of each model, and in all on days that were not read by model. */
 export function expectedCosts(used: readonly Used[], prices: readonly ConfiguredPrice[]): readonly Cost[] {
   if (prices.length === 0) return [];
   const sorted = used.filter(({ quantity }) => exact(quantity) > 0n).toSorted(inOrderOfTiers);
@@ -95,7 +96,7 @@ export function expectedCosts(used: readonly Used[], prices: readonly Configured
   return [...priced.flatMap(({ costs }) => costs), ...remaining, ...totals];
 }
 
-/** The order in which usage fills the tiers of a price; within a day usage without a model is last. */
+/** Usage fills the tiers of a price in the order of days, projects and models; no model is last. */
 function inOrderOfTiers(a: Used, b: Used): number {
   const key = (row: Used) => [row.day, row.project, modelText(row) ?? "\uffff"].join("\n");
   return key(a) < key(b) ? -1 : 1;

@@ -33,7 +33,7 @@ async function ask(query: string) {
 }
 
 /** Usage of this many hours of a model on each day, counted back from today. */
-function usageOn(hours: string) {
+function usageOf(hours: string) {
   return (days: readonly number[], model = "nova-3") =>
     Object.fromEntries(days.map((day) => [back(day), [[model, { hours }] as const]]));
 }
@@ -44,17 +44,19 @@ async function fail(seriesId: number, day: string): Promise<void> {
 }
 
 /** Throws if a field is missing, of another type, or not described. */
-function described(answer: unknown): Answer {
+function strictAnswer(answer: unknown): Answer {
   return z.strictObject(Answer.shape).parse(answer);
 }
+
+const PATHS = ["/api/v1/usage", "/api/v1/usage.csv", "/api/v1/chargeback.csv"];
 
 test("the API answers at its paths, only to those who may see the pages", async () => {
   const access = () => ({ scheme: "Bearer", credentials: new Secret("a-token-of-some-length") }) as const;
   await using monitor = await testMonitor({ api: async () => api, access });
   const authorization = { authorization: "Bearer a-token-of-some-length" };
   const document = JSON.parse((await monitor.ask("/api/v1/openapi.json", { headers: authorization })).text);
-  expect(Object.keys(document.paths)).toHaveLength(3);
-  for (const one of Object.keys(document.paths)) {
+  expect(Object.keys(document.paths)).toEqual(PATHS);
+  for (const one of PATHS) {
     expect(await monitor.ask(one)).toMatchObject({ status: 401 });
     const response = await fetch(monitor.url + one, { headers: authorization });
     expect(response.status).toBe(200);
@@ -77,10 +79,10 @@ test("the OpenAPI document is valid and complete", async () => {
     expect(parameters).toContainEqual(expect.objectContaining({ name, description: expect.stringMatching(/.{20}/) }));
 });
 
-test("an answer says what is missing, why, and which projects are left out", async () => {
+test("an answer names the days and projects that it lacks", async () => {
   await forgetAll(db);
   const [one, other, third] = [newProject(), newProject(), newProject()];
-  const usage = usageOn("1.50");
+  const usage = usageOf("1.50");
   const due = { start: back(6), end: back(1) };
   const dueLater = { ...due, start: back(5) };
   const [seriesId = 0] = await storeSeries(db, [
@@ -90,7 +92,7 @@ test("an answer says what is missing, why, and which projects are left out", asy
   ]);
   for (const day of [back(5), back(2)]) await fail(seriesId, day);
   const { answer } = await ask(`from=${back(6)}&to=${back(1)}&compare=none`);
-  expect(described(answer)).toMatchObject({
+  expect(strictAnswer(answer)).toMatchObject({
     complete: false,
     projectCount: 2,
     days: [
@@ -101,6 +103,7 @@ test("an answer says what is missing, why, and which projects are left out", asy
       { day: back(2), state: "incomplete" },
       { day: back(1), state: "settling" },
     ],
+    // Ten readings of 1.5 hours.
     total: { amount: "15", before: null, change: null },
     lacking: { incompleteDays: [back(5), back(4), back(2)], unreadDays: [back(6)], projectsLeftOut: [third.name] },
   });
@@ -115,7 +118,7 @@ test("a project that is no longer exported is named, unless it was read on all o
   await forgetAll(db);
   const [kept, removed, early] = [newProject(), newProject(), newProject()];
   const [doubtful, narrowed] = [newProject(), newProject()];
-  const usage = usageOn("1");
+  const usage = usageOf("1");
   const due = { start: back(6), end: back(1) };
   const [keptId, , , doubtfulId = 0] = await storeSeries(db, [
     { project: kept, grouping: "model", usage: usage([1, 2, 3, 4, 5, 6]), due, windowDays: 1 },
@@ -133,7 +136,7 @@ test("a project that is no longer exported is named, unless it was read on all o
   expect(stillId).toBe(keptId);
 
   const ended = async (query: string) => {
-    const { complete, lacking } = described((await ask(query)).answer);
+    const { complete, lacking } = strictAnswer((await ask(query)).answer);
     const names = (list: readonly string[]) => list.toSorted();
     return {
       complete,
@@ -153,10 +156,10 @@ test("a project that is no longer exported is named, unless it was read on all o
     ...{ ended: named(removed, early), leftOut: named(narrowed), counts: [2, 1] },
   });
   // Readings of projects that are no longer exported do not stand for those of one that is, on days before it was first due.
-  const { lacking } = described((await ask(`from=${back(8)}&to=${back(7)}&compare=none`)).answer);
+  const { lacking } = strictAnswer((await ask(`from=${back(8)}&to=${back(7)}&compare=none`)).answer);
   expect(lacking.unreadDays).toEqual([back(8), back(7)]);
   // What it used on the days that were not read is not known, and so not 0.
-  const { groups } = described((await ask(`from=${back(2)}&to=${back(1)}`)).answer);
+  const { groups } = strictAnswer((await ask(`from=${back(2)}&to=${back(1)}`)).answer);
   expect(groups.find(({ group }) => group === "removed")).toMatchObject({ amount: null, before: "1" });
   expect(await ended(`from=${back(6)}&to=${back(5)}&compare=none&project=${removed.id}`)).toEqual({
     complete: true,

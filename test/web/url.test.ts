@@ -38,7 +38,7 @@ test.each(["", "?period=7d", "?from=2026-03-01&to=2026-03-02&project=a+%26+b", "
   },
 );
 
-test("a changed view keeps what is not changed, and a default is left out", () => {
+test("the query of a changed view has what was not changed, but no default", () => {
   const view = viewAt("period=28d&project=p");
   expect(viewQuery(view, { pageParameters: { id: "1" } })).toBe("?project=p&id=1");
   expect(viewQuery(view, { project: undefined })).toBe("");

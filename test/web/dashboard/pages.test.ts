@@ -91,6 +91,7 @@ test("failures with one cause are one row, and older numbers look different from
     /The service is failing \(503\) .* 2026-03-10 06:00 3 60 older numbers, where there are some not by itself/,
   );
   expect(text).toContain("2 days usage by model, Mar 9, 2026: no numbers. no");
+  // One of 28 days.
   expect(body).toContain('<rect class="stale" x="0.000%" width="3.571%" height="100%">');
   expect(body).toContain('aria-label="production: 2 days not complete"');
   const notDue = project ? [{ ...project, days: { [PERIOD.end]: "complete" } as const }] : [];

@@ -171,7 +171,7 @@ test("a group of keys stays the same under a filter", async () => {
   expect(rowsOf(await open(filtered))).toEqual([["nightly", "2"]]);
 });
 
-test("API keys are shown by their comments, also in the chart, while links, SQL and CSV have their ids", async () => {
+test("API keys are shown by their comments, also in the chart, while links and SQL have their ids", async () => {
   await forgetAll(db);
   const project = newProject();
   const rows = ["key-1", "key-2", "key-3", "key-4"].map((key, i) => [key, { hours: String(9 - i) }] as const);
