@@ -14,7 +14,7 @@ import { type StoredRow, verdictOf } from "./answer-verdict.ts";
 import { plainDecimal, readTree } from "./json-tree.ts";
 import { programFaults, type SeenSeries, type Series, type Served, seriesFaults } from "./series-model.ts";
 
-export type Case = {
+export type AnswerCase = {
   /** Tells how to produce this answer again. */
   readonly name: string;
   readonly fixture: Fixture;
@@ -35,7 +35,7 @@ export async function askedSeries(dialect: Fixture["dialect"], slots: number) {
   const db = opened.adopt(openPostgres(database.url), (db) => db.destroy());
   const { path: folder } = opened.use(await mkdtempDisposable(path.join(tmpdir(), "usage-export-faults-")));
   const series = new Map<string, Series>();
-  let cases = new Map<string, Case>();
+  let cases = new Map<string, AnswerCase>();
 
   const server = opened.use(
     await scriptedServer(({ target }, response) => {
@@ -78,7 +78,7 @@ export async function askedSeries(dialect: Fixture["dialect"], slots: number) {
   const all = opened.move();
   return {
     /** Serves each case to its own series. Returns the differences between what is stored and what the contract demands. */
-    async run(next: readonly Case[]): Promise<readonly string[]> {
+    async run(next: readonly AnswerCase[]): Promise<readonly string[]> {
       cases = assign(next, fixtures, slotNames);
       for (const one of series.values()) one.last = undefined;
       await makeDoubtsAnHourOlder(db);
@@ -103,17 +103,21 @@ function isGroupingCheck(asked: Fixture | undefined, grouping: string, query: UR
   return asked.windowDays === undefined && query.has("start");
 }
 
-function soundAnswer(fixture: Fixture): Case {
+function soundAnswer(fixture: Fixture): AnswerCase {
   return { name: `a sound answer: ${fixture.name}`, fixture, body: (window) => Buffer.from(fixture.body(window)) };
 }
 
-function serve({ name, fixture, body: bodyFor, headers }: Case, window: Window | undefined): Served {
+function serve({ name, fixture, body: bodyFor, headers }: AnswerCase, window: Window | undefined): Served {
   const body = bodyFor(window);
   const verdict = headers ? undefined : verdictOf(body, fixture, window, new Date().toISOString().slice(0, 10));
   return { name, body, verdict, window };
 }
 
-function assign(cases: readonly Case[], fixtures: readonly Fixture[], slots: readonly string[]): Map<string, Case> {
+function assign(
+  cases: readonly AnswerCase[],
+  fixtures: readonly Fixture[],
+  slots: readonly string[],
+): Map<string, AnswerCase> {
   return new Map(
     fixtures.flatMap((fixture) =>
       cases
