@@ -113,11 +113,7 @@ function serve({ name, fixture, body: bodyFor, headers }: AnswerCase, window: Wi
   return { name, body, verdict, window };
 }
 
-function assign(
-  cases: readonly AnswerCase[],
-  fixtures: readonly Fixture[],
-  slots: readonly string[],
-): Map<string, AnswerCase> {
+function assign(cases: readonly AnswerCase[], fixtures: readonly Fixture[], slots: readonly string[]) {
   return new Map(
     fixtures.flatMap((fixture) =>
       cases

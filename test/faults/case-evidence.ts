@@ -47,7 +47,7 @@ export type StoredRun = {
 export type Caps = {
   readonly concurrent: number;
   readonly attempts: number;
-  /** Not held to the caps: killed or frozen programs, whose calls the service may still work on after others took over their slots. */
+  /** Killed or frozen programs. Others take over their slots while the service may still work on their calls. */
   readonly exempt: ReadonlySet<string>;
 };
 

@@ -1,4 +1,4 @@
-// Answers made by hand from a valid one, which random changes would hardly produce.
+// Answers made by hand from a valid one. Random changes would hardly produce them.
 
 import { TAKES_ALL } from "./sweep.ts";
 

@@ -47,7 +47,7 @@ function isFailure({ last, days }: Series): boolean {
   return last.verdict === undefined || [...last.verdict].some(([day, rows]) => keptAfter(days.get(day), rows).doubt);
 }
 
-/** A day that loses all or most of its usage keeps its rows until a second answer, which seems an hour later, gives the same doubt. */
+/** A day that loses all or most of its usage keeps its rows. A second answer with the same doubt replaces them: it seems an hour later. */
 function keptAfter(kept: Kept | undefined, rows: readonly StoredRow[]): Kept {
   const doubt = kept && doubtOf(kept.rows, rows);
   return doubt !== undefined && doubt !== kept?.doubt ? { rows: kept?.rows ?? [], doubt } : { rows, doubt: undefined };

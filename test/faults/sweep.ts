@@ -1,4 +1,4 @@
-// Sweeps of one command: a test for each kind of fault, which injects it at some or all of the command's events. Cases run concurrently.
+// Sweeps of one command: the test of each kind of fault injects it at some or all of the command's events. Cases run concurrently.
 // Each violation is printed with the command that repeats its case.
 
 import { expect, test } from "vitest";
@@ -53,9 +53,8 @@ export function sweepKinds(swept: Swept, kinds: readonly KindOfCases[]): void {
 
 async function sweepKind(swept: Swept, cases: KindOfCases): Promise<void> {
   const part = `${swept.part}, ${cases.kind}`;
-  const strides = (TAKES_ALL ? cases.all : cases.ci).map((stride) =>
-    stride === 0 ? 0 : Number(FAULTS_STRIDE ?? stride),
-  );
+  const own = TAKES_ALL ? cases.all : cases.ci;
+  const strides = own.map((stride) => (stride === 0 ? 0 : Number(FAULTS_STRIDE ?? stride)));
   if (ONLY_CASE === undefined && strides.every((stride) => stride === 0)) return;
   // Each started program adds a listener for the end of this process.
   process.setMaxListeners(8 * cases.atOnce);

@@ -148,7 +148,7 @@ test.each([
   ["in the year before", "0 0 25 12 *", "2026-03-29T00:00:00.000Z", "2025-12-25T00:00Z"],
   ["of a schedule of first Mondays", "0 5 1-7 * 1", "2026-03-29T00:00:00.000Z", "2026-03-02T05:00Z"],
   ["of a schedule of leap days", "0 0 29 2 *", "2024-02-28T00:00:00.000Z", "2020-02-29T00:00Z"],
-])("the latest occurrence, %s", (_case, schedule, at, expected) => {
+])("the latest occurrence is found: %s", (_case, schedule, at, expected) => {
   expect(short(latestOccurrence({ schedule, timezone: "UTC" }, new Date(at)) ?? new Date(0))).toBe(expected);
 });
 
@@ -162,7 +162,7 @@ test.each([
   ["before the time comes again, every hour", HOURLY, "2026-10-25T01:29:59Z", "2026-10-25T00:30Z"],
   ["when the time has come again, every hour", HOURLY, "2026-10-25T01:30:00Z", "2026-10-25T01:30Z"],
   ["after a gap, every hour", HOURLY, "2026-03-29T01:29:59Z", "2026-03-29T00:30Z"],
-])("the latest occurrence in Vienna, %s", (_case, schedule, at, expected) => {
+])("in Vienna the latest occurrence is found: %s", (_case, schedule, at, expected) => {
   expect(short(latestOccurrence({ schedule, timezone: "Europe/Vienna" }, new Date(at)) ?? new Date(0))).toBe(expected);
 });
 
@@ -171,7 +171,7 @@ test.each([
   ["at the end of the gap", NIGHTLY, "2026-03-29T01:00:00Z", "2026-03-30T00:30Z"],
   ["before the time comes again", NIGHTLY, "2026-10-25T01:29:59Z", "2026-10-26T01:30Z"],
   ["before the time comes again, every hour", HOURLY, "2026-10-25T01:29:59Z", "2026-10-25T01:30Z"],
-])("the next occurrence in Vienna, %s", (_case, schedule, after, expected) => {
+])("in Vienna the next occurrence is found: %s", (_case, schedule, after, expected) => {
   expect(short(nextOccurrence({ schedule, timezone: "Europe/Vienna" }, new Date(after)) ?? new Date(0))).toBe(expected);
 });
 

@@ -1,4 +1,4 @@
-// Which 2xx answers are accepted: first the pure checks, then the cases that need a server.
+// Which 2xx answers are accepted, and what is shown of the body of an error.
 
 import { expect, test } from "vitest";
 import { Secret } from "../../src/secret.ts";
@@ -112,7 +112,7 @@ test.each<[string, string, ResponseHeaders, string]>([
   ["HTML", "<html><body>[]</body></html>", { "content-type": "text/html; charset=utf-8" }, "(an HTML page)"],
   ["HTML sent as JSON", "<!DOCTYPE html><title>502</title>", JSON_TYPE, "(an HTML page)"],
   ["a compressed body", "\x1f\x8b", { "content-encoding": "gzip" }, "(a compressed body)"],
-])("the text that is shown for %s", (_name, body, headers, expected) => {
+])("an error body is shown in words: %s", (_name, body, headers, expected) => {
   expect(textOf(body, headers)).toBe(expected);
 });
 

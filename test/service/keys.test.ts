@@ -100,7 +100,7 @@ test.each<[string, UsageRequest, string, string]>([
     "tags=a%26b%3Dc",
     "tag=a%26b%3Dc",
   ],
-])("the query for %s", (_name, request, inInterface, in2026) => {
+])("the query for %s has the names of its dialect", (_name, request, inInterface, in2026) => {
   expect(breakdownQuery(request, "interface").toString()).toBe(inInterface);
   expect(breakdownQuery(request, "2026").toString()).toBe(in2026);
 });

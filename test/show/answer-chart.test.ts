@@ -1,4 +1,4 @@
-// What a chart and the table of groups show of an answer: which amounts, under which names, and which bars lack days that were not read.
+// What a chart and the table of groups show of an answer: amounts, names, and bars that lack days.
 
 import { expect, test } from "vitest";
 import type { Answer } from "../../src/facts/answer.ts";

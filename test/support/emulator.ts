@@ -27,7 +27,7 @@ export type SeenRequest = {
   readonly path: string;
   /** Undefined if no working key has the secret. */
   readonly keyId: string | undefined;
-  /** Set when the answer is sent; undefined until then, and for good if the connection ends before. */
+  /** Undefined until the answer is sent. If the connection ends first, it stays undefined. */
   status: number | undefined;
   /** By the clock of this machine, not by the service's. */
   readonly receivedAt: Date;

@@ -92,7 +92,7 @@ function fromHex(_: string, digits: string): string {
 
 /** Whether the text has `runLength` consecutive characters of the form. */
 function holdsRun(text: string, { text: form, runLength }: Form): boolean {
-  // Every such run contains one of these blocks, which begin at fixed places, as a whole. Each block that is found is extended.
+  // Every such run contains a whole block: they begin every `blockLength` characters. Each block that is found is extended.
   const blockLength = Math.floor((runLength + 1) / 2);
   for (let start = 0; start + blockLength <= form.length; start += blockLength) {
     const block = form.slice(start, start + blockLength);

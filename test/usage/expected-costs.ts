@@ -154,13 +154,8 @@ function costsOf(row: Used, price: ConfiguredPrice, spent: Map<string, bigint>):
     return [
       {
         ...sourceOf(row),
-        endpoint: endpoint ?? null,
-        method: method ?? null,
-        status: "priced",
-        currency: price.currency,
-        quantity: decimal(to - from),
-        price: decimal(unitPrice),
-        amount: product(to - from, unitPrice),
+        ...{ endpoint: endpoint ?? null, method: method ?? null, status: "priced", currency: price.currency },
+        ...{ quantity: decimal(to - from), price: decimal(unitPrice), amount: product(to - from, unitPrice) },
         tier: decimal(exact(tier.above)),
       },
     ];

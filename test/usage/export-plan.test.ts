@@ -134,11 +134,11 @@ test.each<[string, readonly Day[], DueDays]>([
     ["2025-06-01", "2026-03-16", YESTERDAY],
     due("2026-03-16", "2025-06-01", "2025-06-01", YESTERDAY),
   ],
-])("of the picked days, those that adjoin yesterday are due: days %s", (_, days, expected) => {
+])("picked days are due if they adjoin yesterday: days %s", (_, days, expected) => {
   expect(dueDays(sampleJob(), TODAY, { days })).toEqual(expected);
 });
 
-/** Fan-outs over methods, of which one was seen in the window and another only on other days. */
+/** The filters of a fan-out: async was seen only outside the window, and sync in it from 2026-03-15 on. */
 const METHODS = [seenFilter("method", "async"), seenFilter("method", "sync", { start: "2026-03-15", end: YESTERDAY })];
 const FANNED_OUT = sampleJob({
   projects: [PROJECT, STAGING],
@@ -150,7 +150,7 @@ test.each<[string, readonly string[], readonly string[]]>([
   ["every value that was seen in the project", ["method=*"], ["method=async", "method=sync"]],
   ["one value", ["method=sync"], ["method=sync"]],
   ["a filter of the job", ["all"], []],
-])("of the series of a fan-out, a selection of %s (%j) chooses %j", (_, filters, read) => {
+])("in a fan-out, a selection of %s (%j) chooses the series %j", (_, filters, read) => {
   const fanned = seriesOf(FANNED_OUT, { filters }).filter(({ filter }) => filter.seen);
   const series = { project: PROJECT, source: "usage", grouping: "model" };
   expect(fanned).toEqual(METHODS.filter(({ name }) => read.includes(name)).map((filter) => ({ ...series, filter })));

@@ -127,13 +127,13 @@ test.each<[string, unknown, string, boolean]>([
   expect(slices.map((slice) => [slice.day, slice.undated])).toEqual([[day, undated]]);
 });
 
-test.each<[string, readonly unknown[], ReturnType<typeof groupingEvidence>]>([
-  ["null in every row", [{ tags: null }, { grouping: { tags: null } }], "no value"],
-  ["null or absent in every row", [{ tags: null }, { requests: 1 }], "no value"],
-  ["a value among nulls", [{ tags: null }, { tags: ["prod"] }], "value"],
-  ["no value in every shape", [{ tags: [] }, { tags: "" }, { tags: [null] }], "no value"],
-  ["no rows", [], "no rows"],
-])("the evidence for a grouping in an answer with %s", (_, results, evidence) => {
+test.each<[string, ReturnType<typeof groupingEvidence>, readonly unknown[]]>([
+  ["null in every row", "no value", [{ tags: null }, { grouping: { tags: null } }]],
+  ["null or absent in every row", "no value", [{ tags: null }, { requests: 1 }]],
+  ["a value among nulls", "value", [{ tags: null }, { tags: ["prod"] }]],
+  ["no value in every shape", "no value", [{ tags: [] }, { tags: "" }, { tags: [null] }]],
+  ["no rows", "no rows", []],
+])("the evidence for a grouping in an answer with %s is: %s", (_, evidence, results) => {
   expect(groupingEvidence("tags", { results })).toBe(evidence);
 });
 

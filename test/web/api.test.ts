@@ -137,11 +137,10 @@ test("a project that is no longer exported is named, unless it was read on all o
 
   const ended = async (query: string) => {
     const { complete, lacking } = strictAnswer((await ask(query)).answer);
-    const names = (list: readonly string[]) => list.toSorted();
     return {
       complete,
-      ended: names(lacking.projectsEnded),
-      leftOut: names(lacking.projectsLeftOut),
+      ended: lacking.projectsEnded.toSorted(),
+      leftOut: lacking.projectsLeftOut.toSorted(),
       counts: [lacking.projectsEndedCount, lacking.projectsLeftOutCount],
     };
   };
@@ -155,7 +154,7 @@ test("a project that is no longer exported is named, unless it was read on all o
     complete: false,
     ...{ ended: named(removed, early), leftOut: named(narrowed), counts: [2, 1] },
   });
-  // Readings of projects that are no longer exported do not stand for those of one that is, on days before it was first due.
+  // On days before the project was first due, readings of projects that are no longer exported do not count as its own.
   const { lacking } = strictAnswer((await ask(`from=${back(8)}&to=${back(7)}&compare=none`)).answer);
   expect(lacking.unreadDays).toEqual([back(8), back(7)]);
   // What it used on the days that were not read is not known, and so not 0.
