@@ -38,7 +38,7 @@ export const SABOTAGES: readonly Sabotage[] = [
     file: "src/db/usage/stored-slices.ts",
     replace: "\n      and greatest(sl.fetch_no, sl.suspect_fetch_no) = good.stored_fetch_no",
     by: "",
-    noticedBy: ["test/db/usage/merge-concurrency.test.ts", "waits for other numbers that were fetched"],
+    noticedBy: ["test/db/usage/merge-concurrency.test.ts", "waits for a transaction with numbers fetched"],
   },
   {
     name: "a setting of a transaction stays on the connection",
@@ -175,7 +175,7 @@ export const SABOTAGES: readonly Sabotage[] = [
     file: "migrations/views/usage_anomalies.sql",
     replace: "interval '12 hours'",
     by: "interval '0 hours'",
-    noticedBy: ["test/db/behaviour.test.ts", "an unusual day is over with a later usual day"],
+    noticedBy: ["test/db/behaviour.test.ts", "an anomaly ends with a later usual day"],
   },
   {
     name: "a forecast takes days that may lack usage as they are",
