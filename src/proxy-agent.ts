@@ -3,7 +3,7 @@
 import { Agent, EnvHttpProxyAgent, Pool } from "undici";
 import type { HttpProxy } from "./proxy.ts";
 
-/** How long the proxy may take to open a tunnel. Only this limit ends that wait: aborting a call does not. */
+/** How long the proxy may take to open a tunnel. Only this limit ends that wait: aborting a call does not. Calls in a tunnel have their own. */
 const TUNNEL_MS_MAX = 30_000;
 
 /** All certificates are verified, the proxy's too, even with NODE_TLS_REJECT_UNAUTHORIZED=0 in the environment. */

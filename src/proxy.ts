@@ -9,7 +9,7 @@ export type HttpProxy = { readonly address: Secret; readonly noProxy: string };
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The variable in lower case comes first, an empty value means no proxy, and the default scheme is http. */
+/** A variable in lower case takes precedence, an empty value means no proxy, and the default scheme is http. */
 export function proxyOf(env: Environment): HttpProxy | undefined {
   const { variable, address } = proxyVariable(env);
   if (address === "") return undefined;

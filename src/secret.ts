@@ -140,7 +140,7 @@ export function isFreeOfSecret(text: string, secret: string): boolean {
   return scrubber.scrub(text) === text;
 }
 
-/** The base64 of the secret after `offset` other bytes, without the characters at both ends that also depend on the bytes beside it. */
+/** The base64 of the secret after `offset` other bytes, without the characters at its ends that also depend on neighbouring bytes. */
 function base64At(secret: string, offset: number): string {
   const bytes = Buffer.from(secret);
   const encoded = Buffer.concat([Buffer.alloc(offset), bytes]).toString("base64");

@@ -49,7 +49,7 @@ Environment:
   and the variables that the configuration names for API keys, such as USAGE_EXPORT_KEY`;
 
 /** Makes the action that commander calls for a command. `load` imports the command's function, which gets the arguments and options. */
-type Run = (
+type MakeAction = (
   load: () => Promise<(app: App, ...args: never[]) => Promise<number>>,
 ) => (...given: unknown[]) => void | Promise<void>;
 
@@ -67,7 +67,7 @@ export function defineCommands(version: string, onChosen: OnChosen): Command {
     .enablePositionalOptions()
     .addHelpText("after", ENVIRONMENT)
     .helpCommand("help [command]", "what a command does, its options and examples");
-  const run: Run =
+  const makeAction: MakeAction =
     (load) =>
     (...given) => {
       // Commander passes the arguments, then the options, and last the command itself.
@@ -75,11 +75,11 @@ export function defineCommands(version: string, onChosen: OnChosen): Command {
       const { config } = given.at(-2) as { readonly config: string };
       return onChosen(config, async (app) => (await load())(app, ...args));
     };
-  defineSetUp(program, run);
-  defineWork(program, run);
-  defineJobs(program, run);
-  defineAnswers(program, run);
-  defineTools(program, run);
+  defineSetUp(program, makeAction);
+  defineWork(program, makeAction);
+  defineWorkerAndJobs(program, makeAction);
+  defineAnswers(program, makeAction);
+  defineTools(program, makeAction);
   return program;
 }
 
@@ -102,11 +102,11 @@ function choice(flags: string, summary: string, values: readonly string[], byDef
   return new Option(flags, summary).choices(values).default(byDefault);
 }
 
-function defineSetUp(program: Command, run: Run): void {
+function defineSetUp(program: Command, makeAction: MakeAction): void {
   const demo = "shows the whole product with nothing configured: an emulator, an embedded database, 30 days of usage";
   add(program, "demo", demo, "demo", "demo --serve")
     .option("--serve", "keeps the dashboard up until Ctrl-C")
-    .action(run(async () => (await import("./demo.ts")).runDemo));
+    .action(makeAction(async () => (await import("./demo.ts")).runDemo));
 
   const groupings = ["none", "accessor", "model", "tags"];
   const init = "asks a few questions, tries the answers with the service, and writes jobs.config.json";
@@ -117,17 +117,17 @@ function defineSetUp(program: Command, run: Run): void {
     .addOption(choice("--grouping <name...>", "how to break usage down", GROUPINGS, groupings))
     .option("--days <number>", "how many days to read again each night", wholeNumberOption(1, 366), 7)
     .option("--yes", "asks nothing; uses the options and their defaults")
-    .action(run(async () => (await import("./init.ts")).runInit));
+    .action(makeAction(async () => (await import("./init.ts")).runInit));
 
   const check = "checks the configuration, the database, and each project: its key, window, groupings and filters";
   addWithJson(program, "check", check, "check", "check --offline --config staging.config.json")
     .option("--offline", "checks the configuration and the environment; opens no database and calls no service")
     .option("--confirm-projects", "accepts the discovered projects, even if more than half of the known ones are gone")
-    .action(run(async () => (await import("./check.ts")).runCheck));
+    .action(makeAction(async () => (await import("./check.ts")).runCheck));
 
   const migrate = "brings the database up to date; several replicas may run it at once";
   const migrating = addWithJson(program, "migrate", migrate, "migrate");
-  migrating.action(run(async () => (await import("./migrate.ts")).runMigrate));
+  migrating.action(makeAction(async () => (await import("./migrate.ts")).runMigrate));
 }
 
 function withSelection(command: Command): Command {
@@ -138,79 +138,79 @@ function withSelection(command: Command): Command {
     .option("--filter <name...>", "only these filters");
 }
 
-function defineWork(program: Command, run: Run): void {
-  const exporting = "export --job nightly --project production --day 2026-03-01 2026-03-02";
-  withSelection(addWithJson(program, "export", "runs export jobs now", "export", exporting))
+function defineWork(program: Command, makeAction: MakeAction): void {
+  const exportExample = "export --job nightly --project production --day 2026-03-01 2026-03-02";
+  withSelection(addWithJson(program, "export", "runs export jobs now", "export", exportExample))
     .option("--day <YYYY-MM-DD...>", "reads these days instead of the job's window", parseDays)
-    .action(run(async () => (await import("./export.ts")).runExport));
+    .action(makeAction(async () => (await import("./export.ts")).runExport));
 
   const backfill = "reads past days; after a stop, run it again to continue (--only all begins anew)";
-  const january = "backfill --from 2026-01-01 --to 2026-01-31";
-  withSelection(addWithJson(program, "backfill", backfill, january, `${january} --only failed --grouping model`))
+  const example = "backfill --from 2026-01-01 --to 2026-01-31";
+  withSelection(addWithJson(program, "backfill", backfill, example, `${example} --only failed --grouping model`))
     .requiredOption("--from <YYYY-MM-DD>", "the first day; required", parseDay)
     .requiredOption("--to <YYYY-MM-DD>", "the last day, which must be over in UTC; required", parseDay)
     .addOption(choice("--only <mode>", "days never read, days that failed, or all", BACKFILL_MODES, "missing"))
     .option("--dry-run", "prints what would be read and how long that takes; makes no call")
-    .action(run(async () => (await import("./backfill.ts")).runBackfill));
+    .action(makeAction(async () => (await import("./backfill.ts")).runBackfill));
 
-  const rotating = ["rotate --dry-run", "rotate --job exporter --now", "rotate --job exporter --rollback"];
-  addWithJson(program, "rotate", "runs rotation jobs that are due", ...rotating)
+  const rotateExamples = ["rotate --dry-run", "rotate --job exporter --now", "rotate --job exporter --rollback"];
+  addWithJson(program, "rotate", "runs rotation jobs that are due", ...rotateExamples)
     .option("--job <name...>", "only these rotations")
     .option("--project <name...>", "only the keys of these projects, by name or id")
     .option("--now", "makes a new key, even if none is due")
     .option("--dry-run", "prints what would be done and why; makes no call")
     .option("--rollback", "makes the previous key the current one again")
-    .action(run(async () => (await import("./rotate.ts")).runRotate));
+    .action(makeAction(async () => (await import("./rotate.ts")).runRotate));
 
-  const ledger = "lists the API keys with state, age and last use, but without their secrets";
-  const keys = addWithJson(program, "keys", ledger, "keys", "keys --json");
-  keys.action(run(async () => (await import("./keys.ts")).runKeys));
+  const keysSummary = "lists the API keys with state, age and last use, but without their secrets";
+  const keys = addWithJson(program, "keys", keysSummary, "keys", "keys --json");
+  keys.action(makeAction(async () => (await import("./keys.ts")).runKeys));
   const rewrap = "opens stored keys with USAGE_EXPORT_MASTER_KEY_PREVIOUS and seals them with USAGE_EXPORT_MASTER_KEY";
-  add(keys, "rewrap", rewrap, "keys rewrap").action(run(async () => (await import("./keys.ts")).runRewrap));
+  add(keys, "rewrap", rewrap, "keys rewrap").action(makeAction(async () => (await import("./keys.ts")).runRewrap));
 }
 
-function defineJobs(program: Command, run: Run): void {
+function defineWorkerAndJobs(program: Command, makeAction: MakeAction): void {
   const start = "runs the worker, which runs jobs on schedule and serves the dashboard; SIGTERM ends it";
   add(program, "start", start, "start", "start --embedded")
     .option("--embedded", "uses the embedded database in ./data; needed without DATABASE_URL, refused with it")
-    .action(run(async () => (await import("./start.ts")).runStart));
+    .action(makeAction(async () => (await import("./start.ts")).runStart));
   add(program, "health", "asks the worker on this machine whether it can work", "health", "health --live")
     .option("--live", "asks only whether its process is alive")
-    .action(run(async () => (await import("./health.ts")).runHealth));
+    .action(makeAction(async () => (await import("./health.ts")).runHealth));
   const jobs = addWithJson(program, "jobs", "lists the jobs, when they run next, and which are paused", "jobs");
-  jobs.action(run(async () => (await import("./jobs.ts")).runJobs));
+  jobs.action(makeAction(async () => (await import("./jobs.ts")).runJobs));
   addWithJson(jobs, "next", "prints when a job runs next", "jobs next nightly --count 10")
     .argument("<name>", "the job's name")
     .option("--count <number>", "how many of the next run times to print", wholeNumberOption(1, 1000), 5)
-    .action(run(async () => (await import("./jobs.ts")).runJobsNext));
-  const why = 'jobs pause nightly --why "the service moves on Monday"';
-  addWithJson(jobs, "pause", "stops the workers from running a job until it is resumed", why)
+    .action(makeAction(async () => (await import("./jobs.ts")).runJobsNext));
+  const pauseExample = 'jobs pause nightly --why "the service moves on Monday"';
+  addWithJson(jobs, "pause", "stops the workers from running a job until it is resumed", pauseExample)
     .argument("<name>", "the job's name")
     .requiredOption("--why <reason>", "the reason, which `jobs` shows; required", parseReason)
-    .action(run(async () => (await import("./jobs.ts")).runJobsPause));
+    .action(makeAction(async () => (await import("./jobs.ts")).runJobsPause));
   addWithJson(jobs, "resume", "lets the workers run a job again; they catch up on what was due", "jobs resume nightly")
     .argument("<name>", "the job's name")
-    .action(run(async () => (await import("./jobs.ts")).runJobsResume));
+    .action(makeAction(async () => (await import("./jobs.ts")).runJobsResume));
 }
 
-function defineAnswers(program: Command, run: Run): void {
+function defineAnswers(program: Command, makeAction: MakeAction): void {
   const status = "says whether all is well; if not, what is wrong, since when, and the next step";
   addWithJson(program, "status", status, "status", 'status --project "prod-*"')
     .option("--project <name...>", 'shows only how complete these projects are; "*" stands for any text')
-    .action(run(async () => (await import("./status.ts")).runStatus));
+    .action(makeAction(async () => (await import("./status.ts")).runStatus));
 
-  const january = "report --from 2026-01-01 --to 2026-01-31 --out january.html";
-  add(program, "report", "writes usage and cost of a period as one HTML file to send on", "report", january)
+  const reportExample = "report --from 2026-01-01 --to 2026-01-31 --out january.html";
+  add(program, "report", "writes usage and cost of a period as one HTML file to send on", "report", reportExample)
     .option("--out <file>", "the file to write; - writes to standard output", "usage-report.html")
     .option("--from <YYYY-MM-DD>", "the first day; default: 27 days before --to", parseDay)
     .option("--to <YYYY-MM-DD>", "the last day; default: yesterday in UTC", parseDay)
     .option("--project <name>", "only this project")
-    .action(run(async () => (await import("./report.ts")).runReport));
+    .action(makeAction(async () => (await import("./report.ts")).runReport));
 
   const explain = "says which models, keys, tags and other groups made usage or cost rise or fall";
   const metric = "what to explain; cost needs an export of billing, or prices in the configuration";
-  const march = "explain --from 2026-03-01 --to 2026-03-31 --metric hours --limit 10";
-  addWithJson(program, "explain", explain, "explain", "explain --day 2026-03-02 --project production", march)
+  const explainExample = "explain --from 2026-03-01 --to 2026-03-31 --metric hours --limit 10";
+  addWithJson(program, "explain", explain, "explain", "explain --day 2026-03-02 --project production", explainExample)
     .option("--day <YYYY-MM-DD>", "this day, compared with the same weekday a week before", parseDay)
     .option("--from <YYYY-MM-DD>", "the first day; default: 6 days before --to", parseDay)
     .option("--to <YYYY-MM-DD>", "the last day; default: yesterday in UTC", parseDay)
@@ -219,25 +219,25 @@ function defineAnswers(program: Command, run: Run): void {
     .addOption(choice("--metric <name...>", metric, [...METRICS, "cost"], ["requests", "cost"]))
     .addOption(choice("--grouping <name...>", "explains by these groupings, line items and projects", USAGE_DIMENSIONS))
     .option("--limit <number>", "how many groups each table names; the rest is one line", wholeNumberOption(1, 1000), 5)
-    .action(run(async () => (await import("./explain.ts")).runExplain));
+    .action(makeAction(async () => (await import("./explain.ts")).runExplain));
 }
 
-function defineTools(program: Command, run: Run): void {
-  const changed = "dump --view usage_by_model --changed-since beginning --out usage.jsonl";
-  const gaps = "dump --view coverage_gaps --format jsonl";
+function defineTools(program: Command, makeAction: MakeAction): void {
+  const changedExample = "dump --view usage_by_model --changed-since beginning --out usage.jsonl";
+  const gapsExample = "dump --view coverage_gaps --format jsonl";
   const format = "csv for spreadsheets, jsonl for programs; default: what --out ends in; required without --out";
   const since = 'only days that changed since this moment, as the last dump printed it, or "beginning"; needs --out';
-  add(program, "dump", "writes a view of schema bi to a file or standard output", gaps, changed)
+  add(program, "dump", "writes a view of schema bi to a file or standard output", gapsExample, changedExample)
     .requiredOption("--view <name>", "the view, without the schema; required")
     .option("--from <YYYY-MM-DD>", "the first day; default: the oldest", parseDay)
     .option("--to <YYYY-MM-DD>", "the last day; default: the newest", parseDay)
     .addOption(choice("--format <name>", format, ["csv", "jsonl"]))
     .option("--out <file>", "the file to write; - writes to standard output", "-")
     .option("--changed-since <moment>", since)
-    .action(run(async () => (await import("./dump.ts")).runDump));
+    .action(makeAction(async () => (await import("./dump.ts")).runDump));
 
   const schema = add(program, "schema", "prints the JSON Schema of the configuration", "schema");
-  schema.action(run(async () => (await import("./schema.ts")).runSchema));
+  schema.action(makeAction(async () => (await import("./schema.ts")).runSchema));
 
   const emulator = "runs an emulator of the service, for trials; set USAGE_EXPORT_KEY to any text: that is its API key";
   const dialect = 'parameter names: "interface" (grouping=model), or "2026" as the public service (grouping=models)';
@@ -245,10 +245,10 @@ function defineTools(program: Command, run: Run): void {
     .option("--port <number>", "the port; 0 chooses a free one", wholeNumberOption(0, 65_535), 0)
     .addOption(choice("--dialect <name>", dialect, DIALECTS, "interface"))
     .option("--project <id...>", "the ids of its projects; one key reads them all", ["trial"])
-    .action(run(async () => (await import("./emulator.ts")).runEmulator));
+    .action(makeAction(async () => (await import("./emulator.ts")).runEmulator));
 }
 
-// Commander puts the message of these errors behind "error: option ... argument '...' is invalid.".
+// Commander puts the messages of the errors below behind "error: option ... argument '...' is invalid.".
 
 function parseDay(text: string): string {
   if (!isDay(text)) throw new InvalidArgumentError("expected a day that exists, as YYYY-MM-DD.");

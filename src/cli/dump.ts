@@ -8,7 +8,7 @@ import {
   CHANGED_DAYS_VIEW,
   type DayChoice,
   type DumpedView,
-  hasStoredDays,
+  isInChangedDays,
   listViews,
   readChangedDays,
   readViewRows,
@@ -40,12 +40,12 @@ export async function runDump(app: App, options: DumpOptions): Promise<number> {
     throw new AppError("config", `--changed-since: expected --out with a file, because ${reason}`);
   }
   if (out !== "-") await checkOutputPath(out);
-  const writer = { app, format };
+  const output = { app, format };
   const writeView = async (tx: Tx) => {
     const view = chooseView(await listViews(tx), options);
-    const daysText = changedSince === undefined ? "" : await writeChangedDays(tx, writer, view, changedSince, out);
-    const count = await writeRows(writer, out, view, readViewRows(tx, view, { from, to, changedSince }));
-    if (out !== "-") app.write(`${count} rows of bi.${view.name} written to ${out}\n${daysText}`);
+    const nextSteps = changedSince === undefined ? "" : await writeChangedDays(tx, output, view, changedSince, out);
+    const count = await writeRows(output, out, view, readViewRows(tx, view, { from, to, changedSince }));
+    if (out !== "-") app.write(`${count} rows of bi.${view.name} written to ${out}\n${nextSteps}`);
   };
   await withDatabase(app, (db) => readAtOneMoment(db, writeView, STATEMENT_SECONDS_MAX));
   return 0;
@@ -54,9 +54,9 @@ export async function runDump(app: App, options: DumpOptions): Promise<number> {
 /** Each value is JSON text, or null for SQL NULL. */
 type Row = readonly (string | null)[];
 
-type Writer = { readonly app: App; readonly format: string };
+type Output = { readonly app: App; readonly format: string };
 
-async function writeRows({ app, format }: Writer, out: string, view: DumpedView, rows: AsyncIterable<readonly Row[]>) {
+async function writeRows({ app, format }: Output, out: string, view: DumpedView, rows: AsyncIterable<readonly Row[]>) {
   let count = 0;
   const pieces = async function* () {
     if (format === "csv") yield csvHeader(view.columns);
@@ -70,7 +70,7 @@ async function writeRows({ app, format }: Writer, out: string, view: DumpedView,
 }
 
 /** Writes the changed days to a file beside `out`. Returns instructions for the user. */
-async function writeChangedDays(tx: Tx, writer: Writer, view: DumpedView, changedSince: string, out: string) {
+async function writeChangedDays(tx: Tx, output: Output, view: DumpedView, changedSince: string, out: string) {
   const { dir, name, ext } = path.parse(out);
   const file = path.join(dir, `${name}.days${ext}`);
   let next: string = changedSince;
@@ -81,7 +81,7 @@ async function writeChangedDays(tx: Tx, writer: Writer, view: DumpedView, change
       yield rows;
     }
   };
-  const count = await writeRows(writer, file, CHANGED_DAYS_VIEW, days());
+  const count = await writeRows(output, file, CHANGED_DAYS_VIEW, days());
   return `${count} days written to ${file}: delete them from your copy before you insert the rows\nnext time: --changed-since ${next === BEGINNING ? "beginning" : next}\n`;
 }
 
@@ -108,9 +108,9 @@ function chooseView(views: readonly DumpedView[], { view: name, from, to, change
   if ((from ?? to) !== undefined && !view.dayColumn) {
     throw new AppError("config", `--from, --to: bi.${name} has no column with a day; leave these options out`);
   }
-  if (changedSince !== undefined && !hasStoredDays(view)) {
-    const able = views.filter(hasStoredDays).map((one) => one.name);
-    throw new AppError("config", `--changed-since: expected one of the views ${able.join(", ")}; got ${name}`);
+  if (changedSince !== undefined && !isInChangedDays(view)) {
+    const names = views.filter(isInChangedDays).map((one) => one.name);
+    throw new AppError("config", `--changed-since: expected one of the views ${names.join(", ")}; got ${name}`);
   }
   return view;
 }

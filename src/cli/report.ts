@@ -6,7 +6,7 @@ import { AppError } from "../errors.ts";
 import { readReportData } from "../facts/overview.ts";
 import { InvalidQuestion } from "../facts/question.ts";
 import { withDatabase } from "../open-database.ts";
-import { sentences } from "../show/sentences.ts";
+import { leadSentences } from "../show/sentences.ts";
 import { dayOf } from "../usage/days.ts";
 import { scriptPage } from "../web/assets.ts";
 import { checkOutputPath, writeFileAtomically } from "./output.ts";
@@ -31,7 +31,7 @@ export async function runReport(app: App, options: ReportOptions): Promise<numbe
   await writeFileAtomically(out, [page], app.signal);
   const { overview, budgets } = data;
   const { start, end } = overview.period;
-  app.write(`${out}: usage from ${start} to ${end}. ${sentences(overview, budgets, undefined).join(" ")}\n`);
+  app.write(`${out}: usage from ${start} to ${end}. ${leadSentences(overview, budgets, undefined).join(" ")}\n`);
   return 0;
 }
 

@@ -35,7 +35,7 @@ export async function runRotate(app: App, options: RotateOptions): Promise<numbe
   const fileConfig = await loadConfig(app.configPath);
   if (now && rollback) throw new AppError("config", "--now and --rollback exclude each other: leave out one of them");
   requireKnown("--job", job, namesInFile(fileConfig));
-  // Refuses a mistake before the database is opened. With discovery, an unknown name may be that of a project that is read later.
+  // Refuses a mistake before the database is opened. With discovery, the lists may still add a project that is unknown now.
   if (fileConfig.discovery.length === 0) chooseRotations(fileConfig, options);
   await requireStaticKeys(app, fileConfig);
   readMasterKeys(app.env);
@@ -53,7 +53,7 @@ function namesInFile(config: Config): readonly string[] {
   return config.file.rotations.map(({ name }) => name);
 }
 
-/** Throws `config` if nothing is chosen. `project` has names and ids. */
+/** Throws `config` if nothing is chosen. Each item of `project` is a name or an id. */
 function chooseRotations(config: Config, { job, project: given, rollback }: RotateOptions): readonly RotationConfig[] {
   const candidates = config.rotations.filter((one) => job?.includes(jobNameOf(one)) ?? true);
   const ids = candidates.map(({ project }) => project.id);
@@ -90,8 +90,8 @@ async function rotateAll(
     answers.push(answer);
     if (!json) app.write(renderAnswer(answer));
   };
-  for (const [job, members] of Map.groupBy(rotations, jobNameOf)) {
-    if (context) await rotateByHand(context, job, members, wants, report);
+  for (const [jobName, members] of Map.groupBy(rotations, jobNameOf)) {
+    if (context) await rotateByHand(context, jobName, members, wants, report);
     else for (const rotation of members) report(rotation, await resultOfPlan(db, rotation, wants));
   }
   if (json) app.write(`${JSON.stringify(answers)}\n`);
@@ -99,15 +99,15 @@ async function rotateAll(
 }
 
 /** Plans from the ledger alone: the service is not called. */
-async function resultOfPlan(db: Database, job: RotationConfig, wants: Wants): Promise<RotationResult> {
-  const { ledger, now } = await readLedger(db, job);
-  const { next, idle, blocked } = planRotation(job, ledger, now, wants && { wants, at: now });
-  const did = present([next, ...cleanupSteps(job, ledger, now)]).map((step) => `would ${stepText(step)}`);
+async function resultOfPlan(db: Database, rotation: RotationConfig, wants: Wants): Promise<RotationResult> {
+  const { ledger, now } = await readLedger(db, rotation);
+  const { next, idle, blocked } = planRotation(rotation, ledger, now, wants && { wants, at: now });
+  const did = present([next, ...cleanupSteps(rotation, ledger, now)]).map((step) => `would ${stepText(step)}`);
   return { status: blocked === undefined ? "ok" : "failed", did, kept: [], idle, errors: present([blocked]) };
 }
 
 function renderAnswer({ rotation, project, did, kept, idle, errors }: RotationAnswer): string {
   const title = project === undefined ? rotation : `${rotation}, project ${project}`;
-  const left = [...kept.map((text) => `kept ${text}`), ...errors.map((text) => `failed: ${text}`)];
-  return `${present([title, ...did, ...left, idle]).join("\n  ")}\n`;
+  const notDone = [...kept.map((text) => `kept ${text}`), ...errors.map((text) => `failed: ${text}`)];
+  return `${present([title, ...did, ...notDone, idle]).join("\n  ")}\n`;
 }

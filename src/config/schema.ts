@@ -46,7 +46,7 @@ const Service = object({
   timeoutSeconds: wholeNumber(1, 600).default(30).describe("How long one attempt of a call may take."),
 });
 
-/** Takes any text. cross-field-rules.ts compares it with the values that the interface lists, unless `checkFeatures` allows others. */
+/** Takes any text. cross-field-rules.ts compares it with the values that the service's interface lists, unless `checkFeatures` allows others. */
 function dimensionSchema(name: Dimension) {
   const { values, description } = dimension(name);
   const value = values?.usage ? text(256).meta({ examples: [...values.usage] }) : text(256);
@@ -97,7 +97,7 @@ const Export = object({
     .enum(FEATURE_CHECKS)
     .default("error")
     .describe(
-      'Filters with unknown names: "error" stores nothing, "warn" stores numbers that a later run gets again, "off" does not check.',
+      'Filters with unknown names: "error" stores nothing, "warn" stores numbers that a later run confirms, "off" does not check.',
     ),
   emptyGuard: z
     .enum(GUARD_MODES)

@@ -34,8 +34,8 @@ export async function listViews(tx: Tx): Promise<readonly DumpedView[]> {
   });
 }
 
-/** Whether each row belongs to a stored day: then bi.changed_days says which rows may have changed. */
-export function hasStoredDays({ name }: DumpedView): boolean {
+/** Whether bi.changed_days says which rows of the view may have changed. It does if each row belongs to a stored day. */
+export function isInChangedDays({ name }: DumpedView): boolean {
   return /^(usage|cost)_(total|filtered|by_\w+)$/.test(name);
 }
 

@@ -26,7 +26,7 @@ export async function knownCost(query: Query, asked: Omit<Question, "grouping">,
   const billed = { question: { ...asked, metric: "billed_cost", grouping: totalGrouping }, basis } as const;
   if (billedCount > 0 && billedCount >= projectCount) return billed;
   const question = { ...totalQuestion, metric: "estimated_cost" } as const;
-  const isPriced = (await readCurrencies(query, question)).length > 0;
+  const isPriced = (await readCurrencies(query, question.currency)).length > 0;
   const estimated = isPriced && { question, basis: await readBasis(query, question, since) };
   if (estimated && estimated.basis.scope.projectCount > 0) return estimated;
   return billedCount > 0 ? billed : undefined;

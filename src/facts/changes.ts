@@ -100,7 +100,7 @@ where ${projectConditions({ projectIds })[0] ?? "true"} group by project_id orde
   const isBilledCostCompared = changed.some(({ answer }) => answer.total?.change != null);
   const toEstimate = isBilledCostCompared ? others : question.projects;
   if (toEstimate?.length !== 0)
-    for (const currency of await readCurrencies(query, {}))
+    for (const currency of await readCurrencies(query))
       changed.push(await changes(query, { ...question, metric: "estimated_cost", currency, projects: toEstimate }));
   return changed;
 }

@@ -27,7 +27,7 @@ export type Charge = {
   readonly amount: string;
   /** The sum of the amounts of all charges with this metric and currency. */
   readonly total: string;
-  /** Whether every day of the period is complete, and no project is left out or has ended. */
+  /** Whether every day of the period is complete, and no project is left out or is no longer read. */
   readonly isComplete: boolean;
 };
 
@@ -40,7 +40,7 @@ export async function chargeback(query: Query, { by, period, projects }: Charges
   const charges = await chargesOf(query, METRICS, { ...asked, metric: "hours", grouping: by });
   for (const metric of COSTS) {
     const question = { ...asked, metric, grouping: splitsOf(metric).includes(by) ? by : "project" };
-    for (const currency of metric === "billed_cost" ? ["USD"] : await readCurrencies(query, {}))
+    for (const currency of metric === "billed_cost" ? ["USD"] : await readCurrencies(query))
       charges.push(...(await chargesOf(query, [metric], { ...question, currency })));
   }
   return charges;

@@ -116,7 +116,7 @@ function costView({ metric, grouping }: Question, { filter, currency = "" }: Sco
   return { view: "bi.cost_filtered", conditions: [byGrouping, `filter = ${literal(filter)}`, inCurrency] };
 }
 
-/** How the name of the view ends, if not with `by_SPLIT`. Usage has no line items: they get the total, with a null column. */
+/** How the name of the view ends, if not with `by_SPLIT`. Usage has no line items: a question by them gets the total, with a null column. */
 const ENDINGS: { [S in Split]?: string } = { none: "total", project: "total", line_item: "total", accessor: "by_key" };
 
 /** Filtered usage with the column `lineage` of bi.usage_by_key. */
@@ -129,7 +129,7 @@ export function within({ start, end }: Window): string {
   return `usage_date between date ${literal(start)} and date ${literal(end)}`;
 }
 
-export function anyOf(windows: readonly Window[]): string {
+export function withinAny(windows: readonly Window[]): string {
   return `(${windows.map(within).join(" or ")})`;
 }
 
@@ -155,6 +155,6 @@ export function coverageConditions(question: Question, scope: Scope, windows: re
   return [
     `source = ${sourceLiteral(question)} and ${groupingCondition(question)} and ${filterCondition(question, scope)}`,
     ...projectConditions(scope),
-    anyOf(windows),
+    withinAny(windows),
   ].join("\n  and ");
 }

@@ -6,7 +6,6 @@ import { type Day, daysOf, type Window } from "../usage/days.ts";
 import { METRICS } from "../usage/metrics.ts";
 import { type Answer, type Basis, type DayWithState, lackingDays, type Unpriced } from "./answer.ts";
 import {
-  anyOf,
   coverageConditions,
   filterCondition,
   groupConditions,
@@ -22,6 +21,7 @@ import {
   splitsOf,
   viewAndConditions,
   within,
+  withinAny,
 } from "./question.ts";
 
 export type { Query };
@@ -41,26 +41,26 @@ type StoredFacts = Pick<Answer, "projects" | "projectCount"> & {
   readonly leftOutCount: number;
   /** Projects that have such series, none of which is still exported. */
   readonly retired: readonly FoundProject[];
-  /** The groupings that are exported under the filter. */
+  /** The groupings of the exported series that have the question's filter. */
   readonly groupings: readonly Split[];
-  /** The filters with conditions that are exported by the grouping. */
+  /** The filters, except those without conditions, of the exported series that have the question's grouping. */
   readonly filters: string[];
 };
 
 /**
- * Throws InvalidQuestion if there is no such project or filter. The states of days are read from `since` on (default: the first day asked for).
- * Questions with the same series, `since` and last day read the states by the same statement, which a cache runs once.
+ * Throws InvalidQuestion for an unknown project, filter or currency. The states of days are read from `since` on (default: the first day asked for).
+ * `since` may be earlier: questions with the same series, `since` and last day then run the same statement, whose rows a cache keeps.
  */
 export async function readBasis(query: Query, question: Question, since?: Day): Promise<Basis> {
   const projectIds = question.projects && (await findProjects(query, question.projects));
   if (question.filter !== undefined) await requireFilter(query, question.filter);
-  const currencies = question.metric === "estimated_cost" ? await readCurrencies(query, question) : [];
+  const currencies = question.metric === "estimated_cost" ? await readCurrencies(query, question.currency) : [];
   const currency = question.metric === "billed_cost" ? "USD" : (question.currency ?? currencies[0]);
   const scope = { projectIds, filter: question.filter, ...(isCost(question.metric) && { currency }) };
   const [row] = await query<StoredFacts>(factsSql(question, scope));
   if (!row) throw new Error("expected one row with the facts about the series");
   const { retired, leftOut, leftOutCount, groupings, filters, projects, projectCount, activeCount } = row;
-  const { ended, unused } = await classifyRetired(query, question, scope, retired);
+  const { ended, withoutDays } = await classifyRetired(query, question, scope, retired);
   const states = await readDayStates(query, question, scope, activeCount, since);
   const days = withStates(question.period, states);
   const daysBefore = question.before && withStates(question.before, states);
@@ -73,8 +73,8 @@ export async function readBasis(query: Query, question: Question, since?: Day): 
     isCompared: daysBefore !== undefined && isAllRead,
     lacking: {
       ...lacking,
-      projectsLeftOut: [...leftOut, ...unused].sort().slice(0, NAMES_MAX),
-      projectsLeftOutCount: leftOutCount + unused.length,
+      projectsLeftOut: [...leftOut, ...withoutDays].sort().slice(0, NAMES_MAX),
+      projectsLeftOutCount: leftOutCount + withoutDays.length,
       projectsEnded: ended.slice(0, NAMES_MAX),
       projectsEndedCount: ended.length,
     },
@@ -93,8 +93,8 @@ function choices({ metric }: Question, groupings: readonly Split[], filters: str
   return { groupings: known.filter((one) => splitsOf(metric).includes(one)), filters };
 }
 
-/** The currencies of the prices. Throws InvalidQuestion if `currency` is not among them. */
-export async function readCurrencies(query: Query, { currency }: Pick<Question, "currency">): Promise<string[]> {
+/** The currencies of all prices. Throws InvalidQuestion if `currency` is given and is not among them. */
+export async function readCurrencies(query: Query, currency?: string): Promise<string[]> {
   const rows = await query<{ name: string }>("select distinct currency as name from bi.price_book order by 1");
   const names = rows.map(({ name }) => name);
   if (currency === undefined || names.includes(currency)) return names;
@@ -118,13 +118,13 @@ where is_unpriced`);
   return unpriced ?? { unpricedModels: 0, unpricedMetrics: [] };
 }
 
-/** `ended`: projects with some of the question's days, but not all. `unused`: projects with none, but still exported by other series. */
+/** `ended`: projects with some of the question's days, but not all. `withoutDays`: projects with none, but with other series still exported. */
 async function classifyRetired(query: Query, question: Question, scope: Scope, retired: readonly FoundProject[]) {
-  if (retired.length === 0) return { ended: [], unused: [] };
+  if (retired.length === 0) return { ended: [], withoutDays: [] };
   const windows = question.before ? [question.period, question.before] : [question.period];
   const isRetired = `project_id in (${retired.map(({ id }) => literal(id)).join(", ")})`;
   const { view, conditions } = viewAndConditions({ ...question, group: undefined }, scope);
-  // bi.coverage leaves out the days of a retired series whose newest reading failed, but their rows are in the amounts.
+  // If the newest reading of a day failed and its series is retired, bi.coverage leaves the day out, but its rows are in the amounts.
   const known = await query<{ id: string; days: number }>(`
 select project_id as id, max(days)::integer as days from (
   select project_id, count(distinct usage_date) as days from bi.coverage
@@ -132,15 +132,15 @@ select project_id as id, max(days)::integer as days from (
   group by project_id
   union all
   select project_id, 0 from ${view}
-  where ${[anyOf(windows), isRetired, ...conditions].join(" and ")}
+  where ${[withinAny(windows), isRetired, ...conditions].join(" and ")}
   group by project_id
 ) known
 group by project_id`);
   const daysKnown = new Map(known.map(({ id, days }) => [id, days]));
   const dayCount = new Set(windows.flatMap(daysOf)).size;
   return {
-    ended: retired.filter(({ id }) => (daysKnown.get(id) ?? dayCount) < dayCount).map(({ name }) => name),
-    unused: retired.filter(({ id, active }) => active && !daysKnown.has(id)).map(({ name }) => name),
+    ended: retired.filter(({ id }) => daysKnown.has(id) && daysKnown.get(id) !== dayCount).map(({ name }) => name),
+    withoutDays: retired.filter(({ id, active }) => active && !daysKnown.has(id)).map(({ name }) => name),
   };
 }
 

@@ -34,7 +34,7 @@ export type ChartSeries = {
   readonly look: number | "rest" | "before";
   /** Exact decimal texts, one for each bar; null if nothing is known. */
   readonly values: readonly (string | null)[];
-  /** A link to a page about this series only. */
+  /** A page about this series only; for "rest", one with more of its groups. */
   readonly href?: string | undefined;
 };
 
@@ -50,6 +50,7 @@ function groupCell(grouping: string, one: NamedGroup, among: readonly NamedGroup
   if (one.label === null) return groupHtml(grouping, one.group);
   const name = groupLabel(grouping, one, among);
   const short = shortName(name);
+  // What the text does not show appears when the pointer is on it: the rest of the name, or the identifier.
   return html`<bdi title="${short === name ? (one.group ?? "") : name}">${short}</bdi>`;
 }
 

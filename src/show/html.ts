@@ -37,7 +37,7 @@ function renderValue(value: HtmlValue): string {
   return escapeHtml(String(value)).replaceAll(/[^\P{Cc}\t\n]|\p{Cs}/gu, "\ufffd");
 }
 
-/** The title of a column; numbers are aligned. */
+/** The title of a column; `numbers` if the column has numbers, which are aligned. */
 export type Column = HtmlValue | { readonly numbers: HtmlValue };
 
 export type Row = readonly HtmlValue[];
@@ -138,7 +138,7 @@ export function nameHtml(name: string | null): Html {
   return name.trim() === "" ? html`<i>blank name</i>` : html`<bdi>${name}</bdi>`;
 }
 
-/** A group by its value. If the value is a set, each of its members is marked by itself. */
+/** Shows the value of a group. If it is a set, each of its members is in a box of its own. */
 export function groupHtml(grouping: string, group: string | null): Html {
   const members = setMembers(grouping, group);
   if (members === undefined) return nameHtml(group);
@@ -164,7 +164,7 @@ function setMembers(grouping: string, group: string | null): readonly (string | 
   }
 }
 
-/** The name on one line, without characters that turn the text around. A long one loses its middle, as many names differ only at the end. */
+/** The name on one line, without direction characters. A long one loses its middle, as many names differ only at the end. */
 export function shortName(name: string, lengthMax = 40): string {
   const chars = [...toPrintableLine(name)];
   if (chars.length <= lengthMax) return chars.join("");

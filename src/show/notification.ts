@@ -4,21 +4,21 @@ import type { Condition } from "../facts/conditions.ts";
 import { firstNames, truncate } from "../text.ts";
 import { capitalized, counted } from "./format.ts";
 
-export type Phase = "wrong" | "well";
+export type NotificationState = "wrong" | "well";
 
 export type Notification = {
   /** A condition's name and subject, such as "failed unauthorized". */
   readonly subject: string;
-  readonly state: Phase;
+  readonly state: NotificationState;
   readonly text: string;
   /** If it is about many conditions, their subjects. */
   readonly covers?: readonly string[];
 };
 
-/** `name` is the condition's name. If the condition is over, it is the first word of its name: only the subject was stored. */
+/** `name` is the condition's name, or only the first word of it if the condition is over: name and subject were stored as one text. */
 type NamedNotification = Notification & { readonly name: string };
 
-/** How a notification names a condition that is over, if its name would not be understood. The rest of the subject follows. */
+/** Replaces the first word of the subject in the notification that a condition is over, where that word would not be understood. */
 const ENDED: Readonly<Record<string, string>> = {
   config: "refused configuration",
   failed: "failed readings:",
@@ -26,10 +26,10 @@ const ENDED: Readonly<Record<string, string>> = {
   suspect: "usage in doubt",
 };
 
-/** A condition is sent when it begins and when it ends, but not when it grows. `lastSent` has the last phase sent for each subject. */
+/** A condition is sent when it begins and when it ends, but not when it grows. `lastSent` has the last state sent for each subject. */
 export function notificationsOf(
   conditions: readonly Condition[],
-  lastSent: ReadonlyMap<string, Phase>,
+  lastSent: ReadonlyMap<string, NotificationState>,
   scrub: (text: string) => string,
 ): readonly Notification[] {
   const current = Map.groupBy(conditions, ({ name, subject }) => `${name} ${subject}`.trim());
@@ -38,14 +38,15 @@ export function notificationsOf(
     if (!first || lastSent.get(subject) === "wrong" || same.every(({ isQuiet }) => isQuiet)) return [];
     return [{ name: first.name, subject, state: "wrong", text: same.map(({ text }) => text).join("; ") }];
   });
-  const areAnomaliesUnread = conditions.some(({ name }) => name === "unread");
+  const hasReadingFailed = conditions.some(({ name }) => name === "unread");
   const ended = [...lastSent].flatMap(([subject, phase]): readonly NamedNotification[] => {
     const [name = ""] = subject.split(" ");
     // Thresholds of budgets, notifications about many conditions, and reports are sent once, and never end.
     const isEndless = ["budget", "many", "report"].includes(name);
-    const isUnknown = name === "anomaly" && areAnomaliesUnread;
-    const isNowCritical = current.has(subject.replace(/^key attempts /, "key attention "));
-    if (phase === "well" || current.has(subject) || isEndless || isUnknown || isNowCritical) return [];
+    const isUnknown = name === "anomaly" && hasReadingFailed;
+    // A rotation whose failed attempts became critical has not recovered.
+    const isNowWorse = current.has(subject.replace(/^key attempts /, "key attention "));
+    if (phase === "well" || current.has(subject) || isEndless || isUnknown || isNowWorse) return [];
     return [{ name, subject, state: "well", text: `Over: ${subject.replace(name, ENDED[name] ?? name)}.` }];
   });
   return [...Map.groupBy([...begun, ...ended], ({ name, state }) => `${state} ${name}`).values()]

@@ -28,7 +28,7 @@ import {
 import { shortName } from "./html.ts";
 
 /** `trouble` says why no new numbers come in, if none do. It comes first, because every number after it is older or too low. */
-export function sentences(data: Overview, budgets: readonly BudgetUse[], trouble: string | undefined): string[] {
+export function leadSentences(data: Overview, budgets: readonly BudgetUse[], trouble: string | undefined): string[] {
   if (isNew(data)) return ["There are no numbers yet."];
   const main = data.cost ?? data.total;
   const hasChange = main.compared && main.total?.amount != null;
@@ -52,7 +52,7 @@ export function reportText(data: Overview, budgets: readonly BudgetUse[]): strin
     return `${quantityText(amount, measure)}${change}`;
   });
   if (numbers.length === 0) return `Nothing is known of ${periodText(data.period)}.`;
-  return [...sentences(data, budgets, undefined), `${periodText(data.period)}: ${numbers.join("; ")}.`].join(" ");
+  return [...leadSentences(data, budgets, undefined), `${periodText(data.period)}: ${numbers.join("; ")}.`].join(" ");
 }
 
 /** The cost, if it is known, and each metric that was used. */
@@ -78,7 +78,7 @@ export function lackingDaysSentences(answer: Answer): readonly string[] {
   return present([incompleteDays.length > 0 && text, unreadDays.length > 0 && unreadText(answer)]);
 }
 
-/** If only days at one end of the period were not read, the other days are complete, so the text says where the numbers begin or end. */
+/** If all unread days are at one end of the period and the others are complete, the text says where the numbers begin or end. */
 function unreadText({ days, lacking: { incompleteDays, unreadDays } }: Answer): string {
   const read = days.map(({ day }) => day).filter((day) => !unreadDays.includes(day));
   const [first, last] = [read[0], read.at(-1)];
@@ -112,10 +112,10 @@ export function forecastText({ forecast, low, high }: Forecast, measure: Measure
 function monthForecast({ answer, forecast }: NonNullable<Overview["monthSoFar"]>, budgets: readonly BudgetUse[]) {
   const { question, projectCount } = answer;
   const budget = budgets.find(
-    ({ scope, period, currency, metric, projectIds, isOver }) =>
+    ({ scope, period, currency, metric, projectIds, isOver: isPeriodOver }) =>
       scope === "all" &&
       period === "month" &&
-      !isOver &&
+      !isPeriodOver &&
       projectIds.length === projectCount &&
       (question.currency === null ? metric === question.metric : currency === question.currency),
   );
@@ -153,7 +153,7 @@ const SHARE_TEXTS = [
   [0.2, "a quarter"],
 ] as const;
 
-/** "Call Centre US caused half of the rise, mostly one API key, batch." The key is named if its share is more than half of the first one's. */
+/** "Call Centre US caused half of the rise, mostly one API key, batch." The key is named if its share is over half of that of the first group. */
 function driversSentence({ question, total }: Answer, splits: Overview["splits"]): string | undefined {
   const change = Number(total?.change ?? "0");
   if (Math.abs(change) <= STEADY_SHARE * Math.abs(Number(total?.before ?? "0"))) return undefined;
@@ -220,7 +220,7 @@ export function lackingSentences(lacking: Answer["lacking"]): readonly string[] 
   ]);
 }
 
-/** The name for a sentence: on one line, short, and without characters that turn the text around. */
+/** The name for a sentence: on one line, short, and without direction characters. */
 export function nameText(name: string, lengthMax?: number): string {
   return shortName(name, lengthMax) || "(blank)";
 }
@@ -263,7 +263,7 @@ export function whyNotCompared(answer: Pick<Answer, "lacking" | "question">): st
   return `Not compared with ${periodText(before)}: ${reasons.join("; ")}.`;
 }
 
-/** A day that was read may lack an amount: it is incomplete, not unread. Lists the days if `ofPeriod` is given, such as " of this period". */
+/** An incomplete day was read, but not all of its amounts are known. If `ofPeriod` is given, such as " of this period", the days are listed. */
 function lackText(unread: readonly Day[], incomplete: readonly Day[], ofPeriod = "") {
   const listed = (days: readonly Day[]) => ofPeriod && ` (${daysText(days)})`;
   const texts = present([

@@ -73,7 +73,7 @@ export function openReadApi({ log, queryAtOneMoment, version }: ApiDeps, readMsM
       description:
         "Reads usage that was exported, and changes nothing. Never add up amounts of different groupings or filters: each is the same usage counted again.",
     },
-    // Relative to the description, because a proxy may serve the monitor under another path.
+    // Relative to the description, because a proxy may serve this API under another path.
     servers: [{ url: "../.." }],
   });
   api.onError((error, c) => {
@@ -112,7 +112,7 @@ function routeOf<const Name extends string, Query extends z.ZodObject, C extends
       200: { description: "The answer", content },
       400: problem("A parameter is wrong"),
       401: { description: "Without the credentials of monitor.access" },
-      403: { description: "Not answered at this address without monitor.access" },
+      403: { description: "Without monitor.access, answered only at localhost, 127.0.0.1 and [::1]" },
       503: problem("The database can't be reached, or the answer takes too long; Retry-After has the seconds to wait"),
     },
   });

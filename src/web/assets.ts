@@ -11,7 +11,7 @@ import type { Page } from "./page.ts";
 let scriptFile: string | undefined;
 const readOnce = memoizeAsync<Page>();
 
-/** "assets/app-HASH.js", relative to the root of the monitor. */
+/** "assets/app-HASH.js", relative to the root of the worker's HTTP server. */
 export function scriptPath(): string {
   // The sources may have changed since the last start: a new name keeps a browser from using its cached script.
   scriptFile ??= ASSETS_FOLDER

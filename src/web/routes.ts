@@ -41,7 +41,7 @@ function respond({ status, contentType, body, headers }: Page): Response {
   return new Response(bytes, { status, headers: all });
 }
 
-/** `isLoopback`: only this machine can reach the monitor. */
+/** `isLoopback`: only this machine can reach the server. */
 export function requestListener(deps: MonitorDeps, isLoopback: boolean) {
   const { pages, readiness, metrics, log, scrub } = deps;
   const app = new Hono<{ Bindings: HttpBindings }>();

@@ -2,11 +2,11 @@
 
 import { expect, test } from "vitest";
 import { type HealthFacts, TRAITS } from "../../src/facts/conditions.ts";
-import { notificationsOf, type Phase, sanitizeText, senderSuffix } from "../../src/show/notification.ts";
+import { type NotificationState, notificationsOf, sanitizeText, senderSuffix } from "../../src/show/notification.ts";
 import { FAILED_RUN, healthState, makeBudget, makeJob, makeRotation, NOW } from "./sample-health-state.ts";
 
 type Part = Partial<HealthFacts>;
-type Sent = Readonly<Record<string, Phase>>;
+type Sent = Readonly<Record<string, NotificationState>>;
 
 function notified(part: Part, lastSent: Sent = {}, scrub = (text: string) => text) {
   return notificationsOf(healthState(part).conditions, new Map(Object.entries(lastSent)), scrub);

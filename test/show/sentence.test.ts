@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import type { Answer } from "../../src/facts/answer.ts";
-import { forecastText, reportText, sentences } from "../../src/show/sentences.ts";
+import { forecastText, leadSentences, reportText } from "../../src/show/sentences.ts";
 import { daysOf } from "../../src/usage/days.ts";
 import type { BudgetUse } from "../../src/usage/money.ts";
 import { makeAnswer, makeOverview, NOTHING_LACKING, PERIOD } from "../facts/sample-facts.ts";
@@ -29,7 +29,7 @@ function splitOf(grouping: Answer["question"]["grouping"], changes: Readonly<Rec
 }
 
 const sentencesOf = (part: Parameters<typeof makeOverview>[0], budgets: readonly BudgetUse[] = [], trouble?: string) =>
-  sentences(makeOverview(part), budgets, trouble);
+  leadSentences(makeOverview(part), budgets, trouble);
 /** A total that is not compared and lacks `part`. */
 const lackingOf = (part: Partial<Answer["lacking"]>) =>
   makeAnswer({

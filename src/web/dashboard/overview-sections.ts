@@ -1,5 +1,5 @@
 // What the overview and the report file show on one screen: what usage costs, how much was used, of what and by whom. On the overview,
-// everything links to the page Usage & cost, which says more; the file has no links. Pure.
+// figures and groups link to the page Usage & cost, which says more; the file has no links. Pure.
 
 import type { Answer } from "../../facts/answer.ts";
 import type { Overview } from "../../facts/overview.ts";
@@ -31,19 +31,18 @@ import { groupParameters } from "./usage-sections.ts";
 /** The days and project that the links of the page keep; undefined in the report file, which has no links. */
 type LinkedView = View | undefined;
 
-/** `drawn` is the grouping of the chart; left out, it is the first split. */
-export function overviewSections(data: Overview, budgets: readonly BudgetUse[], view: LinkedView, drawn?: string) {
+/** Without `chartBy`, a grouping, the chart shows the first split. */
+export function overviewSections(data: Overview, budgets: readonly BudgetUse[], view: LinkedView, chartBy?: string) {
   if (isNew(data)) return [];
   const main = data.cost ?? data.total;
   const { metric } = main.question;
   const mainSplits = data.splits.filter(({ question, groups }) => question.metric === metric && groups.length > 0);
-  const chart = mainSplits.find(({ question }) => question.grouping === drawn) ?? mainSplits[0] ?? main;
+  const chart = mainSplits.find(({ question }) => question.grouping === chartBy) ?? mainSplits[0] ?? main;
   const hasBudgets = budgets.length > 0;
   const splits = data.splits.filter(({ groups }) => groups.some(({ amount }) => !isZero(amount ?? "0")));
-  // If there are no budgets, the first ranking stands beside the chart, and the others below it.
+  // If there are no budgets, the first ranking stands beside the chart, and the others below it: two share the width in halves ("third half").
   const countBelow = splits.length - (hasBudgets ? 0 : 1);
-  const fewWidth = countBelow === 2 ? "third half" : "third";
-  const widthBelow = countBelow > 3 ? "quarter" : fewWidth;
+  const widthBelow = countBelow > 3 ? "quarter" : countBelow === 2 ? "third half" : "third";
   return present<Section>([
     { id: "summary", title: "In short", body: summaryHtml(data, view), isTitleHidden: true },
     chart.groups.length > 0 && chartSection(chart, mainSplits, view),
@@ -95,7 +94,7 @@ ${earlier}</div></dl>\n`;
 }
 
 const BUDGETS_SHOWN_MAX = 6;
-/** The scale ends at this share of the width, and there stands for at least this percentage of a budget, so that each limit is in sight. */
+/** A bar of this share of the width stands for the percentage of the fullest budget, and for at least 110 %, so that each limit is in sight. */
 const SCALE_WIDTH_PERCENT = 98;
 const SCALE_END_MIN_PERCENT = 110;
 
@@ -106,15 +105,14 @@ function budgetList(budgets: readonly BudgetUse[]): Html {
   const scale = SCALE_WIDTH_PERCENT / Math.max(SCALE_END_MIN_PERCENT, ...shown.map(reach));
   const more = budgets.length - shown.length;
   return html`<ul class="budgets">${shown.map((use) => budgetItem(use, scale))}</ul>
-${more > 0 && html`<p class="note">And ${counted(more, "more budget")} with less of it used.</p>`}`;
+${more > 0 && html`<p class="note">And ${counted(more, "more budget")} of which less is used.</p>`}`;
 }
 
 /** A bar has the used part, the expected part, and a mark at the limit. Its widths are attributes, as the page's policy forbids `style`. */
 function budgetItem(use: BudgetUse, scale: number): Html {
   const { name, percent, forecastPercent, isNeverSeen } = use;
   const width = (share: string | null) => `${(Number(share) * scale).toFixed(1)}%`;
-  const withinLimit = Number(forecastPercent) > 100 ? "near" : "within";
-  const kind = Number(percent) > 100 ? "over" : withinLimit;
+  const kind = Number(percent) > 100 ? "over" : Number(forecastPercent) > 100 ? "near" : "within";
   return html`<li title="${spentText(use)}"><span>${nameHtml(name)} <small>${use.period === "month" ? monthName(use.start) : dayLabel(use.start)}${use.costSource === null ? "" : `, ${use.costSource}`}</small></span>
 <span>${budgetShareText(use)}${isNeverSeen && html` <b class="flag">never used</b>`}</span>
 <svg class="budget ${kind}" aria-hidden="true"><rect class="expected" width="${width(forecastPercent)}" height="100%"/><rect class="used" width="${width(percent)}" height="100%"/><rect class="limit" x="${width("100")}" width="2" height="100%"/></svg></li>\n`;

@@ -15,7 +15,7 @@ import { InvalidQuestion } from "../../facts/question.ts";
 import type { Query } from "../../facts/scope.ts";
 import { counted, dayLabel, instantText, periodText } from "../../show/format.ts";
 import { type Html, html, nameHtml } from "../../show/html.ts";
-import { isNew, sentences } from "../../show/sentences.ts";
+import { isNew, leadSentences } from "../../show/sentences.ts";
 import { dayCount, dayOf } from "../../usage/days.ts";
 import { budgetsOf } from "../../usage/money.ts";
 import { scriptPage } from "../assets.ts";
@@ -155,7 +155,7 @@ export const PAGE_CONTENT: { readonly [P in PageName]: Render<P> } = {
     if (isNew(data)) return { sections: [] };
     const budgets = budgetsOf(health.budgets, data.total.question.project);
     return {
-      lead: leadHtml(sentences(data, budgets, troubleOf(data, health))),
+      lead: leadHtml(leadSentences(data, budgets, troubleOf(data, health))),
       compared: comparedWindow(data.cost ?? data.total),
       sections: overviewSections(data, budgets, view, view.pageParameters.by),
     };
@@ -223,7 +223,7 @@ export function renderReport({ overview, budgets }: ReportData, madeAt: Date, sc
       title: `Usage report, ${isOfProject ? `${total.projects.join(", ")}, ` : ""}${days}`,
       header: html`<h1>Usage report</h1>
 <p class="subtitle">${days} · ${scope}${compared}</p>
-${leadHtml(sentences(overview, budgets, undefined))}`,
+${leadHtml(leadSentences(overview, budgets, undefined))}`,
       sections: overviewSections(overview, budgets, undefined),
     },
     `Made ${instantText(madeAt)} by usage-export, from what the service had reported until then.`,
