@@ -94,7 +94,7 @@ test("at a terminal a question is repeated after a wrong answer, not after an em
   ];
   for (const [asked, answer] of answers) {
     await expect.poll(() => output.screen).toContain(asked);
-    // The next question is searched for only after this one: it may use the same words.
+    // The next question is searched for only in what follows, as both may use the same words.
     output.screen = output.screen.slice(output.screen.indexOf(asked) + asked.length);
     terminal.stdin.write(`${answer}\n`);
   }

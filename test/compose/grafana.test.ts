@@ -43,7 +43,7 @@ const UNITS: ReadonlyMap<string, string> = new Map([
   ["tts_characters", "suffix:characters"],
   ["duration", "s"],
   ...["requests_known", "hours_known"].map((name) => [name, "percentunit"] as const),
-  // Their unit is in another column, or each number is shown as a text.
+  // The unit of these numbers is in another column, or each number is shown as a text.
   ...["total", "sum_of_groups", "difference", "old_value", "new_value", "status"].map(
     (name) => [name, "none"] as const,
   ),

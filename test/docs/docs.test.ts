@@ -95,15 +95,15 @@ test("the tables of the configuration are made of its schema", async () => {
   expect(FIELDS.filter(({ field }) => !made.includes(`| \`${field}\` |`))).toEqual([]);
 });
 
-/** An example is a whole export, fields of an export, or fields of the top level. The README's configuration has the rest. */
+/** An example is a whole export, fields of an export with its groupings, or fields of the top level. The README's configuration has the rest. */
 test.each(blocksOf("docs/configuration.md", "json"))("the program accepts this example: %s", (example) => {
   const written = JSON.parse(blocksOf("README.md", "json")[0] ?? "");
   const part = JSON.parse(example.startsWith("{") ? example : `{${example}}`);
   const [nightly] = written.exports;
   const isExport = "groupings" in part;
-  const jobs =
-    isExport && !("name" in part) ? [{ ...nightly, ...part }] : [nightly, { ...BILLS, ...(isExport && part) }];
-  const config = { ...written, ...(isExport ? {} : part) };
+  let jobs = [nightly, BILLS];
+  if (isExport) jobs = "name" in part ? [nightly, { ...BILLS, ...part }] : [{ ...nightly, ...part }];
+  const config = isExport ? written : { ...written, ...part };
   const projects = config.projects.map(({ discover, name }: { discover?: true; name: string }) =>
     discover ? "*" : name,
   );
@@ -137,6 +137,7 @@ test.each(CHANGE_FUNCTIONS)("the page of the views has every column and argument
   const [common = "", ...sections] = sectionOf("docs/bi-views.md", "Comparing two periods").split(/^(?=### )/m);
   const section = sections.find((one) => one.startsWith(`### \`bi.${name}(`)) ?? "";
   expect([...firstCells(common), ...firstCells(section)].sort()).toEqual(rows[0]?.columns.toSorted());
+  // The first two arguments are passed without names.
   const [, , ...optional] = rows[0]?.named ?? [];
   expect(optional.filter((argument) => !common.includes(`\`${argument}\``))).toEqual([]);
 });

@@ -242,7 +242,7 @@ test("a worker is live for as long as a tick may take, and then neither live nor
 
 const rotationCase = await rotationTest();
 
-test("a rotation that a worker does not know is left to one that does, and fails only after all tries", async () => {
+test("a queue job of a rotation that a worker does not know is tried again, and fails only at its last try", async () => {
   const [runId, projectId] = [randomUUID(), "p"];
   const planned = { runId, kind: "rotation", job: "exporter", trigger: "schedule" } as const;
   await inTransaction(db, (tx) => insertRun(tx, planned, [{ projectId, planned: 0 }]));
@@ -320,7 +320,7 @@ async function attemptsAfter(code: string): Promise<number> {
   });
 }
 
-test("a worker that starts tries again if the database can't be reached, and not if it refuses access", async () => {
+test("a starting worker tries again if the database can't be reached, but not if it refuses access", async () => {
   expect(await attemptsAfter("ECONNREFUSED")).toBe(2);
   await expect(attemptsAfter("28P01")).rejects.toThrow("a fault of the test");
 });

@@ -40,7 +40,7 @@ async function expectServed(context: ProgramContext, emulator: Emulator): Promis
   }
 }
 
-test("commands and a worker use the embedded database, and log which one it is", async ({ context }) => {
+test("commands and a worker use the embedded database, and log its folder", async ({ context }) => {
   const emulator = await setUp(context);
   const run = async (command: string) => {
     const result = await context.run([command], EMBEDDED);

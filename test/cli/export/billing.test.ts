@@ -39,7 +39,8 @@ function setUp(
 const OK = { status: 0 };
 const FAILED = { status: 1 };
 
-async function coverage(): Promise<readonly unknown[]> {
+/** The statuses of each series, with their errors but without request ids. */
+async function coverageStatuses(): Promise<readonly unknown[]> {
   const { rows } = await sql`
     select distinct source, "grouping", filter, status, regexp_replace(error, ' \\(request id [^)]*\\)', '') as error
     from bi.coverage order by 1, 2, 3, 4
@@ -107,7 +108,7 @@ test.for([
       filter: "narrow",
       ...(expected === OK ? { status: "complete" } : { status: "suspect", error: expect.stringMatching(error) }),
     };
-    expect(await coverage()).toMatchObject([narrowed]);
+    expect(await coverageStatuses()).toMatchObject([narrowed]);
     await makeDoubtsAnHourOlder(db);
   }
   // After the confirmation one more day without an amount is not doubted. The unlisted item stays in doubt.
@@ -120,7 +121,9 @@ test("if the key lacks the scope for billing, the errors name it", async ({ cont
   const emulator = await setUp(context, {}, { scopes: ["member"] });
   const { status, stderr } = await context.run(["export"]);
   expect(status).toBe(1);
-  expect(await coverage()).toMatchObject([{ status: "failed", error: expect.stringContaining("billing:read") }]);
+  expect(await coverageStatuses()).toMatchObject([
+    { status: "failed", error: expect.stringContaining("billing:read") },
+  ]);
   expect(stderr).toContain("billing request failed");
   expect((await context.run(["check"])).stdout).toMatch(/FAIL key: .*; reading billing needs billing:read/);
   expect(emulator.requests.filter(({ path }) => path.includes("/billing/breakdown"))).toHaveLength(1);
@@ -133,7 +136,7 @@ test("a service without billing fails the slices of billing, and check says so o
   const error = expect.stringContaining(
     'the service does not offer the billing breakdown for this project: remove the export with "source": "billing", or ask the vendor; if its usage can\'t be read either, check the project id',
   );
-  expect(await coverage()).toEqual(
+  expect(await coverageStatuses()).toEqual(
     groupings.map((grouping) => ({ source: "billing", grouping, filter: "all", status: "failed", error })),
   );
   const { status, stdout } = await context.run(["check"]);

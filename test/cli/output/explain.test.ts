@@ -129,7 +129,7 @@ test("only projects without billing have an estimated cost", async ({ context })
   expect(stdout).toContain("Projects in it: other.");
 });
 
-test("if two projects had the same name, the name means the one that is still read", async ({ context }) => {
+test("a name that two projects had means the project that is still read", async ({ context }) => {
   const name = "production";
   const oldUsage = { [yesterday]: [["", { requests: "1000" }]] } as const;
   const usage = { [weekBefore]: [["", { requests: "1" }]], [yesterday]: [["", { requests: "3" }]] } as const;

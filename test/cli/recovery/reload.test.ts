@@ -57,7 +57,7 @@ test("requests in flight end under the configuration that they began with", asyn
   expect(new Set(breakdowns(emulator)).size).toBe(4);
   expect(breakdowns(emulator)).toHaveLength(4);
   expect(await coverage(db)).toEqual({ complete: 8 });
-  // It is still the same worker.
+  // The same process goes on, and is one worker.
   const { stdout } = await context.run(["status", "--json"]);
   expect(JSON.parse(stdout).workers).toMatchObject([{ state: "live", pid: program.pid }]);
 });

@@ -44,8 +44,8 @@ test("a running export switches to a new key", async ({ context }) => {
   const service = { baseUrl: context.proxy.urlOf(PROGRAM), maxConcurrent: 2, timeoutSeconds: 10 };
   await context.configure({}, { ...SEVEN_REQUESTS, service });
   const since = context.emulator.requests.length;
-  let reads = 0;
-  const { begun, release } = hold(context.emulator, ({ path }) => path.includes("grouping=") && ++reads > 1);
+  let grouped = 0;
+  const { begun, release } = hold(context.emulator, ({ path }) => path.includes("grouping=") && ++grouped > 1);
   const exporting = context.run(["export"]);
   await begun;
   await context.prepare("--now");
@@ -54,7 +54,7 @@ test("a running export switches to a new key", async ({ context }) => {
   const [, current] = context.createdKeys();
   const used = breakdownKeyIds(context, since);
   expect(used.slice(0, 2)).toEqual([old, old]);
-  // Not necessarily the last call: one that began before the rotation is repeated with the old key, perhaps after all others.
+  // The last call may have the old key: a call from before the rotation is repeated with it, perhaps after all others.
   expect(used).toContain(current);
 });
 

@@ -70,6 +70,7 @@ function createdBy({ emulator }: RotationContext): Readonly<Record<string, numbe
 
 const ONE_KEY_EACH = Object.fromEntries(FIRST_KEYS.map(({ projectId }) => [projectId, 1]));
 
+/** Each key as its rotation, state and number in its lineage, such as "fleet/a active 2". */
 async function ledger({ db }: RotationContext) {
   const { rows } = await sql<{ text: string }>`
     select concat_ws(' ', rotation, state, lineage_order) as text from bi.api_keys order by rotation, lineage_order
@@ -229,14 +230,15 @@ test("rotate reads the list of projects only for rotations with patterns", async
   const { emulator } = context;
   const { run } = await configureAccount(context, "0 4 * * *");
   names.set("c", "lab");
-  const lab = { project: "lab", projects: undefined, deliver: [{ file: "keys/c" }] };
+  const forLabOnly = { project: "lab", projects: undefined, deliver: [{ file: "keys/c" }] };
   await configure(context, {
     projects: [
       { id: "c", name: "lab", key: ACCOUNT },
       { discover: true, key: ACCOUNT },
     ],
     rotations: [
-      fleetRotation({ ...lab, name: "exporter", createWith: ACCOUNT }),
+      fleetRotation({ ...forLabOnly, name: "exporter", createWith: ACCOUNT }),
+      // The pattern fits alpha and beta, but not lab.
       fleetRotation({ projects: ["*a"], createWith: ACCOUNT }),
     ],
   });
@@ -249,6 +251,7 @@ test("rotate reads the list of projects only for rotations with patterns", async
     status: 2,
     stderr: expect.stringContaining('did you mean "fleet"?'),
   });
+  // A dry run reads no list, and no project is known yet.
   expect(await run("rotate", "--job", "fleet", "--dry-run")).toMatchObject({ status: 2 });
   expect(emulator.requests).toEqual([]);
 

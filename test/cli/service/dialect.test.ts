@@ -1,4 +1,4 @@
-// The dialect "auto": a probe finds the service's dialect, which is stored for all runs. If an answer does not fit it, it is probed again.
+// The dialect "auto": a probe finds the service's dialect, which is stored for all runs. An answer that does not fit causes another probe.
 
 import { sql } from "kysely";
 import { expect } from "vitest";

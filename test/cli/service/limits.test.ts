@@ -25,9 +25,9 @@ async function openTally(decide: (projectId: string, response: ServerResponse) =
     tally.atOnceMax = Math.max(tally.atOnceMax, ++tally.atOnce);
     response.once("close", () => tally.atOnce--);
     const url = new URL(target, "http://service");
+    if (!url.pathname.endsWith("/usage/breakdown")) return answerJson(response, 404, {});
     const window = { start: url.searchParams.get("start"), end: url.searchParams.get("end") };
     const results = [{ requests: 5, grouping: { ...window, accessor: url.searchParams.get("accessor") } }];
-    if (!url.pathname.endsWith("/usage/breakdown")) return answerJson(response, 404, {});
     void decide(url.pathname.split("/")[3] ?? "", response).then((isLeftToAnswer) => {
       if (isLeftToAnswer !== false) answerJson(response, 200, { ...window, results });
     });

@@ -223,7 +223,7 @@ test("two minutes after the last worker stopped, its jobs are an alert until the
   expect(await context.run(["status"])).toMatchObject({ status: 0 });
 });
 
-/** This day was read five days ago, while it lasted. It is no longer in the export's window. */
+/** The day five days ago, which was read only while it lasted, and is no longer in the export's window. */
 const OPEN_DAY = addDays(today, -5);
 
 test("a day that was read only while it lasted is missing until it is read once more", async ({ context }) => {
