@@ -28,10 +28,14 @@ export function newProject(): Project {
   return { id, name: `project ${id.slice(0, 8)}` };
 }
 
-type Part = { readonly source?: Source; readonly filter?: Filter; readonly windowDays?: number };
+type SeriesOptions = { readonly source?: Source; readonly filter?: Filter; readonly windowDays?: number };
 
-export function configured(project: Project, grouping: Grouping = "endpoint", part: Part = {}): ConfiguredSeries {
-  const { source = "usage", filter = ALL_USAGE, windowDays } = part;
+export function configured(
+  project: Project,
+  grouping: Grouping = "endpoint",
+  options: SeriesOptions = {},
+): ConfiguredSeries {
+  const { source = "usage", filter = ALL_USAGE, windowDays } = options;
   return { series: { project, source, grouping, filter }, windowDays };
 }
 
@@ -41,13 +45,15 @@ export async function register<const T extends readonly ConfiguredSeries[]>(db: 
   return all.map(({ series }) => seriesIdOf(ids, series)) as unknown as { readonly [K in keyof T]: number };
 }
 
+type NewSeriesOptions = SeriesOptions & { readonly project?: Project; readonly usage?: Usage };
+
 /** Registers one series, of a new project unless one is given, and stores its usage. All other series are then no longer configured. */
 export async function newSeries(
   db: Database,
   grouping: Grouping = "endpoint",
-  { project = newProject(), usage, ...part }: Part & { readonly project?: Project; readonly usage?: Usage } = {},
+  { project = newProject(), usage, ...options }: NewSeriesOptions = {},
 ): Promise<{ readonly project: Project; readonly series: Series; readonly seriesId: number }> {
-  const one = configured(project, grouping, part);
+  const one = configured(project, grouping, options);
   const [seriesId] = await register(db, one);
   if (usage) await store(db, seriesId, usage);
   return { project, series: one.series, seriesId };

@@ -8,7 +8,7 @@ const PROJECT = "p1";
 export const CONSOLE_KEY = { secret: SECRET, projectId: PROJECT, scopes: ["member"] };
 
 /** A Wednesday at noon. */
-const NOON = new Date("2026-03-18T12:00:00Z");
+export const NOON = new Date("2026-03-18T12:00:00Z");
 
 /** Starts an emulator whose clock stands at `NOON`. */
 export function start(options: Partial<EmulatorOptions> = {}): Promise<Emulator> {
@@ -62,7 +62,7 @@ export async function breakdown(emulator: Emulator, query = ""): Promise<Breakdo
   return Breakdown.parse(await response.json());
 }
 
-/** For each row, its value of the dimension and its number of requests. */
+/** For each row, its value of the dimension (undefined for the dimension "") and its number of requests. */
 export async function requestsBy(emulator: Emulator, dimension: string, query: string): Promise<[unknown, number][]> {
   const { results } = await breakdown(emulator, query);
   return results.map(({ grouping, requests }) => [grouping[dimension], requests]);

@@ -119,7 +119,7 @@ test("billing/fields lists what cost something on the days asked for, with a dis
   });
 });
 
-test("the balance is $25,000 less the cost of each day since `countsFrom`, today included", async () => {
+test("the balance is $25,000 less the cost of each day since `countsFrom`, today (2026-03-18) included", async () => {
   await using emulator = await start({ countsFrom: "2026-03-16" });
   const { balances } = await read(emulator, "balances");
   expect(balances).toEqual([

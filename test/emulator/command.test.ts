@@ -28,6 +28,7 @@ test("with several projects the key may use each of them", async () => {
     return answer.json();
   };
   await ask("usage/breakdown");
+  // One of the keys that make the made-up usage.
   expect(JSON.stringify(await ask("keys"))).toContain('"comment":"call centre"');
   expect(command.text).toContain("--project berlin");
   command.stop();

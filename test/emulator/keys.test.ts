@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 import type { Emulator } from "../support/emulator.ts";
-import { ask, CONSOLE_KEY, SECRET, start } from "./ask.ts";
+import { ask, CONSOLE_KEY, NOON, SECRET, start } from "./ask.ts";
 
 const Created = z.strictObject({
   api_key_id: z.uuid(),
@@ -48,11 +48,12 @@ test.each([
 test("a key with a time to live works until it expires, and gets 401 after that", async () => {
   await using emulator = await start();
   const created = await create(emulator, { ...REGULAR, time_to_live_in_seconds: 60 });
-  expect(created.expiration_date).toBe("2026-03-18T12:01:00.000Z");
+  const afterMs = (ms: number) => new Date(NOON.getTime() + ms);
+  expect(created.expiration_date).toBe(afterMs(60_000).toISOString());
 
-  emulator.now = () => new Date("2026-03-18T12:00:59.999Z");
+  emulator.now = () => afterMs(59_999);
   expect((await ask(emulator, "usage/breakdown", { secret: created.key })).status).toBe(200);
-  emulator.now = () => new Date("2026-03-18T12:01:00Z");
+  emulator.now = () => afterMs(60_000);
   expect((await ask(emulator, "usage/breakdown", { secret: created.key })).status).toBe(401);
   expect(emulator.secretWorks(created.key)).toBe(false);
   expect(emulator.keys()).toMatchObject([{ state: "active" }, { state: "expired" }]);

@@ -51,7 +51,7 @@ test("a split has the groups that changed the most, all others together, and the
   );
   expect(change.answer.total).toEqual({ before: "17.5", amount: "15.25", change: "-2.25" });
   expect(partsOf(change)).toEqual([
-    ["model", "b -7", "a 3", "others -0.25", "not attributed 2"],
+    ["model", "b -7", "a 3", "others -0.25", "not attributed 2"], // The other project has no usage by model.
     ["project", `${one.id} -4.25`, `${other.id} 2`],
   ]);
   expect(change.splits[1]?.parts[0]?.label).toBe(one.name);

@@ -126,7 +126,7 @@ test("an answer in one currency names the other currencies that have prices", as
 
   await storePrices(["nova", "EUR", "0.5"], ["new", "USD", "1"]);
   const inEuro = await ask(query);
-  await expectAmounts(inEuro, { nova: ["6", null] });
+  await expectAmounts(inEuro, { nova: ["6", null] }); // 3 days of 4 hours at 0.5
   expect(inEuro).toMatchObject({ complete: true, total: { amount: "6" }, lacking: { otherCurrencies: ["USD"] } });
   expect(inEuro.available.currencies).toEqual(["EUR", "USD"]);
   expect((await ask(`${query}&currency=USD`)).lacking.otherCurrencies).toEqual(["EUR"]);

@@ -135,6 +135,7 @@ const saying = (text: string | RegExp) => (typeof text === "string" ? text : exp
 const MANUAL_RUN = "in its run of 2026-03-10 06:00 UTC (manual)";
 const INTERRUPTED = { failedRun: { ...FAILED_RUN, status: "interrupted", error: null } } as const;
 
+/** NOW is 2026-03-10 06:00 UTC. */
 const CASES: readonly [sectionAndName: string, text: string | RegExp, part: Part][] = [
   [
     "gaps: missing",

@@ -18,7 +18,7 @@ const MISSING = { slices: { complete: 1, suspect: 0, failed: 0, missing: 2 } };
 
 const IN_A_RUN = { ...MISSING, jobs: [makeJob({ mayReadMissing: true })] };
 const FIVE_ATTEMPTS = { rotations: [makeRotation({ failedAttempts: 5 })] };
-const EXPORT_BUT_ROTATION_WELL = ["export nightly: wrong", "rotation nightly: well"];
+const EXPORT_WRONG_ROTATION_WELL = ["export nightly: wrong", "rotation nightly: well"];
 
 test.each<[name: string, part: Part, lastSent: Sent, sent: readonly string[]]>([
   ["nothing is wrong", {}, {}, []],
@@ -27,7 +27,7 @@ test.each<[name: string, part: Part, lastSent: Sent, sent: readonly string[]]>([
   ["a job works again", {}, { "export nightly": "wrong" }, ["export nightly: well"]],
   ["a job goes on working", {}, { "export nightly": "well" }, []],
   ["a job fails after its recovery was sent", FAILED, { "export nightly": "well" }, ["export nightly: wrong"]],
-  ["an export of a rotation's name failed", FAILED, { "rotation nightly": "wrong" }, EXPORT_BUT_ROTATION_WELL],
+  ["an export of a rotation's name failed", FAILED, { "rotation nightly": "wrong" }, EXPORT_WRONG_ROTATION_WELL],
   ["days are missing", MISSING, {}, ["missing: wrong"]],
   ["more days are missing than were sent", MISSING, { missing: "wrong" }, []],
   ["days are missing that a run may read", IN_A_RUN, {}, []],
@@ -121,13 +121,13 @@ test("characters that Slack interprets are escaped, and an error of several line
   );
 });
 
-test("a long text is cut, but never inside an escape or a character", () => {
+test("a long text is cut to 500 characters, but never inside an escape or a character", () => {
   const plain = textOf("&😀".repeat(400)).replaceAll("&amp;", "&");
   expect([...plain]).toHaveLength(500);
   expect(plain).toMatch(/(&😀)+&?…$/u);
 });
 
-test("a secret is hidden before the text is cut or escaped", () => {
+test("a secret is hidden before the text is cut to 500 characters or escaped", () => {
   const hide = (text: string) => text.replaceAll("open&sesame", "[secret]");
   expect(textOf("open&sesame", hide)).toMatch(/: \[secret\]$/);
   expect(textOf(`${"x".repeat(495 - textOf("").length)}open&sesame`, hide)).not.toContain("open");

@@ -16,6 +16,7 @@ test("a rollback without a previous key is blocked, with the reason", () => {
   expect(plan).toEqual({ blocked: "there is no previous key to roll back to" });
 });
 
+/** JOB has a maxAgeDays of 30 and a graceDays of 7. */
 const TOO_OLD = key({ requestedAt: daysAgo(30) });
 
 test.each([

@@ -50,7 +50,7 @@ test("the next read of each process sees every commit, even of a transaction tha
     seen.push(await Promise.all(replicas.map((cache) => readAt(cache))));
     expect(await Promise.all(replicas.map((cache) => readAt(cache)))).toEqual(seen.at(-1));
   }
-  expect(new Set(seen.flat()).size).toBe(4);
+  expect(new Set(seen.flat()).size).toBe(4); // Both replicas read after both changes.
 });
 
 test("rows are cached until the next day of a series is due", async () => {

@@ -101,7 +101,7 @@ test("a worker's handler is aborted if another worker has claimed its job", asyn
   await expect.poll(() => lost).toBe(1);
 });
 
-test("a job that fails is tried again after at most 4 seconds, and seven times in all", async () => {
+test("a job that fails is tried again at most 4 seconds later, and fails for good with its seventh retry", async () => {
   const queue = await open();
   await add(queue, { data: { key: "a" } });
   const attempts: number[] = [];

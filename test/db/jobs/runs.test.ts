@@ -236,7 +236,7 @@ test("the events of a retired key are kept for keepDays (400), and those of othe
   `);
   const left = rows.map(({ intent_id }) => intent_id.replace(`${rotation.job.name}-`, ""));
   expect(left.filter((intentId) => !intentId.endsWith("successor")).sort()).toEqual(["rested", "used"]);
-  expect(await read(sql`select from usage_export.api_key where rotation = ${rotation.job.name}`)).toHaveLength(6);
+  expect(await read(sql`select from usage_export.api_key where rotation = ${rotation.job.name}`)).toHaveLength(6); // 3 with their successors
 });
 
 test("pausing a paused job keeps its time and takes the new reason, and resuming it twice changes nothing", async () => {

@@ -73,11 +73,8 @@ test("the count of failures is reset when a key becomes active or a rotation rec
   await rotation.write({ kind: "failed" }, "sink still away");
   await rotation.write({ kind: "due-for-removal", intentId });
   await rotation.write({ kind: "rollback", intentId });
-  expect(await stateOf(rotation)).toMatchObject({
-    failedAttempts: 2,
-    lastError: "sink still away",
-    rollbackTo: intentId,
-  });
+  const failedTwice = { failedAttempts: 2, lastError: "sink still away", rollbackTo: intentId };
+  expect(await stateOf(rotation)).toMatchObject(failedTwice);
   await rotation.write({ kind: "active", intentId, isRollback: true });
   const none = { failedAttempts: 0, lastError: null, rollbackTo: null };
   expect(await stateOf(rotation)).toMatchObject(none);

@@ -6,8 +6,7 @@ import { pino } from "pino";
 import type { RotationConfig } from "../../../src/config/rotations.ts";
 import type { Database } from "../../../src/db/connection/database.ts";
 import { type Lease, takeLease } from "../../../src/db/keys/lease.ts";
-import type { LedgerChange, NewKey } from "../../../src/db/keys/ledger.ts";
-import { openKeyLedger } from "../../../src/db/keys/ledger.ts";
+import { type LedgerChange, type NewKey, openKeyLedger } from "../../../src/db/keys/ledger.ts";
 import { Scrubber, Secret } from "../../../src/secret.ts";
 import type { Project } from "../../../src/usage/series.ts";
 import { JOB } from "../../keys/sample-ledger.ts";
@@ -78,11 +77,8 @@ export async function storeFormerKeys(db: Database, rotation: string, { id, name
 }
 
 export function newKey(intentId: string, fields: Partial<NewKey> = {}): NewKey {
-  const apiKeyId = `id-of-${intentId}`;
   return {
-    apiKeyId,
-    key: new Secret("e".repeat(40)),
-    scopes: ["member"],
+    ...{ apiKeyId: `id-of-${intentId}`, key: new Secret("e".repeat(40)), scopes: ["member"] },
     created: new Date("2026-05-01T12:00:00.123Z"),
     ...fields,
   };

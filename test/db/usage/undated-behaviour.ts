@@ -54,6 +54,7 @@ export function testUndated(db: Database): void {
     await storeSummary(seriesId, { grows: "1", falls: "9", goes: "3", stays: "5" });
     await storeSummary(seriesId, { grows: "4", falls: "2", stays: "5", appears: "7" });
     await storeSummary(seriesId, { grows: "4", falls: "2", stays: "5", appears: "8" });
+    // Without the four rows of the first snapshot.
     expect((await snapshots(project)).slice(4)).toEqual([
       "2 appears 7 7 false false",
       "2 falls 2 -7 true false",
@@ -83,6 +84,7 @@ export function testUndated(db: Database): void {
     const again = await storeSummary(seriesId, { speak: "2", listen: "1" });
     expect(again).toMatchObject({ slices: [{ decision: "unchanged" }], rowsChanged: 0 });
     await storeSummary(seriesId, { listen: "1", speak: "2" });
+    // Without the rows of the first two snapshots.
     expect((await snapshots(project)).slice(4)).toEqual(["3 listen 1 0 false false", "3 speak 2 0 false false"]);
     const { rows } = await sql`select from usage_export.undated_row where series_id = ${seriesId}`.execute(db);
     expect(rows).toHaveLength(2);

@@ -166,7 +166,7 @@ test("a day waits for a series with conditions while a price needs it and it is 
     exports: [{ ...EXPORT, groupings: ["model"], filters }],
   });
   await store(db, idOf("one", "model"), everyDay(monthDays.slice(0, 8), nova("10")));
-  expect(await ofMonth("days_read", "used")).toEqual([[6, "24.0"]]);
+  expect(await ofMonth("days_read", "used")).toEqual([[6, "24.0"]]); // 8 days of 10 hours at 0.3; 2 days wait
   await retire(sql`filter = 'listened'`);
   expect(await ofMonth("days_read", "used")).toEqual([[8, "24.0"]]);
 });
@@ -215,6 +215,7 @@ test("a cost is billed where billing is read by the grouping that the budget nee
   await billBy("tags", ["1", { tags: ["a"] }], ["-0.25", { tags: ["a", "n\0ul"] }], ["4", { tags: ["b"] }]);
   await billBy("line_item,tags", ["100", { line_item: "x", tags: ["a"] }]);
   expect(await ofMonth("budget", "cost_source", "used", "has_unpriced")).toEqual([
+    // Project one is billed with 7.0…1, and the 10 hours of project two are estimated at 0.3.
     ["both", "billed and estimated", "10.0000000000000000000000000001", false],
     ["estimated", "estimated", "3.0", false],
     // One charge of the rotation has no amount.
