@@ -45,6 +45,7 @@ test.each(DASHBOARDS)("in $title each panel has its own id and place, and a desc
   const overlapping = panels.flatMap((one, i) => panels.slice(i + 1).filter((other) => overlap(one, other)));
   expect(overlapping).toEqual([]);
   for (const { title, gridPos, targets, description } of panels) {
+    // Grafana's grid has 24 columns.
     expect(gridPos.x + gridPos.w).toBeLessThanOrEqual(24);
     if (targets.length > 0) expect([title, description]).toEqual([title, expect.stringMatching(/^[A-Z].{30,}\.$/)]);
   }

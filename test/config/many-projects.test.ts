@@ -59,6 +59,7 @@ test("a message lists only the first of thousands of known names, and of hundred
 
   const lines = messageFor(configOf(300, (name) => `x${name}`)).split("\n");
   expect(lines[0]).toMatch(/has \d+ errors:$/);
+  // The message shows a hundred mistakes.
   expect(lines.length).toBeLessThan(110);
   expect(lines.at(-1)).toMatch(/^- and \d+ more$/);
 });

@@ -58,6 +58,7 @@ test.for([["start"], ["export"]])("%s deletes runs that are older than keepDays"
   `.execute(db);
   if (command === "start") await workOnce(context, db);
   else expect(await context.run(["export"])).toMatchObject({ status: 0 });
+  // Only the run of 29 days ago is left.
   const { rows } = await sql`select from usage_export.run where started_at < now() - interval '1 day'`.execute(db);
   expect(rows).toHaveLength(1);
 });
