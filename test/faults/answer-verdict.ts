@@ -11,32 +11,27 @@ const DEPTH_MAX = 64;
 const DAYS_MAX = 3_660;
 
 /** The rows of every day that the answer covers; undefined if the answer must be refused. */
-export function verdictOf(body: Uint8Array, asked: Fixture, window: Window | undefined, today: string): Verdict {
+export function verdictOf(body: Uint8Array, fixture: Fixture, window: Window | undefined, today: string): Verdict {
   try {
-    return rowsByDay(body, asked, window, today);
+    return rowsByDay(body, fixture, window, today);
   } catch (error) {
     if (error instanceof Refused) return undefined;
     throw error;
   }
 }
 
-function rowsByDay(body: Uint8Array, asked: Fixture, window: Window | undefined, today: string): Verdict {
+function rowsByDay(body: Uint8Array, fixture: Fixture, window: Window | undefined, today: string): Verdict {
   require(isUtf8(body));
   const answer = readTree(Buffer.from(body).toString("utf8"));
-  require(answer !== undefined && answer.kind === "object" && isSafe(answer, 0));
+  require(answer !== undefined && answer.kind === "object" && isStorable(answer, 0));
   const results = memberOf(answer, "results");
   require(results?.kind === "array" && isDaily(memberOf(answer, "resolution")));
-  const start = dayIn(memberOf(answer, "start"));
-  const end = dayIn(memberOf(answer, "end"));
-  require(window === undefined || (start === window.start && end === window.end));
-  const period = start !== undefined && end !== undefined ? { start, end } : undefined;
-  require(period === undefined || period.start <= period.end);
-  require(results.items.every((row) => row.kind === "object"));
-  require(
-    results.items.length === 0 || asked.grouping === "none" || results.items.some((row) => namesDimension(row, asked)),
-  );
+  const { items } = results;
+  require(items.every((row) => row.kind === "object"));
+  require(items.length === 0 || fixture.grouping === "none" || items.some((row) => namesDimension(row, fixture)));
 
-  const rows = results.items.map((row) => ({ ...dayOf(row, period, today), row: readRow(row, asked.grouping) }));
+  const period = periodOf(answer, window);
+  const rows = items.map((row) => ({ ...dayOf(row, period, today), row: readRow(row, fixture.grouping) }));
   // Beside rows with a day, a row without one could be of any day.
   require(new Set(rows.map(({ isDated }) => isDated)).size <= 1);
   const rowDays = rows.map(({ day }) => day).sort();
@@ -45,15 +40,15 @@ function rowsByDay(body: Uint8Array, asked: Fixture, window: Window | undefined,
 }
 
 /** Whether the answer can be stored and given back unchanged. */
-function isSafe(tree: JsonTree, depth: number): boolean {
+function isStorable(tree: JsonTree, depth: number): boolean {
   if (tree.kind === "text") return tree.text.isWellFormed();
   if (tree.kind === "number" || tree.kind === "word") return true;
   if (depth >= DEPTH_MAX) return false;
-  if (tree.kind === "array") return tree.items.every((item) => isSafe(item, depth + 1));
+  if (tree.kind === "array") return tree.items.every((item) => isStorable(item, depth + 1));
   if (new Set(tree.members.map(([name]) => name)).size < tree.members.length) return false;
   return tree.members.every(([name]) => {
     const value = memberOf(tree, name);
-    return name !== "__proto__" && name.isWellFormed() && value !== undefined && isSafe(value, depth + 1);
+    return name !== "__proto__" && name.isWellFormed() && value !== undefined && isStorable(value, depth + 1);
   });
 }
 
@@ -62,6 +57,18 @@ function isDaily(resolution: JsonTree | undefined): boolean {
   const [units, amount] = ["units", "amount"].map((name) => memberOf(resolution, name));
   if (units?.kind !== "text" || amount?.kind !== "number") return false;
   return /^days?$/.test(units.text) && plainDecimal(amount.digits) === "1";
+}
+
+type MaybeWindow = Window | undefined;
+
+/** The days that the answer itself names; undefined if it names none. */
+function periodOf(answer: JsonTree, window: MaybeWindow): MaybeWindow {
+  const start = dayIn(memberOf(answer, "start"));
+  const end = dayIn(memberOf(answer, "end"));
+  require(window === undefined || (start === window.start && end === window.end));
+  if (start === undefined || end === undefined) return undefined;
+  require(start <= end);
+  return { start, end };
 }
 
 function dayIn(value: JsonTree | undefined): string | undefined {
@@ -85,8 +92,6 @@ function dayOf(row: JsonTree, period: Window | undefined, today: string): { day:
   require(day === last && (period === undefined || (day >= period.start && day <= period.end)));
   return { day, isDated: start !== undefined || end !== undefined || period !== undefined };
 }
-
-type MaybeWindow = Window | undefined;
 
 /** Without a window: from the first row's day to the last row's, or to the period's end (today, if it is not over) if that is later. */
 function coveredDays(window: MaybeWindow, period: MaybeWindow, rowDays: readonly string[], today: string) {

@@ -49,12 +49,12 @@ export async function askedSeries(dialect: Fixture["dialect"], slots: number) {
       }
       if (!pathname.endsWith("/breakdown") || asked === undefined) return answer(response, 404, "");
       const name = `${asked.grouping}/${query.get("accessor")}`;
-      const one = cases.get(name) ?? soundAnswer(asked);
+      const answerCase = cases.get(name) ?? soundAnswer(asked);
       const { days, last } = series.get(name) ?? { days: new Map(), last: undefined };
       // A repeated request gets the same answer.
-      const served = last ?? serve(one, window);
+      const served = last ?? serve(answerCase, window);
       series.set(name, { days, last: served });
-      answer(response, 200, served.body, { "content-type": "application/json", ...one.headers });
+      answer(response, 200, served.body, { "content-type": "application/json", ...answerCase.headers });
     }),
   );
   const slotNames = Array.from({ length: slots }, (_, slot) => `c${slot}`);

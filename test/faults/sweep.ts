@@ -53,10 +53,10 @@ export function sweepKinds(swept: Swept, kinds: readonly KindOfCases[]): void {
 
 async function sweepKind(swept: Swept, cases: KindOfCases): Promise<void> {
   const part = `${swept.part}, ${cases.kind}`;
-  const own = TAKES_ALL ? cases.all : cases.ci;
-  const strides = own.map((stride) => (stride === 0 ? 0 : Number(FAULTS_STRIDE ?? stride)));
+  const configured = TAKES_ALL ? cases.all : cases.ci;
+  const strides = configured.map((stride) => (stride === 0 ? 0 : Number(FAULTS_STRIDE ?? stride)));
   if (ONLY_CASE === undefined && strides.every((stride) => stride === 0)) return;
-  // Each started program adds a listener for the end of this process.
+  // A case starts fewer than eight programs. Each adds a listener for the end of this process.
   process.setMaxListeners(8 * cases.atOnce);
   const { names, among } =
     ONLY_CASE === undefined ? await casesOf(swept, cases, strides) : { names: [ONLY_CASE], among: 1 };
@@ -70,8 +70,8 @@ async function sweepKind(swept: Swept, cases: KindOfCases): Promise<void> {
       const { hit, violations } = await swept.run(name).catch(failedCase);
       if (!hit) unreached++;
       const at = hit ? `${hit.peer} ${hit.side}: ${hit.name}` : "not reached";
-      const test = `${swept.file} -t '${swept.part}: ${cases.kind}'`;
-      const repeat = `FAULTS_CASE='${name}' npx vitest run --config test/faults/vitest.config.ts ${test}`;
+      const ofThisKind = `${swept.file} -t '${swept.part}: ${cases.kind}'`;
+      const repeat = `FAULTS_CASE='${name}' npx vitest run --config test/faults/vitest.config.ts ${ofThisKind}`;
       const all = [...new Set(violations)].map((violation) => `${violation} [${name}; ${at}]\n  repeat: ${repeat}`);
       for (const violation of all) process.stdout.write(`${violation}\n`);
       found.push(...all);

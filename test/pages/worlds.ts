@@ -12,7 +12,7 @@ import { type Day, daysOf } from "../../src/usage/days.ts";
 import { configuredSeries } from "../../src/usage/export-plan.ts";
 import type { NormalisedSlice } from "../../src/usage/normalise.ts";
 import type { Series } from "../../src/usage/series.ts";
-import { billed } from "../db/stored-billing.ts";
+import { type BilledRow, billed } from "../db/stored-billing.ts";
 import { daysBack, nextFetchNo, rowOf, setDue, sliceOn, store, total } from "../db/stored-usage.ts";
 
 const DAYS = 75;
@@ -87,12 +87,10 @@ export async function storeWorld(db: Database, world: World): Promise<Config> {
       });
   }
   await sql`analyze`.execute(db);
-  for (const { id } of config.projects)
-    await storeListedKeys(
-      db,
-      id,
-      KEYS.map((key) => keyOf(id, key)),
-    );
+  for (const { id } of config.projects) {
+    const keys = KEYS.map((key) => keyOf(id, key));
+    await storeListedKeys(db, id, keys);
+  }
   await storeNights(db, config, failedDays);
   return config;
 }
@@ -100,7 +98,7 @@ export async function storeWorld(db: Database, world: World): Promise<Config> {
 const NIGHTS = 14;
 const GROUPINGS = ["none", "model", "accessor", "tags"];
 
-/** Stores a worker that ran every job each night. In the newest `failedDays` nights the runs failed. */
+/** Stores a worker that ran every job each night at 02:15 (after 135 minutes). In the newest `failedDays` nights the runs failed. */
 async function storeNights(db: Database, { exports, projects }: Config, failedDays: number): Promise<void> {
   const slices = GROUPINGS.length * WINDOW_DAYS;
   await sql`
@@ -145,15 +143,17 @@ function configOf({ projects, billing, rest }: World) {
   };
 }
 
-/** A project's hours by model on day `i`: fewer on two days of seven, growing slowly, in the first project more than doubled for the last 24 days. */
+/** A project's hours by model on day `i`. Those of the first project are more than doubled for the last 24 days. */
 function hoursOf({ projects, models, modelsUsed }: World, project: string, i: number): readonly [string, number][] {
   const projectNo = projects.indexOf(project);
+  const usual = 900 / (projectNo + 1);
   const weekday = i % 7 < 5 ? 1 : 0.35;
+  const growth = 1 + i / 300;
   const runaway = projectNo === 0 && i > DAYS - 25 ? 2.2 : 1;
-  const size =
-    (900 / (projectNo + 1)) * weekday * (1 + i / 300) * runaway * (1 + ((i * 37 + projectNo * 11) % 17) / 100);
+  const noise = 1 + ((i * 37 + projectNo * 11) % 17) / 100;
+  const largest = usual * weekday * growth * runaway * noise;
   // Multiples of 6, so that every split below has whole requests and adds up exactly.
-  const hours = (n: number) => Math.round(size / (n + 1) / 6) * 6;
+  const hours = (n: number) => Math.round(largest / (n + 1) / 6) * 6;
   return Array.from({ length: modelsUsed }, (_, n) => [models[(projectNo * 2 + n) % models.length] ?? "", hours(n)]);
 }
 
@@ -171,15 +171,12 @@ function sliceOf(world: World, { project, source, grouping }: Series, day: Day, 
     none: [[null, sum]],
   };
   const rows = parts[grouping] ?? [];
-  if (source === "billing")
-    return billed(
-      day,
-      grouping,
-      rows.map(([value, hours]) => [
-        (hours * PRICE_PER_HOUR).toFixed(4),
-        grouping === "none" ? {} : { [grouping]: value },
-      ]),
-    );
+  if (source === "billing") {
+    const dollars = (hours: number) => (hours * PRICE_PER_HOUR).toFixed(4);
+    const dimensions = (value: unknown) => (grouping === "none" ? {} : { [grouping]: value });
+    const charges = rows.map(([value, hours]): BilledRow => [dollars(hours), dimensions(value)]);
+    return billed(day, grouping, charges);
+  }
   const numbers = (hours: number) => ({
     ...{ hours: hours.toFixed(3), total_hours: (hours * 1.1).toFixed(3), requests: String(Math.round(hours * 20)) },
     ...{ tokens_in: String(Math.round(hours * 1800)), tokens_out: String(Math.round(hours * 300)) },

@@ -8,6 +8,7 @@ import type { BudgetUse } from "../../src/usage/money.ts";
 import { makeAnswer, makeOverview, NOTHING_LACKING, PERIOD } from "../facts/sample-facts.ts";
 import { makeBudget } from "../health/sample-health-state.ts";
 
+// PERIOD is 2026-02-10 to 2026-03-09.
 const DAYS = daysOf(PERIOD);
 const TOO_LOW = "are too low: not all of it could be read.";
 const NOT_DUE = "as the export began later or these days are not due yet.";

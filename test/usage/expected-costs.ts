@@ -78,10 +78,10 @@ export function expectedCosts(used: readonly Used[], prices: readonly Configured
   const remaining = byModel.filter(isUnfiltered).flatMap((row) => {
     const isSameModel = (other: Used) =>
       other.project === row.project && other.day === row.day && modelText(other) === modelText(row);
-    const isSame = (other: Used) => isSameModel(other) && other.metric === row.metric;
-    const rest = exact(row.quantity) - pricedQuantity(isSame);
+    const isSameUsage = (other: Used) => isSameModel(other) && other.metric === row.metric;
+    const rest = exact(row.quantity) - pricedQuantity(isSameUsage);
     const isExcusing = (other: Used) => isSameModel(other) && excuses(other.metric, row.metric);
-    const status = !isPriced(isSame) && isPriced(isExcusing) ? "other_metric" : "unpriced";
+    const status = !isPriced(isSameUsage) && isPriced(isExcusing) ? "other_metric" : "unpriced";
     return rest > 0n ? [unpriced(row, rest, status)] : [];
   });
   const totals = sorted
@@ -96,7 +96,7 @@ export function expectedCosts(used: readonly Used[], prices: readonly Configured
   return [...priced.flatMap(({ costs }) => costs), ...remaining, ...totals];
 }
 
-/** Usage fills the tiers of a price in the order of days, projects and models; no model is last. */
+/** Usage fills the tiers of a price in the order of days, projects and models. Usage without a model comes last. */
 function inOrderOfTiers(a: Used, b: Used): number {
   const key = (row: Used) => [row.day, row.project, modelText(row) ?? "\uffff"].join("\n");
   return key(a) < key(b) ? -1 : 1;

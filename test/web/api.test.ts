@@ -118,6 +118,7 @@ test("a project that is no longer exported is named, unless it was read on all o
   await forgetAll(db);
   const [kept, removed, early] = [newProject(), newProject(), newProject()];
   const [doubtful, narrowed] = [newProject(), newProject()];
+  // `removed` was read until 3 days ago, `early` until 5. The only day of `doubtful` fails. `narrowed` is later read only by tags.
   const usage = usageOf("1");
   const due = { start: back(6), end: back(1) };
   const [keptId, , , doubtfulId = 0] = await storeSeries(db, [

@@ -6,6 +6,7 @@ import { BEFORE, makeAnswer, makeCoverage, NOTHING_LACKING, PERIOD } from "../..
 import { makeBudget, makeJob, makeProject, makeRotation, makeRun, NOW } from "../../health/sample-health-state.ts";
 import { keyLine, pageData, pageOf, rotationKeys } from "./sample-pages.ts";
 
+// PERIOD is 2026-02-10 to 2026-03-09, BEFORE the 28 days before it, and NOW 06:00 on the day after it.
 const HOSTILE = `<script>alert("1")</script>'"><img src=x onerror=alert(2)>\u202Eevil 🦊 ${"x".repeat(500)}`;
 
 const GAP = { grouping: "model", filter: "all", start: PERIOD.end, end: PERIOD.end, quality: "missing" as const };
@@ -52,7 +53,7 @@ test("the pages show jobs, runs, keys and days in words", () => {
   expect(textOf(pageOf("run", { run: makeRun({ complete: 0, failed: 60 }) }))).toContain(" all 60 failed ");
 });
 
-test("a run over many projects says an error that they share once, and folds all but the first", () => {
+test("a run over many projects says an error that they share once, and folds the projects after the eighth", () => {
   const one = pageData().run?.projects[0] ?? expect.fail("expected a project");
   const projects = Array.from({ length: 9 }, (_, i) => ({ ...one, project: `project ${10 - i}` }));
   const text = textOf(pageOf("run", { projects }));
