@@ -11,13 +11,10 @@ const OUTPUT_BYTES_MAX = 64 * 1024 * 1024;
 export async function openTrial(profile: string, password: string, programPassword: string) {
   const env = {
     ...process.env,
-    COMPOSE_PROJECT_NAME: `usage-export-${randomBytes(4).toString("hex")}`,
-    COMPOSE_PROFILES: profile,
-    POSTGRES_PASSWORD: password,
-    PROGRAM_PASSWORD: programPassword,
+    ...{ COMPOSE_PROJECT_NAME: `usage-export-${randomBytes(4).toString("hex")}`, COMPOSE_PROFILES: profile },
+    ...{ POSTGRES_PASSWORD: password, PROGRAM_PASSWORD: programPassword },
     // Any free port.
-    POSTGRES_PORT: "0",
-    MONITOR_PORT: "0",
+    ...{ POSTGRES_PORT: "0", MONITOR_PORT: "0" },
   };
   const docker = (...args: readonly string[]) => run("docker", args, env);
   const [program, ...words] = await composeCommand(env);

@@ -112,10 +112,8 @@ test("fetchBreakdown returns the parsed answer with exact numbers", async () => 
   expect(await fetchBreakdown(service, requestOf("model", {}, WINDOW), KEY, hangSignal())).toStrictEqual({
     results: [{ requests: new ExactNumber("9007199254740993") }],
   });
-  expect(server.requests[0]).toMatchObject({
-    method: "GET",
-    target: `/v1/projects/p1/usage/breakdown?${DAYS}&grouping=models`,
-  });
+  const target = `/v1/projects/p1/usage/breakdown?${DAYS}&grouping=models`;
+  expect(server.requests[0]).toMatchObject({ method: "GET", target });
 });
 
 test("the error of a refused breakdown names both scopes that the service may require", async () => {

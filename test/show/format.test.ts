@@ -81,9 +81,12 @@ test.each([
   expect(isZero(amount)).toBe(expected);
 });
 
-test("a count has its noun in singular or plural, and a number for an axis is shortened", () => {
+test("a count has its noun in singular or plural", () => {
   expect([counted(1, "day"), counted(0, "day"), counted(1200, "day")]).toEqual(["1 day", "0 days", "1,200 days"]);
   expect(counted(2, "day is", "days are")).toBe("2 days are");
+});
+
+test("a number for an axis is shortened", () => {
   expect([0, 950, 30_000, 2.5e6].map((value) => axisText(value, null))).toEqual(["0", "950", "30K", "2.5M"]);
   expect([0, 950, 30_000].map((value) => axisText(value, "USD"))).toEqual(["$0", "$950", "$30K"]);
 });
