@@ -154,7 +154,7 @@ export function testAnomalies(db: Database): void {
     const { project, seriesId } = await newSeries(db, "none", { windowDays: WINDOW_DAYS, usage });
     expect(await judge()).toMatchObject([{ verdict: "high", metric: "hours" }]);
     expect(await anomaliesOf(project)).toMatchObject([{ amount: "500" }]);
-    // Its hours may still come.
+    // More hours of the newest day may still come, so 0 hours are not called low.
     await store(db, seriesId, { [back(1)]: { requests: "1800", hours: "0" } });
     expect(await judge()).toMatchObject([{ day: back(1), verdict: "high", metric: "requests" }]);
   });

@@ -38,8 +38,8 @@ export function testHealth(db: Database): void {
     const name = `job-${randomUUID()}`;
     expect(await lastSuccess(name)).toBeNull();
     for (const trigger of ["schedule", "catchup", "backfill"] as const) {
-      await run(name, trigger, "failed");
-      if (trigger !== "catchup") await run(name, trigger, "ok");
+      await storeRun(name, trigger, "failed");
+      if (trigger !== "catchup") await storeRun(name, trigger, "ok");
     }
     const ended = sql`finished_at = to_timestamp(7200)`;
     await sql`update usage_export.run set ${ended} where job = ${name} and trigger = 'schedule'`.execute(db);
@@ -180,7 +180,7 @@ export function testHealth(db: Database): void {
     return conditions.flatMap(({ name, subject }) => (subject === rotation ? name : []));
   }
 
-  async function run(job: string, trigger: RunTrigger, status: Parameters<typeof finishRun>[2]): Promise<void> {
+  async function storeRun(job: string, trigger: RunTrigger, status: Parameters<typeof finishRun>[2]): Promise<void> {
     const runId = randomUUID();
     await startRun(db, { runId, kind: "export", job, trigger });
     await finishRun(db, runId, status, undefined);

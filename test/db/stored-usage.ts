@@ -148,7 +148,7 @@ export async function failOn(
   await recordFailure(db, { seriesId, days, reason: "down", ...part, fetchNo });
 }
 
-/** Makes every slice suspect since an hour earlier, so that a run may confirm it now. */
+/** Makes each doubt about a slice an hour older, so that a run may confirm the slice's newest answer now. */
 export async function makeDoubtsAnHourOlder(db: Database): Promise<void> {
   await sql`update usage_export.slice set suspect_since = suspect_since - interval '1 hour'`.execute(db);
 }
@@ -169,7 +169,7 @@ export async function view(db: Database, name: string, { id }: Project): Promise
   return rows;
 }
 
-/** What bi.usage_by_endpoint shows: day to value to requests. */
+/** The requests that bi.usage_by_endpoint shows, by day and endpoint. */
 export async function shown(db: Database, project: Project): Promise<Readonly<Record<Day, ViewRow>>> {
   return requestsByDay(await view(db, "usage_by_endpoint", project), "endpoint");
 }

@@ -65,7 +65,7 @@ test("a condition says how many projects the rotation has, also if some have no 
   const fleet = makeJob({ kind: "rotation", job: "fleet", projects: 300 });
   const rotations = ["a", "b"].map((project) => makeRotation({ rotation: "fleet", project, keys: { orphan: 1 } }));
   expect(conditionsOf({ jobs: [...jobs, fleet], rotations })[0]?.text).toMatch(/; in 2 of 300 projects \(a, b\)$/);
-  // Without the job, only the projects that have a rotation line are counted.
+  // Without the job, only the projects in `rotations` are counted.
   expect(conditionsOf({ jobs, rotations })[0]?.text).toMatch(/; in 2 of 2 projects \(a, b\)$/);
 });
 
@@ -130,7 +130,7 @@ test.each([
   expect(conditionsOf({ budgets: [makeBudget({ reached: ["50", threshold] })] })).toMatchObject([{ severity }]);
 });
 
-const saying = (text: string | RegExp) => (typeof text === "string" ? text : expect.stringMatching(text));
+const matching = (text: string | RegExp) => (typeof text === "string" ? text : expect.stringMatching(text));
 
 const MANUAL_RUN = "in its run of 2026-03-10 06:00 UTC (manual)";
 const INTERRUPTED = { failedRun: { ...FAILED_RUN, status: "interrupted", error: null } } as const;
@@ -206,7 +206,7 @@ const CASES: readonly [sectionAndName: string, text: string | RegExp, part: Part
 test.each(CASES)("%s: the program is not well (%#)", (name, text, part) => {
   const state = healthState(part);
   expect(state.conditions.map((one) => `${one.section}: ${one.name} ${one.subject}`.trim())).toEqual([name]);
-  expect(state.conditions).toMatchObject([{ text: saying(text), isWrong: true }]);
+  expect(state.conditions).toMatchObject([{ text: matching(text), isWrong: true }]);
   expect(isWell(state)).toBe(false);
 });
 
@@ -255,7 +255,7 @@ const REMINDERS: readonly [name: string, text: string | RegExp, part: Part][] = 
 test.each(REMINDERS)("%s: only a reminder (%#)", (name, text, part) => {
   const state = healthState(part);
   expect(state.conditions.map((one) => `${one.name} ${one.subject}`.trim())).toEqual([name]);
-  expect(state.conditions).toMatchObject([{ text: saying(text), isWrong: false }]);
+  expect(state.conditions).toMatchObject([{ text: matching(text), isWrong: false }]);
   expect(isWell(state)).toBe(true);
 });
 

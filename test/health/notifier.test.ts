@@ -56,7 +56,7 @@ test("two workers send a due report of seven days once, also if the receiver was
   fixture.status = 200;
   await tickAll();
   await tickAll();
-  // Another minute may have begun.
+  // The report is due every minute, and another minute may have begun.
   expect(reports()).toHaveLength(await countSentReports());
   expect(reports().length).toBeLessThan(3);
   expect(reports()[0]).toMatch(/12\.5 hours\.$/);

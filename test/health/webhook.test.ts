@@ -65,12 +65,12 @@ test("calls go through the proxy, which learns only the host of the address", as
   await using server = await scriptedServer(answering(200, "ok"));
   await using front = await tlsFront(server.origin);
   await using proxy = await connectProxy({ credentials: "me:password" });
-  const to = {
+  const receiver = {
     ...webhookAt(`https://127.0.0.1:${front.port}`),
     proxy: proxyOf({ HTTPS_PROXY: `http://me:password@127.0.0.1:${proxy.port}` }),
   };
-  await callReceiver(to, "hello", NEVER, TIMEOUT_MS);
-  await callReceiver(to, undefined, NEVER, TIMEOUT_MS);
+  await callReceiver(receiver, "hello", NEVER, TIMEOUT_MS);
+  await callReceiver(receiver, undefined, NEVER, TIMEOUT_MS);
   expect(server.requests).toMatchObject([{ body: '{"text":"hello"}' }, { method: "GET", target: PATH }]);
   expect(proxy.tunnels).toHaveLength(2);
   expect(proxy.requests).toEqual([]);
@@ -80,8 +80,8 @@ test("calls go through the proxy, which learns only the host of the address", as
 test("the error about a proxy that refuses the credentials names the proxy without its password", async () => {
   await using proxy = await connectProxy({ credentials: "someone:else" });
   const env = { HTTPS_PROXY: `http://me:password@127.0.0.1:${proxy.port}` };
-  const to = { ...webhookAt("https://127.0.0.1:1"), proxy: proxyOf(env) };
-  expect(await failureOf(callReceiver(to, "x", NEVER, TIMEOUT_MS))).toBe(
+  const receiver = { ...webhookAt("https://127.0.0.1:1"), proxy: proxyOf(env) };
+  expect(await failureOf(callReceiver(receiver, "x", NEVER, TIMEOUT_MS))).toBe(
     "notify.webhook can't be reached: the proxy (HTTPS_PROXY) refused the connection with status 407: it needs a user name and password, or those given are wrong",
   );
 });

@@ -79,7 +79,7 @@ test("the file is synced before it is renamed, and the folder after that", async
   expect(synced).toEqual(["file before the rename", "folder after the rename"]);
 });
 
-/** Records each sync from now on, and whether the key file exists by then, under its name. A power failure can't be simulated. */
+/** Records each sync from now on, and whether the key file exists by then. A power failure can't be simulated. */
 async function recordSyncs(file: string): Promise<readonly string[]> {
   await using handle = await fs.open(path.dirname(file));
   const handles: Pick<FileHandle, "sync"> = Object.getPrototypeOf(handle);

@@ -43,7 +43,7 @@ test("a folder that is in use can be locked only after its holder has ended", as
   (await lockFolder(folder))();
 });
 
-// Like containers that share the folder. Skipped if the user may not create PID namespaces.
+// The processes are like containers that share a folder. The test is skipped if the user may not create PID namespaces.
 test.skipIf(!hasPidNamespaces())(
   "of processes with the same id in different namespaces one gets the folder",
   async () => {

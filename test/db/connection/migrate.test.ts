@@ -11,7 +11,7 @@ import { runStatement } from "../../support/postgres-admin.ts";
 import { type Program, startProgram } from "../../support/program.ts";
 import { emptyDatabase, schemasOf } from "./empty-database.ts";
 
-const BOTH = ["bi", "usage_export"];
+const BOTH_SCHEMAS = ["bi", "usage_export"];
 
 /** Each test has an empty database of its own. */
 const test = base.extend<{ empty: Awaited<ReturnType<typeof emptyDatabase>>; db: Database }>({
@@ -40,7 +40,7 @@ test("three processes that migrate at the same time all succeed, and one applies
   ]);
   const counts = results.map(({ stdout }) => JSON.parse(stdout).applied.length);
   expect(counts.filter((count) => count > 0)).toHaveLength(1);
-  expect(await schemasOf(empty.url)).toEqual(BOTH);
+  expect(await schemasOf(empty.url)).toEqual(BOTH_SCHEMAS);
 });
 
 test("a second migrate changes nothing, and no lock is left behind in the session", async ({ db }) => {

@@ -8,7 +8,7 @@ import { newSeries } from "../stored-usage.ts";
 
 const { db, read } = await testDatabase();
 
-/** Its row has the time at which it was run. */
+/** A statement whose row has the time at which it was run. */
 const STATEMENT = "select clock_timestamp()::text as at from pg_sleep(0.05)";
 
 async function readAt(cache: RowCache, statement = STATEMENT): Promise<string | undefined> {

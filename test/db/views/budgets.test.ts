@@ -21,7 +21,7 @@ const { db, read } = await testDatabase();
 beforeEach(() => forgetAll(db));
 
 const today = dayOf(await databaseNow(db));
-/** The first days of this month, of the next one, and of the month before the last, which most tests use. */
+/** The first days of this month, of the next one, and of the month before the last. Most tests use MONTH. */
 const THIS_MONTH = `${today.slice(0, 7)}-01`;
 const NEXT_MONTH = `${addDays(THIS_MONTH, 31).slice(0, 7)}-01`;
 const MONTH = `${addDays(THIS_MONTH, -40).slice(0, 7)}-01`;

@@ -94,8 +94,8 @@ test("PUBLIC may call no function of bi and use no table or view of either schem
   expect(await names(opened)).toEqual([]);
 });
 
-// Postgres then runs what was found when they were created, and looks up no name in the reader's search path or in pg_temp. Views are always
-// stored like that.
+// A function that is stored parsed runs what Postgres found when it was created: no name is looked up in the reader's search path or in
+// pg_temp. Views are always stored like that.
 test("the functions of both schemas are stored parsed, so that a reader's own types, functions, operators and tables change nothing that bi shows", async () => {
   const unparsed = sql<{ name: string }>`
     select oid::regprocedure::text as name from pg_proc

@@ -148,7 +148,7 @@ const NOISE: Readonly<Record<ShapeName, number>> = { flat: 0.1, growth: 0.1, "we
 function madeUpDays(shape: ShapeName, seed: number, window: Window): ReadonlyMap<Day, number> {
   const uniform = randomFrom(seed);
   const amountOf = SHAPES[shape](uniform);
-  // The sum of three is nearly normal. Exact methods take logarithms, whose last digit may differ from one machine to another.
+  // The sum of three random numbers is nearly normal. Exact methods take logarithms, whose last digit may differ between machines.
   const normal = () => (uniform() + uniform() + uniform() - 1.5) * 2;
   const noise = () => Math.max(0.05, 1 + NOISE[shape] * normal());
   return new Map(daysOf(window).map((day, n) => [day, Math.round(10_000 * amountOf(day, n) * noise())]));
@@ -184,7 +184,7 @@ async function errorsOf(month: Window, final: ReadonlyMap<Day, number>) {
 
 const median = (values: readonly number[]) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)];
 
-// With a dozen months another seed may give a median twice as large.
+// The median of a dozen months may be twice as large with another seed, so shapes that are made quickly have 200 months.
 test.each([
   ["flat", 200, 0.03],
   ["growth", 200, 0.04],
