@@ -9,7 +9,7 @@ import { readerProblem } from "../db/connection/view-creation.ts";
 import { AppError, errorText } from "../errors.ts";
 import { shortWindows } from "../facts/coverage.ts";
 import { openServiceContext } from "../jobs/context.ts";
-import { type ReadList, readLists, withKnownProjects } from "../jobs/discovery.ts";
+import { type ListOutcome, readLists, withKnownProjects } from "../jobs/discovery.ts";
 import { checkProject, type Finding, type SubjectFindings } from "../jobs/project-check.ts";
 import { databaseUrlOf, withDatabase } from "../open-database.ts";
 import { nextOccurrences } from "../schedule/schedule.ts";
@@ -109,7 +109,7 @@ async function checkService(app: App, fileConfig: Config, db: Database | undefin
 
 const NAMES_SHOWN_MAX = 20;
 
-function listFindings(read: ReadList): SubjectFindings {
+function listFindings(read: ListOutcome): SubjectFindings {
   const subject = `projects that the key in ${read.keyName} can see`;
   if ("error" in read) {
     const text = `${errorText(read.error)}; projects that were listed before stay`;

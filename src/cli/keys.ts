@@ -4,7 +4,7 @@ import type { App } from "../app.ts";
 import { readAtOneMoment } from "../db/connection/transaction.ts";
 import { replaceSealed } from "../db/keys/ledger.ts";
 import { openMasterKeys, sealedWithOtherMasterKey } from "../db/keys/sealed-keys.ts";
-import { raiseSequences } from "../db/usage/fetch-numbers.ts";
+import { raiseLaggingSequences } from "../db/usage/fetch-numbers.ts";
 import { fallbackText, type KeyStatus, keyStatuses, type RotationRow, rotationRows } from "../facts/keys.ts";
 import { attemptsText, needsAttention } from "../keys/rotation-plan.ts";
 import { openSealedKey, sealKey } from "../keys/seal.ts";
@@ -52,7 +52,7 @@ function keyText(key: KeyStatus): string {
 export async function runRewrap(app: App): Promise<number> {
   const rewrapped = await withDatabase(app, async (db) => {
     // Rewrapping stores key events. After a restore, the sequence of their ids may be behind the stored ones.
-    await raiseSequences(db, app.log);
+    await raiseLaggingSequences(db, app.log);
     const masterKeys = await openMasterKeys(app, db);
     const toRewrap = await sealedWithOtherMasterKey(db, masterKeys.current.id);
     for (const key of toRewrap) {

@@ -3,7 +3,7 @@
 import type { App } from "../app.ts";
 import type { Database } from "../db/connection/database.ts";
 import { migrateToLatest } from "../db/connection/migrate.ts";
-import { raiseSequences } from "../db/usage/fetch-numbers.ts";
+import { raiseLaggingSequences } from "../db/usage/fetch-numbers.ts";
 import { withDatabase } from "../open-database.ts";
 import { writeAnswer } from "./output.ts";
 
@@ -11,7 +11,7 @@ export async function runMigrate(app: App, options: { readonly json?: boolean })
   const migrate = async (db: Database) => {
     const migrated = await migrateToLatest(db, { onWait: (text) => app.log.warn(text), signal: app.signal });
     // After a restore, sequences may be behind the stored rows.
-    await raiseSequences(db, app.log);
+    await raiseLaggingSequences(db, app.log);
     return migrated;
   };
   const { migrations, views: viewCount, hasReader } = await withDatabase(app, migrate, { anyVersion: true });

@@ -8,7 +8,7 @@ import { jobNameOf, type RotationConfig } from "../config/rotations.ts";
 import { requireStaticKeys } from "../config/secrets.ts";
 import type { Database } from "../db/connection/database.ts";
 import { readLedger } from "../db/keys/ledger.ts";
-import { raiseSequences } from "../db/usage/fetch-numbers.ts";
+import { raiseLaggingSequences } from "../db/usage/fetch-numbers.ts";
 import { AppError } from "../errors.ts";
 import { openServiceContext } from "../jobs/context.ts";
 import { discoverProjects, withKnownProjects } from "../jobs/discovery.ts";
@@ -81,7 +81,7 @@ async function rotateAll(
 ): Promise<number> {
   const wants: Wants = now ? "fresh" : rollback ? "previous" : undefined;
   // After a restore, the sequence that numbers key events may be behind the stored events.
-  if (!dryRun) await raiseSequences(db, app.log);
+  if (!dryRun) await raiseLaggingSequences(db, app.log);
   await using context = dryRun ? undefined : await openServiceContext(app, config, db);
   const answers: RotationAnswer[] = [];
   const report = (rotation: RotationConfig, result: RotationResult) => {

@@ -44,7 +44,7 @@ export async function claimNotification(db: Database, subject: string, lastSent:
 
 type Sent = Pick<LastSent, "state"> & { readonly subject: string; readonly covers?: readonly string[] };
 
-/** Unless the claim is lost, stores that a notification about `subject` and those in `covers` was sent. Deletes old records in any case. */
+/** Unless the claim is lost, stores that a notification about `subject` was sent that also told of those in `covers`. Always deletes old records. */
 export async function markSent(db: Database, { subject, state, covers = [] }: Sent, claim: string): Promise<void> {
   await inTransaction(db, async (tx) => {
     const { rows } = await sql`

@@ -1,5 +1,5 @@
 // Stores the projects that the service has listed. None is ever removed, so that a project that comes back is known again. The column `list`
-// identifies a list of projects by the name of the key that reads it, such as "env NAME" (`keyName` in config/projects.ts).
+// has the name of the key that reads the list, such as "env NAME" (`keyName` in config/projects.ts). `last_seen_at` is null for a listed project.
 
 import { sql } from "kysely";
 import { storableText } from "../text.ts";
@@ -85,7 +85,7 @@ function idsOf(projects: readonly Project[]) {
   return sql`${projects.map(({ id }) => id)}::text[]`;
 }
 
-/** Returns how many projects are new, renamed or listed again. `last_seen_at` is null while a project is listed. */
+/** Returns how many projects are new, renamed or listed again. */
 async function writeListed(tx: Tx, keyName: string, listed: readonly Project[], readAt: Date): Promise<number> {
   const { rows } = await sql`
     insert into usage_export.discovered_project as stored (list, project_id, name, named_at, first_seen_at)

@@ -5,7 +5,7 @@ import type { Config } from "../config/config.ts";
 import type { Database } from "../db/connection/database.ts";
 import { storeBudgets, storePrices } from "../db/prices-and-budgets.ts";
 import { openReader, type Reader } from "../db/usage/due-slices.ts";
-import { type NextFetchNo, openFetchNumbers, raiseSequences } from "../db/usage/fetch-numbers.ts";
+import { type NextFetchNo, openFetchNumbers, raiseLaggingSequences } from "../db/usage/fetch-numbers.ts";
 import { registerSeries, type SeriesIds } from "../db/usage/stored-series.ts";
 import { openWriter, type Writer } from "../db/usage/writer.ts";
 import { keepMemoryFlat } from "../heap.ts";
@@ -29,7 +29,7 @@ export type ServiceContext<Db extends Database | undefined = Database | undefine
 
 export type RotationContext = Pick<ServiceContext<Database>, "app" | "db" | "service" | "keyRing">;
 
-/** Shared by all runs of a process, so that requests share the batches that take fetch numbers, read the database and store answers. */
+/** Shared by all runs of a process: requests of the same moment take fetch numbers, read the database and store answers in batches. */
 export type ExportContext = ServiceContext<Database> & {
   readonly ids: SeriesIds;
   readonly nextFetchNo: NextFetchNo;
@@ -60,8 +60,8 @@ export async function openExportContext(app: App, configured: Config, db: Databa
   }
   // Exports read many large answers.
   keepMemoryFlat();
-  await raiseSequences(db, app.log);
-  // A command that was given days has already put the fan-out values of those days into `seen`.
+  await raiseLaggingSequences(db, app.log);
+  // A command with picked days has already put a filter for each fan-out value of those days into `seen`.
   const config = configured.exports.some(({ seen }) => seen) ? configured : await withSeenValues(configured, db);
   const context = await openServiceContext(app, config, db, options);
   const ids = await registerSeries(db, configuredSeries(config.exports));

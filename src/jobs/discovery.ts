@@ -53,8 +53,8 @@ export async function makeFirstDaysDue(db: Database, { projects, exports, discov
   });
 }
 
-/** What the list read with one key changes, or why it could not be read. */
-export type ReadList = { readonly keyName: string } & (
+/** The list that one key sees and what it changes, or why it could not be read. */
+export type ListOutcome = { readonly keyName: string } & (
   | (Pick<ProjectList, "listed" | "leftOut"> & { readonly change: ListChange | undefined })
   | { readonly error: AppError }
 );
@@ -67,7 +67,7 @@ export async function readLists(app: App, config: Config, db: Database | undefin
   await using service = await openServiceFor(app, config, db);
   // All at once, so that a slow list delays no other.
   return await Promise.all(
-    [...entries].map(async ([name, { key }]): Promise<ReadList> => {
+    [...entries].map(async ([name, { key }]): Promise<ListOutcome> => {
       try {
         const { listed, leftOut } = await fetchList(app, service, key);
         if (leftOut.length > 0) {

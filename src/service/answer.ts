@@ -98,7 +98,7 @@ export function undefinedFor(...statuses: readonly number[]): (error: unknown) =
 // JSON: numbers keep all their digits, and text that can't be stored as it was sent is refused.
 
 const DEPTH_MAX = 64;
-/** Matches an escaped colon whole, and the first two characters of any other escape. So an escaped backslash does not begin another escape. */
+/** Matches an escaped colon whole, and two characters of any other escape: of `\\u003a`, which is no colon, only the two backslashes. */
 const ESCAPE = /\\(?:u003a|.)/gi;
 /** A number of at most 15 digits keeps all of them when it is converted to a double and back, unless its exponent is large. */
 const SHORT_NUMBER = /^-?[\d.]{1,15}(?:[eE][+-]?\d{1,2})?$/;
@@ -117,7 +117,7 @@ export function parseExact(text: string): unknown {
   // Only an escape can write half of a surrogate pair, as the text is valid UTF-8. An escape can also write a colon.
   const hasEscapes = text.includes("\\u");
   const unescaped = hasEscapes ? text.replace(ESCAPE, (found) => (found.length > 2 ? ":" : "")) : text;
-  if (colonsIn(unescaped) !== colonsOf(value, 0, hasEscapes)) {
+  if (countColons(unescaped) !== colonsOf(value, 0, hasEscapes)) {
     throw new SyntaxError("it has an object with two members of one name");
   }
   // A reviver makes parsing seven times as long, and few answers need one. A match within a string does no harm.
@@ -165,10 +165,10 @@ function colonsOf(value: unknown, depth: number, hasEscapes: boolean): number {
 
 function colonsOfText(text: string, hasEscapes: boolean): number {
   if (hasEscapes && !text.isWellFormed()) throw new SyntaxError("it holds text with half of a surrogate pair");
-  return colonsIn(text);
+  return countColons(text);
 }
 
-function colonsIn(text: string): number {
+function countColons(text: string): number {
   let colons = 0;
   for (let at = text.indexOf(":"); at !== -1; at = text.indexOf(":", at + 1)) colons++;
   return colons;

@@ -44,7 +44,7 @@ export function remembered<T>(compute: (text: string) => T): (text: string) => T
   };
 }
 
-/** The period that the answer names. It must be the window, if one was sent: a service without windows takes `start` for a feature. */
+/** The period that the answer names. It must be the window, if one was sent: a service without windows mistakes `start` for a filter by feature. */
 export function answerPeriod(answer: JsonObject, window: Window | undefined): Window | undefined {
   requireDailyBuckets(answer.resolution);
   const start = readDay(answer.start, "start");

@@ -30,7 +30,7 @@ export type ExportJob = AnswerRules & {
   readonly groupings: readonly Grouping[];
   readonly filters: readonly Filter[];
   readonly fanOuts?: readonly FanOut[];
-  /** The filters that the fan-outs stand for, by the project's id; left out until they are read from the database. */
+  /** A filter for each value that a fan-out found in stored usage, by the project's id. Left out until the values are read. */
   readonly seen?: ReadonlyMap<string, readonly Filter[]>;
   readonly leftOut?: readonly LeftOut[];
   /** Without a window no date is sent, and the answer is stored under the days that it names. */
@@ -109,7 +109,7 @@ export function requestsOfDays(series: Series, days: readonly Day[]): UsageReque
 }
 
 export type DueDays = {
-  /** The first due day of a series that had none. Undefined if only days before yesterday were picked: then it gets none. */
+  /** The first due day of a series without any. Undefined if it gets none: the picked days end before yesterday, or the service chooses the days. */
   readonly first?: Day | undefined;
   /** The run's oldest stretch of days. It becomes due if it adjoins the due days of the series. Left out if the service chooses the days. */
   readonly oldestWindow?: Window;
@@ -135,8 +135,8 @@ export type ExportPlan = {
 };
 
 /**
- * A due slice that needs another reading: it has no good numbers of its whole day, its newest reading failed, or a doubt about it is left to
- * confirm. The last means that another answer may confirm the doubt, and that no scheduled run reads the day, as it is older than the window.
+ * A due slice that needs another reading: it has no good numbers of its whole day, or its newest reading failed, or it is suspect. A suspect
+ * slice needs none if its day is in the window, so that a scheduled run reads it anyway, or if no reading can confirm it.
  */
 export type DueSlice = {
   readonly seriesId: number;
@@ -151,7 +151,7 @@ export type DueSlice = {
 /** The codes of failures that may be over in a minute. After any other failure, another attempt soon would have the same result. */
 export const RETRIED_CODES: readonly string[] = ["unavailable", "rate_limited"];
 
-/** A failed or suspect slice that was tried since the run began is due only if its failure may be over; any other, if it was due at that time. */
+/** After an attempt in this run, a failed or suspect slice is due only if its failure may be over. Any other is due if it was when the run began. */
 export function isDueInRun(slice: DueSlice, startedAt: Date): boolean {
   const { status, attemptedAt, code } = slice;
   if (status !== "missing" && attemptedAt && attemptedAt >= startedAt) return RETRIED_CODES.includes(code ?? "");

@@ -66,9 +66,9 @@ function groupOfRow(row: JsonObject, dimensions: readonly Dimension[], rowNo: nu
 function onePerGroup(sent: readonly AnswerRow[], day: Day, dimensions: readonly Dimension[]): AnswerRow[] {
   const distinct = new Map<string, AnswerRow>();
   for (const row of sent) {
-    const { keyOfService, display } = row.group;
-    const first = distinct.get(keyOfService) ?? row;
-    distinct.set(keyOfService, first);
+    const { unmergedKey, display } = row.group;
+    const first = distinct.get(unmergedKey) ?? row;
+    distinct.set(unmergedKey, first);
     if (sameMetrics(first.metrics, row.metrics)) continue;
     throw badAnswer(
       dimensions.length === 0
@@ -89,8 +89,8 @@ function sameMetrics(a: RowMetrics, b: RowMetrics): boolean {
 }
 
 /**
- * Some row must have the dimension, because a service that does not know a grouping answers with the ungrouped total. Under its name in the
- * other dialect it must have a value: a service of that dialect names all its dimensions in every row.
+ * Some row must have the dimension, because a service that does not know a grouping answers with the ungrouped total. A row that has only its
+ * name in the other dialect counts if it has a value: a service of that dialect names every dimension in every row, grouped by it or not.
  */
 function requireDimension(dimension: Dimension, askedAs: string, results: readonly JsonObject[], source: Source): void {
   const hasDimension = (row: JsonObject) => {
@@ -110,7 +110,7 @@ function isValue(value: unknown): boolean {
   return Array.isArray(value) ? value.some(isValue) : value !== undefined && value !== null && value !== "";
 }
 
-/** What the rows show. "no value" means that no row has one, as in a project without tags or if the service ignored the grouping. */
+/** Whether a row has a value of the dimension. No row has one in a project without tags, or if the service ignored the grouping. */
 export function groupingEvidence(dimension: Dimension, answer: unknown): "value" | "no value" | "no rows" {
   const results: readonly unknown[] = isObject(answer) && Array.isArray(answer.results) ? answer.results : [];
   const rows = results.filter(isObject);
@@ -148,20 +148,20 @@ export function dayOfRow(row: JsonObject, period: Window | undefined, rowNo: num
 export type Group = {
   /** Identifies the group. The order and the repetition of a value's members make no difference to it. */
   readonly key: string;
-  /** Like `key`, except that null, an empty and an absent value differ: the service may send a row for each. */
-  readonly keyOfService: string;
+  /** Like `key`, except that null, an empty and an absent value differ: the service may send a row for each, and these are added up. */
+  readonly unmergedKey: string;
   /** The text for people; null for "no value". */
   readonly display: string | null;
 };
 
-export const UNGROUPED: Group = { key: "all", keyOfService: "all", display: null };
+export const UNGROUPED: Group = { key: "all", unmergedKey: "all", display: null };
 
 /** Shown as a JSON object with the value of each dimension. */
 export function combinedGroup(dimensions: readonly Dimension[], groups: readonly Group[]): Group {
   const shown = dimensions.map((dimension, i) => `"${dimension}":${valueJson(dimension, groups[i]?.display ?? null)}`);
   return {
     key: JSON.stringify(groups.map(({ key }) => key)),
-    keyOfService: JSON.stringify(groups.map(({ keyOfService }) => keyOfService)),
+    unmergedKey: JSON.stringify(groups.map(({ unmergedKey }) => unmergedKey)),
     display: `{${shown.join(",")}}`,
   };
 }
@@ -188,7 +188,7 @@ export function groupOf(dimension: Dimension, value: unknown, rowNo: number): Gr
   return dimension === "tags" ? groupOfTags(json) : groupOfOthers(json);
 }
 
-const noValue = (shape: string): Group => ({ key: "null", keyOfService: shape, display: null });
+const noValue = (shape: string): Group => ({ key: "null", unmergedKey: shape, display: null });
 const ABSENT = noValue("absent");
 
 // The same groups are in every answer of a series, so they are remembered.
@@ -205,7 +205,7 @@ function groupFrom(json: string, isTags: boolean): Group {
   const members = texts.length < sent.length ? [...sorted, null] : sorted;
   const key = JSON.stringify(members);
   // A single value is shown without an array, except for a tag.
-  return { key, keyOfService: key, display: isTags || members.length > 1 ? key : withoutNul(first) };
+  return { key, unmergedKey: key, display: isTags || members.length > 1 ? key : withoutNul(first) };
 }
 
 /** Postgres accepts no NUL in a text, so it is shown as JSON writes it. */
@@ -328,7 +328,7 @@ export function rowCount(slices: readonly NormalisedSlice[]): number {
   return slices.reduce((sum, slice) => sum + slice.rowCount, 0);
 }
 
-/** The hash is stored. With another text, every stored slice would seem changed. */
+/** The hash is stored: if it were made of another text, every stored slice would seem changed. */
 function contentHash({ groups, metrics, extras }: Columns): string {
   return hash("sha256", JSON.stringify([groups.map(({ key }) => key), metrics, extras]));
 }

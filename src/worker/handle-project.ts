@@ -21,8 +21,8 @@ export type ProjectDeps = {
   readonly stopping: AbortSignal;
   /** Called if the configuration lacks the project: the worker that planned the run may have a newer configuration. */
   readonly onUnknownProject: () => void;
-  /** The ids of the runs that this process has worked on lately. */
-  readonly knownRuns: Set<string>;
+  /** The ids of the runs that this process has begun to work on lately. */
+  readonly begunRuns: Set<string>;
 };
 
 /** Throws if the job is to be tried again. */
@@ -30,7 +30,7 @@ export async function handleProject(context: WorkerContext, deps: ProjectDeps, c
   const { runId, projectId } = claimed.data as ProjectJob;
   const run = await context.reader.openProject({ runId, projectId });
   if (!run) return;
-  forgetRefusalsOfEarlierRuns(context, deps.knownRuns, runId);
+  forgetRefusalsOfEarlierRuns(context, deps.begunRuns, runId);
   const { exports, rotations } = context.config;
   if (run.kind === "rotation") {
     const rotation = rotations.find((one) => jobNameOf(one) === run.job && one.project.id === projectId);
@@ -43,13 +43,13 @@ export async function handleProject(context: WorkerContext, deps: ProjectDeps, c
   return handleUnknownProject(context, deps, claimed, run);
 }
 
-const KNOWN_RUNS_MAX = 100;
+const BEGUN_RUNS_MAX = 100;
 
 /** A key that was refused in an earlier run may have got the scope since, so each run tries it once more. */
-function forgetRefusalsOfEarlierRuns({ service }: WorkerContext, knownRuns: Set<string>, runId: string): void {
-  if (knownRuns.has(runId)) return;
-  if (knownRuns.size >= KNOWN_RUNS_MAX) knownRuns.clear();
-  knownRuns.add(runId);
+function forgetRefusalsOfEarlierRuns({ service }: WorkerContext, begunRuns: Set<string>, runId: string): void {
+  if (begunRuns.has(runId)) return;
+  if (begunRuns.size >= BEGUN_RUNS_MAX) begunRuns.clear();
+  begunRuns.add(runId);
   service.forgetRefusals();
 }
 

@@ -26,15 +26,15 @@ export type NotifierContext = {
   readonly timeoutMs?: number;
 };
 
-/** After this time no further notification is sent; the next call of the notifier sends the rest. */
+/** After this time only a due report is still sent; the next call of the notifier sends the remaining notifications. */
 const SENDING_MS_MAX = 5_000;
 const MINUTE_MS = 60_000;
 const REPORT_LENGTH_MAX = 2_000;
-/** A notification is recorded as "wrong" or "well". A report is neither; a sent one is recorded as "wrong". */
+/** How a sent report is recorded: each record must say "wrong" or "well", though neither fits a report. */
 const REPORTED = "wrong" as const;
 
 const PROBLEMS = {
-  evaluate: "alerts not evaluated: reading the health state failed",
+  evaluate: "alerts not evaluated or notifications not recorded, will be retried",
   webhook: "notification not sent, will be retried",
   dead_man: "dead man's switch not pinged",
 } as const;
@@ -93,7 +93,7 @@ function openAttempts(log: App["log"], stop: AbortSignal) {
       await work();
     } catch (error) {
       if (stop.aborted) return false;
-      // The worker logs an outage of the database itself.
+      // An outage of the database is logged by liveness.ts.
       const isNews = !problems.has(problem) && !isConnectionError(error);
       if (isNews) log.warn({ reason: errorText(error) }, PROBLEMS[problem]);
       problems.add(problem);

@@ -13,7 +13,7 @@ import { type MonitorSecrets, readMonitorSecrets, revealed } from "./monitor-sec
 /** A valid configuration with the secrets that the monitor needs. */
 export type Loaded = MonitorSecrets & { readonly config: Config };
 
-/** Throws if anything is wrong with the file or with a secret of the monitor. Nothing is sent. */
+/** Throws if anything is wrong with the file or with a secret of the monitor. Sends no notification. */
 export async function loadForWorker(app: App): Promise<Loaded> {
   const config = await loadConfig(app.configPath);
   return { config, ...(await readMonitorSecrets(app, config)) };
@@ -76,7 +76,7 @@ export function openReloader(
     /** The configuration in force. `superseded` is aborted when another one is taken up. */
     current: () => ({ ...inForce, superseded: superseded.signal }),
     refusal: () => refusal,
-    /** Reads the configuration now, as the file or its projects may have changed. */
+    /** Reads the configuration now, as the file or the discovered projects may have changed. */
     request: checks.request,
     async [Symbol.asyncDispose]() {
       clearInterval(timer);
@@ -85,7 +85,7 @@ export function openReloader(
   };
 }
 
-/** Throws if the monitor's address has changed, which only a restart can do. */
+/** Throws if the monitor's address has changed: only a restart can change it. */
 function requireSameAddress({ monitor: before }: Config, { monitor: after }: Config): void {
   for (const field of ["host", "port"] as const) {
     if (before[field] === after[field]) continue;

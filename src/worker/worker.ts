@@ -67,7 +67,7 @@ export async function runWorker(app: App, db: Database, deps: WorkerDeps): Promi
   const notifications = serialTask(openNotifier({ app, db, config, receivers, stop }));
   const notify = atMostEvery(NOTIFY_MS, async () => notifications.request());
   const ticks = startTicks(opened, storeHeartbeat, deps, notify);
-  claimJobs(ticks.current, { stopping: stop, onUnknownProject: reloader.request, knownRuns: new Set() });
+  claimJobs(ticks.current, { stopping: stop, onUnknownProject: reloader.request, begunRuns: new Set() });
   try {
     if (!stop.aborted) await once(stop, "abort");
     app.log.info(

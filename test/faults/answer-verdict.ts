@@ -109,13 +109,13 @@ function coveredDays(window: MaybeWindow, period: MaybeWindow, rowDays: readonly
 
 /** A repeated row counts once. Two different rows of one group are refused, but rows of no value, as null, "" or [], are added up. */
 function mergedRows(rows: readonly Row[]): readonly StoredRow[] {
-  const byService = new Map<string, Row>();
+  const distinct = new Map<string, Row>();
   for (const row of rows) {
-    const twin = byService.get(row.keyOfService);
+    const twin = distinct.get(row.unmergedKey);
     require(twin === undefined || JSON.stringify(twin) === JSON.stringify(row));
-    byService.set(row.keyOfService, row);
+    distinct.set(row.unmergedKey, row);
   }
-  return [...Map.groupBy(byService.values(), ({ key }) => key).values()].map((same) => ({
+  return [...Map.groupBy(distinct.values(), ({ key }) => key).values()].map((same) => ({
     group: same[0]?.group ?? null,
     numbers: (same[0]?.numbers ?? []).map((_, i) => sumOf(same.map(({ numbers }) => numbers[i] ?? null))),
     extra: extraSum(same.map(({ extra }) => extra)),
@@ -178,7 +178,7 @@ function namesDimension(row: JsonTree, { grouping, askedAs }: Fixture): boolean 
   return found !== undefined && (found.name === askedAs || hasValue(found.value));
 }
 
-type Row = StoredRow & { readonly key: string; readonly keyOfService: string };
+type Row = StoredRow & { readonly key: string; readonly unmergedKey: string };
 
 function readRow(row: JsonTree, grouping: Fixture["grouping"]): Row {
   require(row.kind === "object");
@@ -209,18 +209,18 @@ function amount(value: JsonTree): string {
   return text;
 }
 
-/** `keyOfService` keeps null, "" and [], which all mean no value, apart. */
-function groupOf(grouping: string, value: JsonTree | undefined): Pick<Row, "key" | "keyOfService" | "group"> {
-  if (grouping === "none") return { key: "", keyOfService: "", group: null };
+/** `unmergedKey` keeps null, "" and [], which all mean no value, apart. */
+function groupOf(grouping: string, value: JsonTree | undefined): Pick<Row, "key" | "unmergedKey" | "group"> {
+  if (grouping === "none") return { key: "", unmergedKey: "", group: null };
   const items = value?.kind === "array" ? value.items : value ? [value] : [];
   const texts = items.map((item) => (item.kind === "text" ? item.text : ""));
   require(items.every((item) => item.kind === "text" || isNull(item)));
   const named = [...new Set(texts.filter((text) => text !== ""))].sort();
-  if (named.length === 0) return { key: "no value", keyOfService: `no value ${JSON.stringify(value)}`, group: null };
+  if (named.length === 0) return { key: "no value", unmergedKey: `no value ${JSON.stringify(value)}`, group: null };
   const set = texts.includes("") ? [...named, null] : named;
   const key = JSON.stringify(set);
   const shown = grouping === "tags" || set.length > 1 ? key : (named[0]?.replaceAll("\0", "\\u0000") ?? null);
-  return { key, keyOfService: key, group: shown };
+  return { key, unmergedKey: key, group: shown };
 }
 
 function hasValue(value: JsonTree): boolean {

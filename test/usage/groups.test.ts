@@ -29,7 +29,7 @@ test("different sets of texts are different groups", () => {
 test("all shapes of no value are one group, whose key is not empty", () => {
   const groups = [null, "", [], undefined, [""], [null]].map((value) => groupOf("tags", value, 0));
   expect(new Set(groups.map(({ key }) => key))).toEqual(new Set(["null"]));
-  expect(new Set(groups.map(({ keyOfService }) => keyOfService)).size).toBe(groups.length);
+  expect(new Set(groups.map(({ unmergedKey }) => unmergedKey)).size).toBe(groups.length);
 });
 
 test("a list of one text is the group of that text", () => {

@@ -29,7 +29,7 @@ test("each day of the window is a slice with its rows, even a day without rows",
       undated: false,
       rowCount: 1,
       columns: {
-        groups: [{ key: '["listen"]', keyOfService: '["listen"]', display: "listen" }],
+        groups: [{ key: '["listen"]', unmergedKey: '["listen"]', display: "listen" }],
         metricNames: METRICS,
         metrics: [[null], [null], [null], [null], [null], [null], ["1"]],
         extras: [null],

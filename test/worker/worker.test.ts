@@ -252,7 +252,7 @@ test("a queue job of a rotation that a worker does not know is tried again, and 
   const context = { app, db, config, service, reader, writer } as unknown as WorkerContext;
   const { signal } = new AbortController();
   let unknownProjects = 0;
-  const deps = { stopping: signal, onUnknownProject: () => unknownProjects++, knownRuns: new Set<string>() };
+  const deps = { stopping: signal, onUnknownProject: () => unknownProjects++, begunRuns: new Set<string>() };
   const handle = (retryCount: number, id = runId) =>
     handleProject(context, deps, { data: { runId: id, projectId }, retryCount, retryLimit: 7, signal });
   const run = async (id = runId) =>
@@ -285,7 +285,7 @@ rotationCase("a queue job that is delivered twice sends one create, even if that
   const planned = { runId, kind: "rotation", job: "exporter", trigger: "schedule" } as const;
   await inTransaction(lab.db, (tx) => insertRun(tx, planned, [{ projectId, planned: 0 }]));
   const { signal } = app;
-  const deps = { stopping: signal, onUnknownProject: () => {}, knownRuns: new Set<string>() };
+  const deps = { stopping: signal, onUnknownProject: () => {}, begunRuns: new Set<string>() };
   const claimed = { data: { runId, projectId }, retryCount: 0, retryLimit: 7, signal };
   await Promise.all([handleProject(context, deps, claimed), handleProject(context, deps, claimed)]);
   expect(lab.emulator.requests.filter(({ method }) => method === "POST")).toHaveLength(1);

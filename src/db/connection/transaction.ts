@@ -84,7 +84,7 @@ export async function readAtOneMoment<T>(db: Database, read: (tx: Tx) => Promise
 /** Runs a statement without parameters, and returns its rows. */
 export type Query = <Row>(statement: string) => Promise<readonly Row[]>;
 
-/** Call it before a snapshot is taken, and the returned function within the snapshot. That returns a query that may use cached rows. */
+/** Call it before a snapshot is taken, and the returned function within the snapshot: the latter returns a query that may use cached rows. */
 export type RowCache = () => (tx: Tx) => Promise<Query>;
 
 /** `secondsMax` limits each statement. Once `signal` is aborted, no statement is sent. `cache` may have rows of earlier reads. */

@@ -33,7 +33,7 @@ export async function recordFailure(db: Database, { seriesId, days, fetchNo, rea
   });
 }
 
-/** Deletes failures of never answered slices later than `after`. Without a window their day is that of the run: no answer may ever name it. */
+/** For series without a window: deletes the failures of unanswered days after `after`. They have a run's day, which perhaps no answer will name. */
 export async function deleteUndatedFailures(tx: Tx, seriesIds: readonly number[], after?: Day): Promise<void> {
   await sql`
     delete from usage_export.slice
@@ -62,7 +62,7 @@ export type FailureCause = {
   readonly error: string;
 };
 
-/** The causes of failed slices, the largest first. All outages are one cause; each project's refused key is one. Others differ by text. */
+/** Causes of failed slices, the largest first. All outages are one, all rate limits one, each refused key one (two with billing), others by text. */
 export async function failureCauses(tx: Tx): Promise<readonly FailureCause[]> {
   const { rows } = await sql<FailureCause>`
     select code, project, "isBillingRefused", min(coalesce(failing_since, attempted_at)) as since, count(*)::integer as slices,

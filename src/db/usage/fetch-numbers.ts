@@ -40,7 +40,7 @@ export function openFetchNumbers(db: Database, now: () => number = () => perform
 const SEQUENCE_MARGIN = 100_000;
 
 /** Raises sequences that are behind the stored rows, as after logical replication. New answers would seem old, and new rows get used ids. */
-export async function raiseSequences(db: Database, log?: Pick<Logger, "warn">): Promise<readonly string[]> {
+export async function raiseLaggingSequences(db: Database, log?: Pick<Logger, "warn">): Promise<readonly string[]> {
   const sequenceAndHighest = (table: string, column: string) => sql`
     select pg_catalog.pg_get_serial_sequence(${table}, ${column}), pg_catalog.max(${sql.ref(column)})::pg_catalog.int8
     from ${sql.table(table)}

@@ -14,7 +14,7 @@ import { changedNow, type DecidedSlice, numbersArray } from "./stored-slices.ts"
  * with changed conditions makes a new series. The older one is superseded (hidden from the views), so that a name means one filter.
  */
 export async function registerSeries(db: Database, configured: readonly ConfiguredSeries[]): Promise<SeriesIds> {
-  // The days of a fan-out's value are not compared: they matter only when its series is added, and that adds a line.
+  // The days of a fan-out's value are not compared: they matter only when its series is added, and the added line changes the text anyway.
   const lines = configured.map(({ series, windowDays = null }) =>
     JSON.stringify([seriesKey(series), series.project.name, series.filter.name, windowDays]),
   );
@@ -52,7 +52,7 @@ const isSameSeries = sql`
 
 async function writeSeries(tx: Tx, configured: readonly ConfiguredSeries[]): Promise<void> {
   const wanted = wantedRows(configured);
-  // A day becomes final when the window has passed it. So a changed window may change the finality of every slice that was read (fetch_no > 0).
+  // A day becomes final when the window has passed it. So with another window every slice that was read (fetch_no > 0) is marked as changed.
   await sql`
     update usage_export.slice sl set ${changedNow(sql`true`)}
     from usage_export.series s, ${wanted}
@@ -75,7 +75,7 @@ async function writeSeries(tx: Tx, configured: readonly ConfiguredSeries[]): Pro
     when matched and ((s.project, s.filter, s.window_days) is distinct from (w.project, w.filter, w.window_days)
         or s.retired_at is not null or s.superseded_at is not null) then
       update set project = w.project, filter = w.filter, window_days = w.window_days, retired_at = null, superseded_at = null,
-        -- The series of a fan-out's value is retired while no usage has the value. Afterwards its due days begin anew, without that time.
+        -- The series of a fan-out's value is retired while no usage has the value. That time is not due: the due days begin anew afterwards.
         due_from = case when s.retired_at is null then s.due_from else coalesce(w.due_from, s.due_from) end,
         due_through = case when s.retired_at is null or w.due_from is null then s.due_through else least(w.due_through, ${YESTERDAY}) end,
         next_due_at = case when s.retired_at is null or w.due_from is null then s.next_due_at end
@@ -129,8 +129,8 @@ async function updatePeriods(tx: Tx): Promise<void> {
 
 /**
  * Extends the due days of these series. Due days are a range without holes: a day in it without a slice is missing. Older days extend the range
- * only if they adjoin it. Otherwise one old day that a person picked would make every day since then due. From `nextAt` on, yesterday is due
- * even if no run has begun. `nextAt` is ignored if `through` is before yesterday.
+ * only if they adjoin it. Otherwise one old day that a person picked would make every day since then due. From `nextAt` on, every day
+ * is due as soon as it is over, even if no run has begun. `nextAt` is ignored if `through` is before yesterday.
  */
 export async function extendDue(tx: Tx, seriesIds: readonly number[], due: DueDays, nextAt?: Date) {
   const { first, oldestWindow, through } = due;

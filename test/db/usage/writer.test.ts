@@ -4,7 +4,7 @@
 import { setImmediate } from "node:timers/promises";
 import { sql } from "kysely";
 import { expect, test } from "vitest";
-import { openFetchNumbers, raiseSequences } from "../../../src/db/usage/fetch-numbers.ts";
+import { openFetchNumbers, raiseLaggingSequences } from "../../../src/db/usage/fetch-numbers.ts";
 import { openWriter } from "../../../src/db/usage/writer.ts";
 import { testDatabase } from "../../support/database.ts";
 import { forgetSequences } from "../../support/forget-sequences.ts";
@@ -103,20 +103,20 @@ test("fetch numbers taken in advance are dropped after 50 ms", async () => {
 
 test("a sequence that is not behind is left alone", async () => {
   await newSeries(db, "endpoint", { usage: { [DAY]: { listen: "1" } } });
-  await raiseSequences(db);
+  await raiseLaggingSequences(db);
   const last = () => read(sql`select last_value from usage_export.fetch_no`);
   const before = await last();
-  expect(await raiseSequences(db)).toEqual([]);
+  expect(await raiseLaggingSequences(db)).toEqual([]);
   expect(await last()).toEqual(before);
 });
 
 test("no number is given out twice while several processes raise the sequences at once", async () => {
   await newSeries(db, "endpoint", { usage: { [DAY]: { listen: "1" } } });
-  await raiseSequences(db);
+  await raiseLaggingSequences(db);
   await forgetSequences(db);
   const taken = (
     await Promise.all(
-      [1, 2, 3, 4].map(async () => [await nextFetchNo(db), await raiseSequences(db), await nextFetchNo(db)]),
+      [1, 2, 3, 4].map(async () => [await nextFetchNo(db), await raiseLaggingSequences(db), await nextFetchNo(db)]),
     )
   ).flatMap(([first, , last]) => [first, last]);
   expect(new Set(taken).size).toBe(taken.length);
