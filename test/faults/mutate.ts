@@ -8,6 +8,8 @@ type Random = () => number;
 type Change<T> = (value: T, random: Random) => T;
 type Changes<T> = readonly [readonly [name: string, change: Change<T>], ...(readonly [string, Change<T>])[]];
 
+const STRUCTURAL_SHARE = 0.6;
+
 /** The changed answer of case `n`, and a description of the changes. */
 export function mutated(body: string, seed: number, n: number): { readonly body: Buffer; readonly how: string } {
   const random = randomFrom("mutation", seed, n);
@@ -15,7 +17,7 @@ export function mutated(body: string, seed: number, n: number): { readonly body:
   let tree = readTree(body);
   let bytes: Buffer = Buffer.from(body);
   for (let change = 0; change < 1 + Math.floor(random() * 2); change++) {
-    if (tree !== undefined && random() < 0.6) {
+    if (tree !== undefined && random() < STRUCTURAL_SHARE) {
       const [name, structural] = pick(STRUCTURAL, random);
       tree = structural(tree, random);
       bytes = Buffer.from(writeTree(tree));

@@ -1,3 +1,5 @@
+// Which dialect a service speaks, and whether a filter narrows the totals.
+
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import type { Database } from "../../src/db/connection/database.ts";

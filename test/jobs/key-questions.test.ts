@@ -16,7 +16,7 @@ import { answeringJson, answerJson, type Script } from "../support/scripted-serv
 import { silentApp } from "../support/silent-app.ts";
 import { PROJECT, sampleAnswer, sampleJob } from "../usage/sample-request.ts";
 
-const LISTS_NO_SCOPES: Script = ({ target }, response) =>
+const DESCRIBES_NO_KEY: Script = ({ target }, response) =>
   target.includes("/auth/token") ? answerJson(response, 404, {}) : answerJson(response, 200, sampleAnswer([]));
 
 /** The findings of a project that these exports read. */
@@ -47,7 +47,7 @@ test("each grouping and each filter is checked once, even if several jobs have i
     sampleJob({ groupings: ["none", "endpoint"] }),
     sampleJob({ name: "hourly", groupings: ["endpoint"], filters: [...sampleJob().filters, listen] }),
   ];
-  const found = await findings(jobs, LISTS_NO_SCOPES);
+  const found = await findings(jobs, DESCRIBES_NO_KEY);
   const checked = ["key", "grouping none", "grouping endpoint", "window", "filter listen"];
   expect(found.map(({ what }) => what)).toEqual(checked);
 });

@@ -1,3 +1,5 @@
+// Refused keys, the delay before another attempt, and the wait that the service asks for.
+
 import { expect, test } from "vitest";
 import type { ErrorCode } from "../../src/errors.ts";
 import { Secret } from "../../src/secret.ts";

@@ -1,3 +1,5 @@
+// Calls about keys, and the queries of breakdowns.
+
 import { expect, test } from "vitest";
 import { ExactNumber } from "../../src/decimal.ts";
 import { breakdownQuery, fetchBreakdown } from "../../src/service/breakdown.ts";
@@ -9,8 +11,8 @@ import { sampleRequest, WINDOW } from "../usage/sample-request.ts";
 import { hangSignal, KEY, serve } from "./open-test-service.ts";
 
 const CREATED = "2026-03-01T00:00:00.000000Z";
-const SENT = { api_key_id: "k1", comment: "usage exporter", scopes: ["member"], created: CREATED };
-const READ = { apiKeyId: "k1", comment: "usage exporter", scopes: ["member"], created: CREATED };
+const SENT_KEY = { api_key_id: "k1", comment: "usage exporter", scopes: ["member"], created: CREATED };
+const LISTED_KEY = { apiKeyId: "k1", comment: "usage exporter", scopes: ["member"], created: CREATED };
 
 async function open(script: Script) {
   const { server, service } = await serve(script);
@@ -23,7 +25,7 @@ async function open(script: Script) {
 }
 
 test("fetchKeyInfo returns the id and scopes of the calling key", async () => {
-  const { token, asked } = await open(answeringJson(200, SENT));
+  const { token, asked } = await open(answeringJson(200, SENT_KEY));
   expect(await token()).toEqual({ apiKeyId: "k1", scopes: ["member"] });
   expect(asked()).toEqual(["GET /v1/auth/token"]);
 });
@@ -33,9 +35,9 @@ test("fetchKeyInfo returns undefined if the service does not describe the callin
 });
 
 test("a listed key may lack its comment, scopes and creation time", async () => {
-  const body = { api_keys: [{ member: { member_id: "m" }, api_key: SENT }, { api_key: { api_key_id: "k2" } }] };
+  const body = { api_keys: [{ member: { member_id: "m" }, api_key: SENT_KEY }, { api_key: { api_key_id: "k2" } }] };
   const { list, asked } = await open(answeringJson(200, body));
-  expect(await list()).toEqual([READ, { apiKeyId: "k2", comment: "", scopes: [], created: undefined }]);
+  expect(await list()).toEqual([LISTED_KEY, { apiKeyId: "k2", comment: "", scopes: [], created: undefined }]);
   expect(asked()).toEqual(["GET /v1/projects/p1/keys"]);
 });
 
@@ -65,7 +67,7 @@ const idPathOf = (i: number) => `api_keys.${i}.api_key.api_key_id: `;
 
 test.each([
   ["a list that is not an array", { api_keys: {} }, "api_keys: "],
-  ["a key without an id", { api_keys: [{ api_key: SENT }, { api_key: { comment: "x" } }] }, idPathOf(1)],
+  ["a key without an id", { api_keys: [{ api_key: SENT_KEY }, { api_key: { comment: "x" } }] }, idPathOf(1)],
   ["an id that is a path", { api_keys: [{ api_key: { api_key_id: "../p2" } }] }, idPathOf(0)],
   ["text", "keys", "the answer: "],
 ])("the error for %s has the path of the wrong value and not the value", async (_name, body, path) => {

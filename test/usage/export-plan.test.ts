@@ -171,25 +171,21 @@ const toReread = new Map([
   [seriesKey(sampleRequest("none").series), [{ day: "2026-03-10" }, { day: "2026-03-11" }, { day: "2026-02-01" }]],
 ]);
 
+const FEBRUARY_1 = "2026-02-01 to 2026-02-01";
 const UNSCHEDULED = { toReread, readsWindow: false };
 const isSettled = (_: unknown, day: Day | undefined) => day === "2026-03-14";
 
 test.each<[string, Parameters<typeof planRun>[3], Selection, readonly string[]]>([
   ["its window", {}, {}, ["2026-03-11 to 2026-03-17"]],
-  [
-    "earlier days that need another reading, too",
-    { toReread },
-    {},
-    ["2026-03-10 to 2026-03-17", "2026-02-01 to 2026-02-01"],
-  ],
+  ["earlier days that need another reading, too", { toReread }, {}, ["2026-03-10 to 2026-03-17", FEBRUARY_1]],
   ["picked days alone", { toReread }, { days: [YESTERDAY] }, ["2026-03-17 to 2026-03-17"]],
   [
-    "only days that need another reading if it was not scheduled",
+    "only days that need another reading, if it is unscheduled",
     UNSCHEDULED,
     {},
-    ["2026-03-10 to 2026-03-11", "2026-02-01 to 2026-02-01"],
+    ["2026-03-10 to 2026-03-11", FEBRUARY_1],
   ],
-  ["nothing if it was not scheduled and no day needs it", { readsWindow: false }, {}, []],
+  ["nothing, if it is unscheduled and no day needs it", { readsWindow: false }, {}, []],
   ["no settled day", { isSettled }, {}, ["2026-03-15 to 2026-03-17", "2026-03-11 to 2026-03-13"]],
 ])("a run reads %s", (_, knownDays, selection, expected) => {
   const { requests } = planRun(WEEK, TODAY, selection, knownDays);

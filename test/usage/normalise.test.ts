@@ -48,11 +48,8 @@ test.each<[string, Record<string, unknown>, string | null]>([
   ["an array under the other dialect's name", { grouping: { ...ONE_DAY, models: ["nova", null] } }, '["nova",null]'],
   ["a text in the row itself, under the other dialect's name", { start: SECOND, models: "nova" }, "nova"],
 ])("a dimension can be %s", (_, row, display) => {
-  const { slices } = normalise(
-    sampleRequest("model", ONE_DAY),
-    sampleAnswer([{ requests: 1, ...row }], ONE_DAY),
-    RUN_DAY,
-  );
+  const answer = sampleAnswer([{ requests: 1, ...row }], ONE_DAY);
+  const { slices } = normalise(sampleRequest("model", ONE_DAY), answer, RUN_DAY);
   expect(shownByDay(slices)).toEqual({ [SECOND]: [display] });
 });
 

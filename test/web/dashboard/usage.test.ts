@@ -54,14 +54,15 @@ type Models = Readonly<Record<string, readonly [yesterday: string, weekBefore: s
 async function storeModels(models: Models, filters: readonly Filter[] = []) {
   await forgetAll(db);
   const project = newProject();
+  const [yesterday, weekBefore] = [0, 1] as const;
   const rows = (at: 0 | 1) => Object.entries(models).map(([name, amounts]) => [name, { hours: amounts[at] }] as const);
-  const usage = { [back(1)]: rows(0), [back(2)]: [], [back(8)]: rows(1), [back(9)]: [] };
+  const usage = { [back(1)]: rows(yesterday), [back(2)]: [], [back(8)]: rows(weekBefore), [back(9)]: [] };
   const series = { project, grouping: "model", usage, due: DUE, windowDays: 1 } as const;
   await storeSeries(db, [series, ...filters.map((filter) => ({ ...series, filter }))]);
   return project;
 }
 
-test("the table has the exact amounts, and a click on a row narrows to it", async () => {
+test("the table has the exact amounts, and each row leads to its group alone", async () => {
   await storeModels({ "nova-3": ["1234567.8901", "1000000"], "aura-2": ["0.5", "1"], unused: ["0", "0"] });
   const page = await open(`${DAYS}&limit=100`);
   expect(rowsOf(page)).toEqual([
@@ -74,6 +75,11 @@ test("the table has the exact amounts, and a click on a row narrows to it", asyn
   // The only row is no link: it would lead to this page.
   expect(narrowed).toContain('<th scope="row"><bdi>aura-2</bdi></th>');
   expect(rowsOf(await open(linkOf(narrowed, "show every model")))).toHaveLength(3);
+});
+
+test("the page offers its answer as SQL, CSV and JSON", async () => {
+  await storeModels({ "nova-3": ["1", "1"] });
+  const page = await open(`${DAYS}&limit=100`);
   expect(page).toMatch(
     /<button type="button" class="copy" hidden data-copy="(select usage_date, model as[^"<>]+)">Copy SQL<.*<code>\1</,
   );
@@ -94,8 +100,9 @@ test("links sort the table, open the others and change one choice, and keep the 
   const page = await open(DAYS);
   const largest = Array.from({ length: 20 }, (_, i) => `m${34 - i}`);
   expect(rowsOf(page).map(([name]) => name)).toEqual([...largest, "5 others", "Total"]);
-  expect(rowsOf(await open(linkOf(page, "5 others")))).toHaveLength(26);
+  expect(rowsOf(await open(linkOf(page, "5 others")))).toHaveLength(25 + 1);
   const sorted = await open(linkOf(page, "Difference"));
+  // m10 has changed most, from 50 to 1.
   expect(rowsOf(sorted)[0]?.[0]).toBe("m10");
   const weekly = await open(linkOf(page, "week"));
   expect(rowsOf(weekly)).toEqual(rowsOf(page));
@@ -209,12 +216,11 @@ test("API keys with one comment are told apart by their projects, whose long nam
 });
 
 test("hostile names are text", async () => {
-  const names = STORABLE_NAMES;
-  await storeModels(Object.fromEntries(names.map((name) => [name, ["1", "0"]])));
+  await storeModels(Object.fromEntries(STORABLE_NAMES.map((name) => [name, ["1", "0"]])));
   const page = await open(`${DAYS}&limit=100`);
-  expect(rowsOf(page)).toHaveLength(new Set(names).size + 1);
+  expect(rowsOf(page)).toHaveLength(new Set(STORABLE_NAMES).size + 1);
   expect(page).not.toMatch(/<script>|<img/i);
-  for (const name of names) {
+  for (const name of STORABLE_NAMES) {
     const narrowed = await open(`${DAYS}&${new URLSearchParams({ group: name })}`);
     expect(rowsOf(narrowed)).toHaveLength(1);
     expect(narrowed).not.toMatch(/<script>|<img/i);
