@@ -13,7 +13,7 @@ export default defineConfig({
       "test/{config,keys,schedule,show,usage}/**/*.test.ts",
       "test/facts/answer.test.ts",
       "test/health/{conditions,metrics,notifications}.test.ts",
-      "test/web/dashboard/pages.test.ts",
+      "test/web/dashboard/{overview,pages}.test.ts",
     ],
     exclude: ["test/usage/new-dimension.test.ts"],
   },

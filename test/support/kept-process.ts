@@ -11,11 +11,8 @@ export async function startKept(
   keeperScript: string,
   env: Readonly<Record<string, string | undefined>> = {},
 ) {
-  const keeper = spawn(process.execPath, [keeperScript], {
-    detached: true,
-    stdio: "pipe",
-    env: { ...process.env, ...env },
-  });
+  const options = { detached: true, stdio: "pipe", env: { ...process.env, ...env } } as const;
+  const keeper = spawn(process.execPath, [keeperScript], options);
   const ended = once(keeper, "close");
   const reason = text(keeper.stderr);
   const line = await Promise.race([once(createInterface(keeper.stdout), "line"), ended.then(() => undefined)]);

@@ -30,9 +30,8 @@ test.each([
 });
 
 test("/metrics answers the metrics, with their content type", async () => {
-  await using monitor = await testMonitor({
-    metrics: async () => ({ status: 200, contentType: "text/x", body: "up 1\n" }),
-  });
+  const page = { status: 200, contentType: "text/x", body: "up 1\n" };
+  await using monitor = await testMonitor({ metrics: async () => page });
   const { headers, text } = await monitor.ask("/metrics");
   expect([headers.get("content-type"), text]).toEqual(["text/x", "up 1\n"]);
 });

@@ -57,6 +57,12 @@ export function pageOf<P extends keyof PageData>(page: P, data: Partial<PageData
   return framePage({ page, view, health, readiness: around.readiness ?? WELL, ...content });
 }
 
+/** The visible text of a page, on one line. */
+export function textOf({ body }: { readonly body: string }): string {
+  const visible = body.replace(/^[\s\S]*<body>/, "").replaceAll(/<svg[\s\S]*?<\/svg>/g, "");
+  return visible.replaceAll(/<[^>]*>/g, " ").replaceAll(/\s+/g, " ");
+}
+
 export function rotationKeys(part: Partial<RotationKeys> = {}): RotationKeys {
   return { rotation: "exporter", maxAgeDays: 30, keys: [keyLine()], ...part };
 }
