@@ -41,7 +41,7 @@ export function unexpectedStack(error: unknown): string | undefined {
   return error instanceof Error && !(error instanceof AppError) ? error.stack : undefined;
 }
 
-/** One line for a person: the message and its causes. Other fields of a cause may hold data, such as a query's rows, and are left out. */
+/** A text for a person: the message and its causes. Other fields of a cause may hold data, such as a query's rows, and are left out. */
 export function errorText(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const cause = error.cause instanceof Error ? errorText(error.cause) : "";

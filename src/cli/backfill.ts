@@ -28,7 +28,7 @@ import { exportJson, exportText, type JobResult, withProgress } from "./export.t
 import { writeAnswer } from "./output.ts";
 import { type BackfillChoice, type BackfillOptions, chooseBackfill } from "./selection.ts";
 
-/** After a stop or crash, running it again reads only what is still missing, except that `--only all` reads every day again. */
+/** After a stop or crash, running it again reads only what is left, except that `--only all` reads every day again. */
 export async function runBackfill(app: App, options: BackfillOptions): Promise<number> {
   const loaded = await loadConfig(app.configPath);
   // Refuses wrong options before the database is opened. With discovery, an option may name a project that is not known yet.

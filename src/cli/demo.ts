@@ -11,7 +11,7 @@ import { type Config, parseConfig } from "../config/config.ts";
 import { type Database, openEmbedded } from "../db/connection/database.ts";
 import { migrateToLatest } from "../db/connection/migrate.ts";
 import { queryOn } from "../db/connection/transaction.ts";
-import { workloadKeys } from "../emulator/keys.ts";
+import { keysOfMadeUpUsage } from "../emulator/keys.ts";
 import { type Emulator, startEmulator } from "../emulator/server.ts";
 import { openExportContext } from "../jobs/context.ts";
 import type { ExportResult } from "../jobs/export.ts";
@@ -37,7 +37,7 @@ export async function runDemo(app: App, { serve }: { readonly serve?: boolean })
   const masterKey = app.scrubber.add(new Secret(randomBytes(32).toString("base64"))).reveal();
   const folder = await mkdtemp(path.join(os.tmpdir(), "usage-export-demo-"));
   const projectKey = { projectId: PROJECT_ID, secret, scopes: ["member", "billing:read"] };
-  await using emulator = await startEmulator({ consoleKeys: [projectKey, ...workloadKeys(PROJECT_ID)] });
+  await using emulator = await startEmulator({ consoleKeys: [projectKey, ...keysOfMadeUpUsage(PROJECT_ID)] });
   const env = { ...app.env, [KEY_VARIABLE]: secret, USAGE_EXPORT_MASTER_KEY: masterKey };
   app.write(`service: the built-in emulator at ${emulator.url}\n`);
   const db = await openEmbedded(folder);

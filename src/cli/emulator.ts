@@ -2,7 +2,7 @@
 
 import { once } from "node:events";
 import type { App } from "../app.ts";
-import { workloadKeys } from "../emulator/keys.ts";
+import { keysOfMadeUpUsage } from "../emulator/keys.ts";
 import { startEmulator } from "../emulator/server.ts";
 import { AppError } from "../errors.ts";
 import { COMMAND } from "../package-files.ts";
@@ -29,7 +29,7 @@ export async function runEmulator(
   }
   const [first = ""] = projects;
   const key = { secret, projectId: first, scopes: ["member", "billing:read"], isAccountKey: projects.length > 1 };
-  const consoleKeys = [key, ...projects.flatMap(workloadKeys)];
+  const consoleKeys = [key, ...projects.flatMap(keysOfMadeUpUsage)];
   const listed = projects.map((id) => ({ id, name: id }));
   const starting = startEmulator({ port, dialect, consoleKeys, projects: () => listed });
   await using emulator = await starting.catch((cause: unknown) => {

@@ -143,7 +143,7 @@ async function askForProject(app: App, options: InitOptions, prompt: Prompt, dra
   });
 }
 
-/** Prints the checks of the project, and returns whether none failed. */
+/** Prints the checks of the project, made without a database, and returns whether none failed. */
 async function checkDraft(app: App, draft: Draft): Promise<boolean> {
   const config = parseConfig(configText(draft), app.configPath);
   await using context = await openServiceContext(app, config, undefined);

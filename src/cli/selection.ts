@@ -43,7 +43,7 @@ function distinctNames(named: readonly { readonly name: string }[]): readonly st
   return [...new Set(named.map(({ name }) => name))];
 }
 
-/** Whether the job has selected series, or a fan-out may add some: not if its values were read (`seen`) and --filter is given. */
+/** Whether the job has selected series, or fan-outs that may get some: with --filter, only as long as their values were not read (no `seen`). */
 function isSelected(job: ExportJob, selection: Selection): boolean {
   const { projects, filters } = selection;
   const mayFanOut = (job.fanOuts ?? []).length > 0 && !(job.seen && filters);

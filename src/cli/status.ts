@@ -8,7 +8,7 @@ import type { CallPause } from "../db/calling-processes.ts";
 import { queryOn } from "../db/connection/transaction.ts";
 import type { StoredWorker } from "../db/jobs/jobs.ts";
 import type { Condition } from "../facts/conditions.ts";
-import { type Gaps, newestGaps, type ProjectHealth, undatedSeries, worstProjects } from "../facts/coverage.ts";
+import { type Gaps, newestGaps, type ProjectHealth, undatedSeries, worstFirst } from "../facts/coverage.ts";
 import { type HealthState, isWell, health as readHealth } from "../facts/health.ts";
 import type { JobHealth, LastRun } from "../facts/jobs.ts";
 import { withKnownProjects } from "../jobs/discovery.ts";
@@ -35,7 +35,7 @@ export async function runStatus(app: App, options: StatusOptions): Promise<numbe
     writeAnswer(app, options, statusJson(health, gaps, undated), () => renderStatus(health, gaps, undated));
     return isWell(health) ? 0 : 1;
   }
-  const projects = worstProjects(health.projects.filter(({ project }) => names.has(project)));
+  const projects = worstFirst(health.projects.filter(({ project }) => names.has(project)));
   writeAnswer(app, options, { readAt: health.readAt, projects, ...gaps }, () => {
     const rest = (more: number) => `and ${more} more with fewer incomplete days`;
     return linesText([...firstOf(projects.map(projectLine), PROJECTS_SHOWN_MAX, rest), ...gapLines(gaps)]);
@@ -56,7 +56,7 @@ function statusJson({ anomalies: _, ...health }: HealthState, gaps: Gaps, undate
   const conditions = health.conditions.map(({ section: _, isQuiet: __, ...condition }) => condition);
   const jobs = health.jobs.map(({ mayReadMissing: _, ...job }) => job);
   const lists = health.lists.map(({ keyName: list, ...facts }) => ({ list, ...facts }));
-  return { ...health, conditions, jobs, lists, projects: worstProjects(health.projects), ...gaps, undated };
+  return { ...health, conditions, jobs, lists, projects: worstFirst(health.projects), ...gaps, undated };
 }
 
 const PROJECTS_SHOWN_MAX = 50;
@@ -114,14 +114,14 @@ function renderRun({ status, startedAt, trigger, error }: LastRun): string {
 
 /** The last stopped worker is shown if no worker runs. */
 function workerLines(workers: readonly StoredWorker[]): readonly string[] {
-  const running = workers.filter(({ state }) => state !== "stopped");
-  if (running.length === 0) {
+  const notStopped = workers.filter(({ state }) => state !== "stopped");
+  if (notStopped.length === 0) {
     const [last] = workers;
     const who = last ? `none runs; the last one was ${renderWorker(last)}` : "none was ever seen";
     return [`workers: ${who}; nothing runs by itself until one is started with usage-export start`];
   }
-  const live = running.filter(({ state }) => state === "live");
-  const texts = running.map((worker) => `  ${renderWorker(worker)}`);
+  const live = notStopped.filter(({ state }) => state === "live");
+  const texts = notStopped.map((worker) => `  ${renderWorker(worker)}`);
   return [`workers: ${live.length} live`, ...firstOf(texts, WORKERS_SHOWN_MAX, (more) => `  and ${more} more`)];
 }
 
@@ -148,7 +148,7 @@ function worstProjectLines(projects: readonly ProjectHealth[]): readonly string[
   // A project may have two entries, for usage and for billing.
   const countOf = (entries: readonly ProjectHealth[]) => new Set(entries.map(({ project }) => project)).size;
   if (countOf(projects) < 2 || incomplete.length === 0) return [];
-  const worst = worstProjects(incomplete).map((one) => `  ${projectLine(one)}`);
+  const worst = worstFirst(incomplete).map((one) => `  ${projectLine(one)}`);
   const rest = 'status --project NAME shows one of them, and "*" stands for any text';
   return [
     `projects: ${countOf(incomplete)} of ${countOf(projects)} have days that are not complete`,
@@ -184,7 +184,7 @@ function undatedText(series: SeriesName): string {
 }
 
 function rotationLines({ rotation, projects, apiKeyId, ageDays, keys }: HealthState["rotations"][number]): string[] {
+  if (apiKeyId !== null) return [`rotation ${rotation}: key ${apiKeyId}, ${ageDays} days old`];
   const count = `${counted(keys.active, "key")} of ${projects} projects`;
-  if (projects !== undefined && keys.active > 0) return [`rotation ${rotation}: ${count}, ${ageDays} days old at most`];
-  return apiKeyId === null ? [] : [`rotation ${rotation}: key ${apiKeyId}, ${ageDays} days old`];
+  return projects && keys.active > 0 ? [`rotation ${rotation}: ${count}, ${ageDays} days old at most`] : [];
 }

@@ -105,7 +105,9 @@ export function toConfigIssues(issues: readonly ZodIssue[], base: Path = []): Co
   });
 }
 
-/** Returns the issues of the alternative that fits best or, if no alternative fits best, one issue that names them all. */
+const WRONG_KIND = 1_000;
+
+/** Returns the issues of the alternative that fits best; one issue that names all if several do, or a plain value is of no alternative's kind. */
 function unionIssues(issue: z.core.$ZodIssueInvalidUnion, path: Path): ConfigIssue[] {
   const { input, errors } = issue;
   const alternatives = errors.map((issues) => ({ issues, misfit: misfit(issues, input) }));
@@ -120,13 +122,11 @@ function unionIssues(issue: z.core.$ZodIssueInvalidUnion, path: Path): ConfigIss
   return [{ path, message: `${unexpectedMessage(issue, path)}${guesses.join("")}` }];
 }
 
-const WRONG_KIND = 1_000;
-
 /** How badly the input fits an alternative: its number of issues, plus WRONG_KIND if the input is of another kind. */
 function misfit(issues: readonly ZodIssue[], input: unknown): number {
   const isWrongKind = (issue: ZodIssue) => {
     const isValue = issue.code === "invalid_value";
-    // Below the top level, only a missing field with a single possible value, such as `"discover": true`, shows the kind.
+    // Below the top level, the kind is wrong only if a field that marks an alternative, such as `"discover": true`, is missing.
     if (issue.path.length > 0) return isValue && issue.input === undefined && issue.values.length === 1;
     return isValue ? typeof input !== "string" : ["unrecognized_keys", "invalid_type"].includes(issue.code);
   };
@@ -134,11 +134,11 @@ function misfit(issues: readonly ZodIssue[], input: unknown): number {
 }
 
 function unexpectedMessage(issue: ZodIssue, path: Path): string {
-  const { input, message } = issue;
-  if (input === undefined) return `missing; expected ${message}`;
+  const { input, message: expectation } = issue;
+  if (input === undefined) return `missing; expected ${expectation}`;
   const isMisspelt = issue.code === "invalid_value" && typeof input === "string";
   const guess = isMisspelt ? didYouMean(input, issue.values.map(String)) : "";
-  return `expected ${message}; got ${describeReceived(path, input)}${guess}`;
+  return `expected ${expectation}; got ${describeReceived(path, input)}${guess}`;
 }
 
 function unknownFieldMessage(path: Path, known: readonly string[]): string {
@@ -198,7 +198,7 @@ export function fileReadProblem(file: string, error: unknown): string {
 /** Shorter words are contained in too many others. */
 const PART_LENGTH_MIN = 3;
 
-/** Returns `; did you mean "model"?` with the most similar candidate, else with the only one that contains or begins the word, else "". */
+/** Returns `; did you mean "model"?` with the most similar candidate, else with the only one that contains the word or starts it, else "". */
 export function didYouMean(word: string, candidates: readonly string[]): string {
   const wanted = comparable(word);
   const known = candidates.map((candidate) => ({ candidate, name: comparable(candidate) }));

@@ -17,7 +17,7 @@ export type ConsoleKey = {
 const WORKLOAD_COMMENTS = ["call centre", "mobile app", "voice agent", "batch archive", "research", "website"];
 
 /** Keys for the made-up usage of a project: pages show the usage of each key under the key's comment. */
-export function workloadKeys(projectId: string): ConsoleKey[] {
+export function keysOfMadeUpUsage(projectId: string): ConsoleKey[] {
   const secret = () => randomBytes(20).toString("hex");
   return WORKLOAD_COMMENTS.map((comment) => ({ projectId, comment, scopes: ["usage:read"], secret: secret() }));
 }

@@ -70,7 +70,7 @@ async function readRows(query: Query, question: Question, { scope, isCompared }:
   return query<UsageRow>(usageSql(question, scope, isCompared));
 }
 
-/** Selects a UsageRow for each listed group, the others together, the total, each day, and each day of the largest groups. */
+/** Selects a UsageRow for each listed group, the others together, the total, each day, and each day of the drawn groups. */
 function usageSql(question: Question, scope: Scope, isCompared: boolean): string {
   const { grouping, period, before, limit, sort } = question;
   const sumSql = (window: Window) => `sum(amount) filter (where ${within(window)})`;

@@ -7,7 +7,7 @@ import { addsUp } from "../usage/dimensions.ts";
 import { METRICS } from "../usage/metrics.ts";
 import { ASKED_METRICS, isCost, type Question, type Scope, SORTS, SPLITS } from "./question.ts";
 
-/** How many groups have amounts by day: the largest, which the chart draws. */
+/** How many groups have amounts by day: the first by rank, which the chart draws. */
 export const DRAWN_MAX = 8;
 
 const aDay = z.string().regex(/^\d{4}-\d{2}-\d{2}$/);
@@ -63,16 +63,16 @@ export const Answer = z.object({
   projectCount: z.int(),
   available: z
     .object({ groupings: z.array(z.enum(SPLITS)), filters: z.array(z.string()), currencies: z.array(z.string()) })
-    .describe("Groupings exported under this filter, filters exported by this grouping, currencies of estimated costs"),
+    .describe("Groupings exported with this filter, filters with this grouping, currencies of estimated costs"),
   days: z.array(z.object({ day: aDay, state: aDayState })).describe("The days of the period"),
   groups: z
     .array(
       z.object({
-        rank: z.int().describe("1 for the largest"),
+        rank: z.int().describe("1 for the first by sort, or by amount if compared is false"),
         group: z.string().nullable().describe("The value of the dimension; null for no value"),
         label: z.string().nullable().describe("The comment of an API key, or the name of a project or line item"),
         ...amounts,
-        byDay: byDay.optional().describe(`Only of the ${DRAWN_MAX} largest`),
+        byDay: byDay.optional().describe(`Only of the first ${DRAWN_MAX}`),
       }),
     )
     .describe("Groups whose amounts are 0 are left out"),
@@ -165,8 +165,8 @@ export function answerOf(parts: AnswerParts): Answer {
   const rowsOf = (part: UsageRow["part"]) => rows.filter((row) => row.part === part);
   const groups = rowsOf("group").filter(({ rank }) => rank !== null);
   const other = rowsOf("group").find(({ rank }) => rank === null);
-  const drawn = Map.groupBy(rowsOf("group of day"), ({ rank }) => rank);
-  const byDayOf = (rank: string | null) => withAmounts(days, drawn.get(rank)).map(({ amount }) => amount);
+  const dayRowsByRank = Map.groupBy(rowsOf("group of day"), ({ rank }) => rank);
+  const byDayOf = (rank: string | null) => withAmounts(days, dayRowsByRank.get(rank)).map(({ amount }) => amount);
   const total = sumsUp ? rowsOf("total")[0] : undefined;
   const sums = total ? [total] : groups;
   // An absent amount means 0 if no day is incomplete or unread, no project has ended, and any group has an amount.

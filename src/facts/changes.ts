@@ -99,7 +99,7 @@ where ${projectConditions({ projectIds })[0] ?? "true"} group by project_id orde
   if (billed.length > 0) changed.push(await changes(query, { ...question, metric: "billed_cost", projects: billed }));
   const isBilledCostCompared = changed.some(({ answer }) => answer.total?.change != null);
   const toEstimate = isBilledCostCompared ? others : question.projects;
-  if (toEstimate?.length !== 0)
+  if (toEstimate === undefined || toEstimate.length > 0)
     for (const currency of await readCurrencies(query))
       changed.push(await changes(query, { ...question, metric: "estimated_cost", currency, projects: toEstimate }));
   return changed;

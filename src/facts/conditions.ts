@@ -135,7 +135,7 @@ function mergeFound(found: readonly Found[], { jobs }: HealthFacts): readonly Co
   });
 }
 
-/** Only jobs that a worker has registered need a worker. If another scheduler runs the exports, no job is registered. */
+/** Jobs of another scheduler are not registered, and need no worker. `recent`: until two minutes after a worker's last heartbeat or its stop. */
 function workerCondition({ jobs, workers }: HealthFacts): Found | undefined {
   if (!jobs.some(({ needsWorker }) => needsWorker) || workers.some(({ recent }) => recent)) return undefined;
   const [last] = workers;
@@ -166,15 +166,15 @@ function configCondition({ workers }: HealthFacts): Found | undefined {
 }
 
 function listCondition(list: StoredList): Found | undefined {
-  const { keyName, projects, waiting, waitingSince, error, failingSince } = list;
+  const { keyName, projects, waiting: missing, waitingSince: missingSince, error, failingSince } = list;
   if (error !== null && failingSince !== null) {
     const kept = `${counted(projects, "project")} of the last list are exported; new ones are not until a list can be read`;
     const text = `the projects of ${keyName} could not be listed since ${instantText(failingSince)}: ${kept}; ${truncate(error, ERROR_LENGTH_MAX)}`;
     return condition("projects", wordInSubject(keyName), text, { since: failingSince });
   }
-  if (waiting === 0 || waitingSince === null) return undefined;
-  const text = `${waiting} of ${projects} projects of ${keyName} have been missing from the list since ${instantText(waitingSince)}, more than half, so the list is in doubt: they are exported until another list, an hour or more later, lacks them, too, or until a person runs check --confirm-projects`;
-  return condition("projects", wordInSubject(keyName), text, { since: waitingSince });
+  if (missing === 0 || missingSince === null) return undefined;
+  const text = `${missing} of ${projects} projects of ${keyName} have been missing from the list since ${instantText(missingSince)}, more than half, so the list is in doubt: they are exported until another list, an hour or more later, lacks them, too, or until a person runs check --confirm-projects`;
+  return condition("projects", wordInSubject(keyName), text, { since: missingSince });
 }
 
 /** Reports a failed run that no other condition explains. */

@@ -35,7 +35,7 @@ export function countSlices(projects: readonly SliceCounts[]): SliceCounts {
 }
 
 /** The projects with the most missing or failed slices first. Suspect slices count less: they show numbers that were believed. */
-export function worstProjects(projects: readonly ProjectHealth[]): readonly ProjectHealth[] {
+export function worstFirst(projects: readonly ProjectHealth[]): readonly ProjectHealth[] {
   const unread = ({ missing, failed }: ProjectHealth) => missing + failed;
   const fresh = (one: ProjectHealth) => Date.parse(one.freshThrough ?? "9999-12-31");
   return projects.toSorted((a, b) => unread(b) - unread(a) || b.suspect - a.suspect || fresh(a) - fresh(b));

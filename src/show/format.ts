@@ -74,7 +74,7 @@ export function withSign(text: string, amount: string): string {
   return amount.startsWith("-") || isZero(amount) ? text : `+${text}`;
 }
 
-/** Rounded to three significant digits: "$239,000", "3,120 hours"; two digits in a compact form: "1.2M tokens in". */
+/** Rounded to three significant digits: "$239,000", "3,120 hours"; in compact form with at most one digit after the point: "1.2M tokens in". */
 export function estimateText(amount: string, { metric, currency }: Measure): string {
   const rounded = String(Number(Number(amount).toPrecision(3)));
   return currency === null

@@ -1,7 +1,7 @@
 // The Prometheus metrics of this process and of the health state. Labels hold configured names and words of closed lists, never a secret.
 
 import { collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
-import { worstProjects } from "../facts/coverage.ts";
+import { worstFirst } from "../facts/coverage.ts";
 import type { HealthState } from "../facts/health.ts";
 import { type Day, startOfDay } from "../usage/days.ts";
 
@@ -52,14 +52,14 @@ const GAUGES: Readonly<Record<string, HealthGauge>> = {
 };
 
 /** With more projects or conditions, only the worst have samples. */
-const LABELS_MAX = 200;
+const SAMPLED_MAX = 200;
 
 function limited(health: HealthState): HealthState {
   const rank = ({ severity }: HealthState["conditions"][number]) => (severity === "critical" ? 0 : 1);
   return {
     ...health,
-    conditions: health.conditions.toSorted((a, b) => rank(a) - rank(b)).slice(0, LABELS_MAX),
-    projects: worstProjects(health.projects.filter(({ series }) => series > 0)).slice(0, LABELS_MAX),
+    conditions: health.conditions.toSorted((a, b) => rank(a) - rank(b)).slice(0, SAMPLED_MAX),
+    projects: worstFirst(health.projects.filter(({ series }) => series > 0)).slice(0, SAMPLED_MAX),
   };
 }
 

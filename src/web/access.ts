@@ -1,5 +1,5 @@
-// The URL of the monitor, and which requests it answers. Health checks: always. If credentials are configured: requests that carry them. Else
-// all requests on an address that other machines reach ("access": "none"); on a loopback address those whose Host is localhost or loopback.
+// The URL of the monitor, and which requests it answers. It always answers health checks. With credentials configured, it answers requests that
+// carry them. Without, it answers all requests if other machines reach it ("access": "none"), else those whose Host is localhost or loopback.
 
 import { hash, timingSafeEqual } from "node:crypto";
 import type { Secret } from "../secret.ts";

@@ -70,7 +70,7 @@ export const QuestionParameters = z.strictObject({
     .min(1)
     .max(LIMIT_MAX)
     .default(LISTED_DEFAULT)
-    .describe(`How many groups are listed, the largest first; at most ${LIMIT_MAX}`),
+    .describe(`How many groups are listed, the first by sort; at most ${LIMIT_MAX}`),
   sort: z.enum(SORTS).default("amount").describe("Lists the groups that are the largest, or that changed the most"),
 });
 

@@ -18,7 +18,7 @@ export type Section = {
   readonly id: string;
   readonly title: string;
   readonly body: Html;
-  /** CSS classes for its width on a wide screen; left out: the whole. "third half" is half of it, with the compact tables of "third". */
+  /** CSS classes for its width on a wide screen; left out: the whole. "third half" is half the page, with the compact tables of "third". */
   readonly width?: "quarter" | "third" | "third half" | "two-thirds" | undefined;
   /** A link to more of it, beside the title. */
   readonly more?: Html;
