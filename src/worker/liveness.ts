@@ -16,6 +16,7 @@ export function openLiveness(log: Logger, now: () => number) {
   let answeredMs: number | undefined;
   let outage: { readonly sinceMs: number; readonly reason: string } | undefined;
   let heartbeatMs = now();
+  let tickError: unknown;
   const isLive = () => now() - heartbeatMs <= HEARTBEAT_AGE_MS_MAX;
   return {
     /** Called without an error when the database answered. Several callers may report the same outage, any number of times. */
@@ -32,14 +33,16 @@ export function openLiveness(log: Logger, now: () => number) {
         outage = { sinceMs: outage?.sinceMs ?? now(), reason };
       }
     },
-    /** The worker finished a tick, or waits for its database. */
-    heartbeat(): void {
+    /** Called after each tick, and while the worker waits for its database. `error`: why the tick failed, unless the database was not reached. */
+    heartbeat(error?: unknown): void {
       heartbeatMs = now();
+      tickError = error;
     },
     /** Why the worker is not ready; empty while it is. */
     reasons(): readonly string[] {
       if (!isLive()) return [`no tick has ended for ${Math.round((now() - heartbeatMs) / 60_000)} minutes`];
       if (outage) return [outage.reason];
+      if (tickError !== undefined) return [`the newest tick failed: ${errorText(tickError)}`];
       if (answeredMs === undefined) return ["starting"];
       const silentMs = now() - answeredMs;
       return silentMs > SILENCE_MS_MAX ? [`the database has not answered for ${Math.round(silentMs / 1000)} s`] : [];

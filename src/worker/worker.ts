@@ -8,7 +8,7 @@ import type { App } from "../app.ts";
 import { serialTask } from "../async.ts";
 import { jobsOf } from "../config/config.ts";
 import type { Database } from "../db/connection/database.ts";
-import { isConnectionError } from "../db/connection/errors.ts";
+import { isAccessDenied, isConnectionError, isTransient } from "../db/connection/errors.ts";
 import { heartbeatWorker, markWorkerStopped, type WorkerIdentity } from "../db/jobs/jobs.ts";
 import { type ClaimedJob, openQueue, type WorkSettings } from "../db/jobs/queue.ts";
 import { deleteOldRecords, retryUnauthorizedDays } from "../db/jobs/runs.ts";
@@ -140,6 +140,7 @@ function startTicks(
     if (deleted.runs + deleted.keyEvents > 0) app.log.info(deleted, "old runs deleted");
   });
   const ticks: ReturnType<typeof serialTask> = serialTask(async () => {
+    let failure: unknown;
     try {
       if (await shouldPlan()) {
         context = await withCurrentValues(opened);
@@ -150,9 +151,13 @@ function startTicks(
       await cleanUp();
       app.log.debug("tick finished");
     } catch (error) {
-      liveness.reportDatabase(error);
+      if (isTransient(error) || isAccessDenied(error)) liveness.reportDatabase(error);
+      else if (errorCode(error) !== "stopped") {
+        failure = error;
+        app.log.error({ reason: errorText(error), stack: unexpectedStack(error) }, "tick failed");
+      }
     }
-    liveness.heartbeat();
+    liveness.heartbeat(failure);
     await onFinished();
   });
   const stopTimers = setTimers(jobsOf(config), TICK_MS, ticks.request);

@@ -32,6 +32,7 @@ import { startEmulator } from "../support/emulator.ts";
 import { silentApp } from "../support/silent-app.ts";
 
 const { db, read } = await testDatabase();
+const { db: broken } = await testDatabase();
 /** Plans once. Returns whether a run was started. */
 const tickStartsRun = tick;
 
@@ -238,6 +239,32 @@ test("a worker is live for as long as a tick may take, and then neither live nor
   expect(shown()).toEqual([false, ["no tick has ended for 11 minutes"]]);
   liveness.heartbeat();
   expect(shown()).toEqual([true, []]);
+});
+
+test("a tick that fails without an outage is logged with its error, and the worker is not ready until a tick succeeds", async () => {
+  const lines: string[] = [];
+  const [logged, stop] = [pino({}, { write: (line) => lines.push(line) }), new AbortController()];
+  const liveness = openLiveness(logged, () => 0);
+  liveness.reportDatabase();
+  const env = { USAGE_EXPORT_KEY: KEY, DATABASE_URL: "postgres://127.0.0.1/usage" };
+  const written = smallConfig("https://api.example.com", { exports: [{ schedule: farSchedule() }] });
+  const receivers = { webhook: undefined, deadMan: undefined };
+  const first = { config: parse(written), receivers, access: undefined, superseded: new AbortController().signal };
+  const working = runWorker({ ...silentApp({ env }), log: logged, signal: stop.signal }, broken, {
+    ...{ worker: await newWorker(), liveness },
+    metrics: { attemptEnded() {} },
+    reloader: { current: () => first, refusal: () => undefined, request() {} },
+    onReady: () => sql`alter table usage_export.worker rename to lost_worker`.execute(broken).then(() => {}),
+  });
+  const error = 'relation "usage_export.worker" does not exist';
+  await expect.poll(liveness.reasons).toEqual([`the newest tick failed: ${error}`]);
+  stop.abort();
+  await working;
+  const messages = lines.map((line) => JSON.parse(line).msg);
+  expect(messages).toContain("tick failed");
+  expect(messages).not.toContain("database not reached");
+  liveness.heartbeat();
+  expect(liveness.reasons()).toEqual([]);
 });
 
 const rotationCase = await rotationTest();
