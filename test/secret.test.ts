@@ -1,4 +1,4 @@
-// Secrets are hidden in texts, log lines and addresses. The second half reads the address of the proxy, which may contain a password.
+// Secrets are hidden in texts and log lines, and so are passwords in addresses. The last third is about the address of the proxy.
 
 import { format, inspect } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
@@ -99,7 +99,7 @@ test.each([false, true])("control characters in a log line are escaped (terminal
 
 const openWith = (env: Record<string, string>) => openApp(env, "jobs.config.json", new AbortController().signal);
 
-test("the actor is the person behind sudo", async () => {
+test("the actor that is recorded is the person behind sudo", async () => {
   expect((await openWith({ SUDO_USER: "ann" })).actor).toMatch(/^ann on ./);
 });
 

@@ -53,12 +53,12 @@ test("a second list of projects replaces the first one", () => {
   expect(namesOf(after.exports[0]?.projects)).toEqual(["renamed", "c"]);
 });
 
-test("the first of several projects with the same name keeps it, even after it has vanished", () => {
+test("the first of several projects with the same name keeps it, in whatever order they are listed", () => {
   const config = configOf([{ ...ONE, name: "lab" }, DISCOVERY], ["*"]);
   const later = { namedAt: new Date("2026-03-11T02:15:00Z") };
   const vanished = { vanishedAt: new Date("2026-03-12T02:15:00Z") };
   const listed = [known("a1", "shop", later), known("z9", "shop", vanished), known("b2", "lab"), known("c3", "shop")];
-
+  // z9 and c3 got their name at the same time, so the lower id is the first.
   const { projects } = withDiscovered(config, listed);
 
   expect(projects.map(({ id, name }) => [id, name])).toEqual([
@@ -70,7 +70,7 @@ test("the first of several projects with the same name keeps it, even after it h
   expect(withDiscovered(config, [...listed].reverse())).toEqual(withDiscovered(config, listed));
 });
 
-test("a project that is renamed to the name of another one does not take it over", () => {
+test("a project that is renamed to the name of another one does not take it over, even if that one has vanished", () => {
   const config = configOf([DISCOVERY], ["*"]);
   const renamedAt = new Date("2026-03-12T02:15:00Z");
   const before = new Date("2026-03-11T02:15:00Z");
@@ -120,7 +120,7 @@ test("a project that vanished from one list is read with the key of another that
   expect(projects).toMatchObject([{ id: "a", key: { file: "/srv/usage/other.key" } }]);
 });
 
-test("a budget for all projects goes on counting a project that has vanished", () => {
+test("a budget without a project goes on counting a project that has vanished", () => {
   const budgets = [{ name: "all", metric: "requests", amount: 100 }];
   const config = configOf([DISCOVERY], ["prod-*"], { budgets });
   const vanished = known("b", "prod-b", { vanishedAt: new Date("2026-03-12T02:15:00Z") });
@@ -128,7 +128,7 @@ test("a budget for all projects goes on counting a project that has vanished", (
   expect(namesOf(expanded.budgets[0]?.projects)).toEqual(["prod-a", "prod-b"]);
 });
 
-test("the key of an entry is read once, and named by its place in the file", () => {
+test("the key of an entry is needed once, and named by its path in the file", () => {
   const config = withDiscovered(configOf([DISCOVERY, ONE], ["*"]), [known("a", "a"), known("b", "b")]);
   expect(neededKeys(config, new Set())).toEqual([
     { path: ["projects", 0, "key"], kind: "key", reference: { env: "ACCOUNT_KEY" } },
@@ -139,30 +139,26 @@ test("the key of an entry is read once, and named by its place in the file", () 
 test.each([
   [{ file: "keys/{id}" }, undefined],
   [{ command: ["vault", "{id}"] }, ["projects", 0, "projectKey"]],
-])("a projectKey is needed at the start unless its file depends on the project: %j", (projectKey, path) => {
+])("a projectKey is needed at the start unless it is a file with {id} in its path: %j", (projectKey, path) => {
   const needed = neededKeys(configOf([{ ...DISCOVERY, projectKey }], ["*"]), new Set());
   expect(needed[1]?.path).toEqual(path);
 });
 
-const KEYS = '{ "env": "NAME" }, { "file": "PATH" } or { "command": ["PROGRAM", "ARGUMENT"] }';
+const KEY_FORMS = '{ "env": "NAME" }, { "file": "PATH" } or { "command": ["PROGRAM", "ARGUMENT"] }';
 const BY_ROTATION = { ...DISCOVERY, key: { rotation: "r", first: { env: "A" } } };
-const LISTS_THEM = "projects[0].key (line 1): expected no placeholder: this key lists the projects";
-const NOT_SHOWN = /projects\[0\]\.projectKey \(line 1\): expected .*; got a string, not shown here/;
-const NAMED = /projects\[0\]\.projectKey\.file \(line 1\): .*no other placeholder; got \{name\}/;
+const PLACEHOLDER_REFUSED = "projects[0].key (line 1): expected no placeholder: this key lists the projects";
+const LITERAL_REFUSED = /projects\[0\]\.projectKey \(line 1\): expected .*; got a string, not shown here/;
+const NAME_REFUSED = /projects\[0\]\.projectKey\.file \(line 1\): .*no other placeholder; got \{name\}/;
+const ROTATION_REFUSED = `projects[0].projectKey (line 1): expected ${KEY_FORMS}`;
 const NOT_DISCOVER = { ...DISCOVERY, discover: false };
 
 test.each([
-  ["no key", [{ discover: true }], "*", `projects[0].key (line 1): missing; expected ${KEYS}`],
+  ["no key", [{ discover: true }], "*", `projects[0].key (line 1): missing; expected ${KEY_FORMS}`],
   ["a rotation as the key of the list", [BY_ROTATION], "*", "projects[0].key"],
-  ["{id} in the key of the list", [{ ...DISCOVERY, key: { file: "keys/{id}" } }], "*", LISTS_THEM],
-  ["a literal projectKey", [{ ...DISCOVERY, projectKey: "open-sesame" }], "*", NOT_SHOWN],
-  ["{name} in projectKey", [{ ...DISCOVERY, projectKey: { file: "keys/{name}" } }], "*", NAMED],
-  [
-    "a rotation as projectKey",
-    [{ ...DISCOVERY, projectKey: BY_ROTATION.key }],
-    "*",
-    `projects[0].projectKey (line 1): expected ${KEYS}`,
-  ],
+  ["{id} in the key of the list", [{ ...DISCOVERY, key: { file: "keys/{id}" } }], "*", PLACEHOLDER_REFUSED],
+  ["a literal projectKey", [{ ...DISCOVERY, projectKey: "open-sesame" }], "*", LITERAL_REFUSED],
+  ["{name} in projectKey", [{ ...DISCOVERY, projectKey: { file: "keys/{name}" } }], "*", NAME_REFUSED],
+  ["a rotation as projectKey", [{ ...DISCOVERY, projectKey: BY_ROTATION.key }], "*", ROTATION_REFUSED],
   ["discover: false", [NOT_DISCOVER], "*", 'projects[0].discover (line 1): expected "true"; got false'],
   [
     "the plain name of a discovered project",
@@ -179,21 +175,21 @@ test("a pattern may match projects of the file", () => {
   expect(namesOf(configOf([ONE, { ...ONE, id: "p2", name: "two" }], ["t*"]).exports[0]?.projects)).toEqual(["two"]);
 });
 
-test("each discovered project can have a key of its own, in a file or from a command", () => {
+test("each discovered project can have a key file of its own", () => {
   const config = configOf(
     [{ ...DISCOVERY, key: { command: ["vault", "account"] }, projectKey: { file: "keys/{id}" } }],
     ["*"],
   );
-  const name = config.discovery.map(({ key }) => keyName(key))[0] ?? "";
-  expect(name).toMatch(/^command vault [0-9a-f]{16}$/);
+  const listKeyName = config.discovery.map(({ key }) => keyName(key))[0] ?? "";
+  expect(listKeyName).toMatch(/^command vault [0-9a-f]{16}$/);
 
   const { projects } = withDiscovered(config, [
-    known("a", "one", { keyName: name }),
-    known("b", "two", { keyName: name, namedAt: new Date("2026-03-11") }),
+    known("a", "one", { keyName: listKeyName }),
+    known("b", "two", { keyName: listKeyName, namedAt: new Date("2026-03-11") }),
   ]);
 
   expect(projects.map(({ key }) => key)).toEqual([{ file: "/srv/usage/keys/a" }, { file: "/srv/usage/keys/b" }]);
-  // Only the key of the list is needed at the start. The other files are known once the projects are.
+  // Only the key of the list is needed at the start: the key files are not known before the projects.
   expect(neededKeys(config, new Set()).map(({ path }) => path)).toEqual([["projects", 0, "key"]]);
 });
 

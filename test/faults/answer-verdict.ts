@@ -3,7 +3,7 @@
 import { isUtf8 } from "node:buffer";
 import { addDays, daysOf, isDay } from "../../src/emulator/days.ts";
 import type { Fixture, Window } from "./answer-fixtures.ts";
-import { isNull, type JsonTree, memberOf, plainDecimal, readTree } from "./json-tree.ts";
+import { isNullish, type JsonTree, memberOf, plainDecimal, readTree } from "./json-tree.ts";
 
 export type Verdict = ReadonlyMap<string, readonly StoredRow[]> | undefined;
 
@@ -53,7 +53,7 @@ function isStorable(tree: JsonTree, depth: number): boolean {
 }
 
 function isDaily(resolution: JsonTree | undefined): boolean {
-  if (resolution === undefined || isNull(resolution)) return true;
+  if (resolution === undefined || isNullish(resolution)) return true;
   const [units, amount] = ["units", "amount"].map((name) => memberOf(resolution, name));
   if (units?.kind !== "text" || amount?.kind !== "number") return false;
   return /^days?$/.test(units.text) && plainDecimal(amount.digits) === "1";
@@ -72,7 +72,7 @@ function periodOf(answer: JsonTree, window: MaybeWindow): MaybeWindow {
 }
 
 function dayIn(value: JsonTree | undefined): string | undefined {
-  if (value === undefined || isNull(value)) return undefined;
+  if (value === undefined || isNullish(value)) return undefined;
   require(value.kind === "text");
   const day = /^(\d{4}-\d\d-\d\d)(?:T00:00(?::00(?:\.0+)?)?(?:Z|\+00:00)?)?$/.exec(value.text)?.[1];
   // Postgres has no year 0.
@@ -83,7 +83,7 @@ function dayIn(value: JsonTree | undefined): string | undefined {
 function dayOf(row: JsonTree, period: Window | undefined, today: string): { day: string; isDated: boolean } {
   const grouping = memberOf(row, "grouping");
   const hasGroupingDay =
-    grouping?.kind === "object" && !(isNull(memberOf(grouping, "start")) && isNull(memberOf(grouping, "end")));
+    grouping?.kind === "object" && !(isNullish(memberOf(grouping, "start")) && isNullish(memberOf(grouping, "end")));
   const holder = hasGroupingDay ? grouping : row;
   const start = dayIn(memberOf(holder, "start"));
   const end = dayIn(memberOf(holder, "end"));
@@ -184,7 +184,7 @@ function readRow(row: JsonTree, grouping: Fixture["grouping"]): Row {
   require(row.kind === "object");
   const numbers = METRICS.map((metric) => {
     const value = memberOf(row, metric);
-    if (value === undefined || isNull(value)) return null;
+    if (value === undefined || isNullish(value)) return null;
     const text = amount(value);
     require(!text.startsWith("-"));
     return text;
@@ -214,7 +214,7 @@ function groupOf(grouping: string, value: JsonTree | undefined): Pick<Row, "key"
   if (grouping === "none") return { key: "", unmergedKey: "", group: null };
   const items = value?.kind === "array" ? value.items : value ? [value] : [];
   const texts = items.map((item) => (item.kind === "text" ? item.text : ""));
-  require(items.every((item) => item.kind === "text" || isNull(item)));
+  require(items.every((item) => item.kind === "text" || isNullish(item)));
   const named = [...new Set(texts.filter((text) => text !== ""))].sort();
   if (named.length === 0) return { key: "no value", unmergedKey: `no value ${JSON.stringify(value)}`, group: null };
   const set = texts.includes("") ? [...named, null] : named;
@@ -226,5 +226,5 @@ function groupOf(grouping: string, value: JsonTree | undefined): Pick<Row, "key"
 function hasValue(value: JsonTree): boolean {
   return value.kind === "array"
     ? value.items.some(hasValue)
-    : !isNull(value) && !(value.kind === "text" && value.text === "");
+    : !isNullish(value) && !(value.kind === "text" && value.text === "");
 }

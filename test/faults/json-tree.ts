@@ -55,16 +55,16 @@ export function writeTree(tree: JsonTree): string {
   }
 }
 
-/** The member of that name. An answer with two of one name is refused. */
+/** The member of that name, the last one as with JSON.parse. An answer that repeats a name is refused by `isStorable`. */
 export function memberOf(tree: JsonTree, name: string): JsonTree | undefined {
   return tree.kind === "object" ? tree.members.findLast(([key]) => key === name)?.[1] : undefined;
 }
 
-export function isNull(tree: JsonTree | undefined): boolean {
+export function isNullish(tree: JsonTree | undefined): boolean {
   return tree === undefined || (tree.kind === "word" && tree.word === "null");
 }
 
-/** One text for all notations of a number; undefined if a double can't hold it, or it has more digits than an amount may have. */
+/** Equal numbers give equal texts; undefined if a double can't hold the number, or it has more digits than an amount may have. */
 export function plainDecimal(digits: string, lengthMax = 400): string | undefined {
   if (!Number.isFinite(Number(digits))) return undefined;
   const [, sign = "", whole = "", fraction = "", exponent = "0"] =

@@ -52,9 +52,9 @@ async function openCase(): Promise<RotationCase> {
   });
   const leaks = async (serverLog: boolean) => asViolations(await context.leaks({ serverLog, databaseUrl }));
   await context.configure({ retire: "delete", deliver: [{ file: context.sink }, { command: store }] });
-  await context.prepare();
+  await context.rotateOrThrow();
   await context.ageKeys(1);
-  await context.prepare("--now");
+  await context.rotateOrThrow("--now");
   await context.ageKeys(30);
   opened.use(watchSinks(context, stored, seen));
   return Object.assign(stage, { context, stored, seen, leaks });

@@ -10,9 +10,9 @@ export type SeenSeries = {
   readonly status: Map<string, string>;
 };
 
-type Kept = { readonly rows: readonly StoredRow[]; readonly doubt: "empty" | "fall" | undefined };
+type DayState = { readonly rows: readonly StoredRow[]; readonly doubt: "empty" | "fall" | undefined };
 
-export type Series = { readonly days: Map<string, Kept>; last: Served | undefined };
+export type Series = { readonly days: Map<string, DayState>; last: Served | undefined };
 /** An answer as it was served. `verdict` has the rows that it must give, by day; undefined if it must be refused. */
 export type Served = {
   readonly name: string;
@@ -44,13 +44,13 @@ function isObject(line: string): boolean {
 /** Whether the answer must be refused or puts a day in doubt. Called before the series is updated. */
 function isFailure({ last, days }: Series): boolean {
   if (last === undefined) return false;
-  return last.verdict === undefined || [...last.verdict].some(([day, rows]) => keptAfter(days.get(day), rows).doubt);
+  return last.verdict === undefined || [...last.verdict].some(([day, rows]) => stateAfter(days.get(day), rows).doubt);
 }
 
-/** A day that loses all or most of its usage keeps its rows. A second answer with the same doubt replaces them: it seems an hour later. */
-function keptAfter(kept: Kept | undefined, rows: readonly StoredRow[]): Kept {
-  const doubt = kept && doubtOf(kept.rows, rows);
-  return doubt !== undefined && doubt !== kept?.doubt ? { rows: kept?.rows ?? [], doubt } : { rows, doubt: undefined };
+/** A day that loses all or most of its usage keeps its rows until a second run gets the same: each run makes doubts an hour older. */
+function stateAfter(day: DayState | undefined, rows: readonly StoredRow[]): DayState {
+  const doubt = day && doubtOf(day.rows, rows);
+  return doubt !== undefined && doubt !== day?.doubt ? { rows: day?.rows ?? [], doubt } : { rows, doubt: undefined };
 }
 
 /** The first metric that both answers have is checked for a fall, if its sum was at least this. */
@@ -59,7 +59,7 @@ const GUARDED_FROM = {
   ...{ tokens_in: 10_000, tokens_out: 10_000, tts_characters: 10_000 },
 };
 
-function doubtOf(before: readonly StoredRow[], after: readonly StoredRow[]): Kept["doubt"] {
+function doubtOf(before: readonly StoredRow[], after: readonly StoredRow[]): DayState["doubt"] {
   if (before.length === 0) return undefined;
   if (after.length === 0) return "empty";
   const compared = Object.entries(GUARDED_FROM)
@@ -79,8 +79,8 @@ export function seriesFaults(
   { last, days }: Series,
   seen: SeenSeries = { rows: new Map(), status: new Map() },
 ): readonly string[] {
-  if (last === undefined) return ["a series that nobody asked for"];
-  for (const [day, rows] of last.verdict ?? []) days.set(day, keptAfter(days.get(day), rows));
+  if (last === undefined) return ["the program did not request this series"];
+  for (const [day, rows] of last.verdict ?? []) days.set(day, stateAfter(days.get(day), rows));
   const faults: string[] = [];
   for (const day of new Set([...days.keys(), ...seen.rows.keys()])) {
     const expected = textOf(days.get(day)?.rows ?? []);
@@ -88,8 +88,8 @@ export function seriesFaults(
     if (expected !== found)
       faults.push(`${last.name}: ${day} should be ${expected.slice(0, 600)} and is ${found.slice(0, 600)}`);
   }
-  const asked = last.verdict?.keys() ?? (last.window ? [last.window.start, last.window.end] : []);
-  for (const day of asked) {
+  const checkedDays = last.verdict?.keys() ?? (last.window ? [last.window.start, last.window.end] : []);
+  for (const day of checkedDays) {
     const expected = last.verdict === undefined ? "failed" : days.get(day)?.doubt ? "suspect" : "complete";
     const found = seen.status.get(day);
     if (found !== expected) faults.push(`${last.name}: ${day} should be ${expected} and is ${found}`);

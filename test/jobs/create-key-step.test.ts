@@ -1,4 +1,4 @@
-// The calls that create a key, in order: this step can't be repeated. A process that has lost its lease must not take it, or deliver a key.
+// The calls that create a key, in order; the create can't be repeated. A process that has lost its lease must neither create nor deliver a key.
 
 import { pino } from "pino";
 import { expect, test } from "vitest";
@@ -68,7 +68,8 @@ test.each<[string, Error, number]>([
   },
 );
 
-test("a create that a signal stops while it waits for another permit leaves nothing", async () => {
+test("a create that a signal stops while it waits for another permit takes its intent back", async () => {
+  // A POST under way is never aborted, so the client throws an abort's reason only while the create waits.
   const stop = new AppError("stopped", "stopped by SIGTERM");
   const { done, take, controller } = openRotation(() => {
     controller.abort(stop);

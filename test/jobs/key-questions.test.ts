@@ -79,7 +79,7 @@ async function callFailingWith(failures: readonly Error[]) {
   return { calls, forgotten, error };
 }
 
-test("after a 401 the refusal of the key is forgotten, and the call repeated", async () => {
+test("after a 401 the client forgets that the key was refused, and the call is repeated", async () => {
   expect(await callFailingWith([refusal(401)])).toEqual({ calls: 2, forgotten: 1, error: undefined });
 });
 
@@ -116,7 +116,7 @@ const breakdown = (text: string) => `the breakdown by accessor ${text}`;
 
 test.each<[string, readonly { accessor: string; day: Day }[], string, string]>([
   [
-    "is in use on the newest day on which it has usage",
+    "is in use if it has usage, of which the newest day is named",
     [use("old-key", "2026-05-04"), use("old-key", "2026-05-02"), use("new-key", TODAY)],
     "yes",
     "shows usage on 2026-05-04",

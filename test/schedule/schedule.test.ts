@@ -73,7 +73,7 @@ test("a job that never ran starts with its newest scheduled time", () => {
 
 test.each([
   ["if its scheduled time was run", { scheduledThrough: NIGHT }, false],
-  ["if a later time was run, as before the schedule was changed", { scheduledThrough: after(1) }, false],
+  ["if a later time was run, by an earlier schedule", { scheduledThrough: after(1) }, false],
   ["while it is paused", { pause: { at: NIGHT, why: "moving house", by: "me" } }, false],
   ["until the previous run has ended", {}, true],
 ] as const)("a job does not run %s", (_, part, isRunning) => {
@@ -114,15 +114,15 @@ function short(moment: Date): string {
   return moment.toISOString().replace(/(:00)?\.000Z$/, "Z");
 }
 
-// Three days: before, on and after the day on which the clock is set.
+// Three days: before, on and after the day on which the clock changes.
 test.each([
-  ["a time in the gap occurs after it", "2026-03-28T01:30Z", "2026-03-29T01:00Z", "2026-03-30T00:30Z"],
+  ["a time in the skipped hour occurs at its end", "2026-03-28T01:30Z", "2026-03-29T01:00Z", "2026-03-30T00:30Z"],
   ["a time that comes twice occurs the first time", "2026-10-24T00:30Z", "2026-10-25T00:30Z", "2026-10-26T01:30Z"],
 ])("in Vienna %s", (_name, ...days) => {
   expect(occurrencesBetween("30 2 * * *", "Europe/Vienna", days[0], days[2])).toEqual(days);
 });
 
-test("a schedule of several times a day does not occur in a gap", () => {
+test("a schedule of several times a day does not occur in the skipped hour", () => {
   const occurrences = occurrencesBetween("0,30 2,3 * * *", "Europe/Vienna", "2026-03-29T00:00Z", "2026-03-29T12:00Z");
   expect(occurrences).toEqual(["2026-03-29T01:00Z", "2026-03-29T01:30Z"]);
 });
@@ -156,21 +156,21 @@ const NIGHTLY = "30 2 * * *";
 const HOURLY = "30 * * * *";
 
 test.each([
-  ["a second before the gap", NIGHTLY, "2026-03-29T00:59:59Z", "2026-03-28T01:30Z"],
-  ["before the time comes again", NIGHTLY, "2026-10-25T01:29:59Z", "2026-10-25T00:30Z"],
-  ["when the time has come again", NIGHTLY, "2026-10-25T01:30:00Z", "2026-10-25T00:30Z"],
-  ["before the time comes again, every hour", HOURLY, "2026-10-25T01:29:59Z", "2026-10-25T00:30Z"],
-  ["when the time has come again, every hour", HOURLY, "2026-10-25T01:30:00Z", "2026-10-25T01:30Z"],
-  ["after a gap, every hour", HOURLY, "2026-03-29T01:29:59Z", "2026-03-29T00:30Z"],
+  ["a second before the skipped hour", NIGHTLY, "2026-03-29T00:59:59Z", "2026-03-28T01:30Z"],
+  ["before the repeated time", NIGHTLY, "2026-10-25T01:29:59Z", "2026-10-25T00:30Z"],
+  ["at the repeated time", NIGHTLY, "2026-10-25T01:30:00Z", "2026-10-25T00:30Z"],
+  ["before the repeated time, hourly", HOURLY, "2026-10-25T01:29:59Z", "2026-10-25T00:30Z"],
+  ["at the repeated time, hourly", HOURLY, "2026-10-25T01:30:00Z", "2026-10-25T01:30Z"],
+  ["after the skipped hour, hourly", HOURLY, "2026-03-29T01:29:59Z", "2026-03-29T00:30Z"],
 ])("in Vienna the latest occurrence is found: %s", (_case, schedule, at, expected) => {
   expect(short(latestOccurrence({ schedule, timezone: "Europe/Vienna" }, new Date(at)) ?? new Date(0))).toBe(expected);
 });
 
 test.each([
-  ["a second before the gap", NIGHTLY, "2026-03-29T00:59:59Z", "2026-03-29T01:00Z"],
-  ["at the end of the gap", NIGHTLY, "2026-03-29T01:00:00Z", "2026-03-30T00:30Z"],
-  ["before the time comes again", NIGHTLY, "2026-10-25T01:29:59Z", "2026-10-26T01:30Z"],
-  ["before the time comes again, every hour", HOURLY, "2026-10-25T01:29:59Z", "2026-10-25T01:30Z"],
+  ["a second before the skipped hour", NIGHTLY, "2026-03-29T00:59:59Z", "2026-03-29T01:00Z"],
+  ["at the end of the skipped hour", NIGHTLY, "2026-03-29T01:00:00Z", "2026-03-30T00:30Z"],
+  ["before the repeated time", NIGHTLY, "2026-10-25T01:29:59Z", "2026-10-26T01:30Z"],
+  ["before the repeated time, hourly", HOURLY, "2026-10-25T01:29:59Z", "2026-10-25T01:30Z"],
 ])("in Vienna the next occurrence is found: %s", (_case, schedule, after, expected) => {
   expect(short(nextOccurrence({ schedule, timezone: "Europe/Vienna" }, new Date(after)) ?? new Date(0))).toBe(expected);
 });

@@ -2,7 +2,7 @@
 
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-/** Starts the files whose paths contain these parts first: otherwise one of them would run alone at the end. The others keep their order. */
+/** Files whose paths contain one of these parts start first, in the order of the parts: otherwise one of them would run alone at the end. */
 export function longestFirst(parts: readonly string[]): typeof BaseSequencer {
   const rank = ({ moduleId }: TestSpecification) => {
     const at = parts.findIndex((part) => moduleId.includes(part));

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { answerPeriod, coveredDays } from "../../src/usage/answer-checks.ts";
-import { addDays } from "../../src/usage/days.ts";
+import { addDays, type Window } from "../../src/usage/days.ts";
 import { dayOfRow } from "../../src/usage/normalise.ts";
 import { RUN_DAY, WINDOW } from "./sample-request.ts";
 
@@ -11,9 +11,9 @@ const DAILY = { units: "day", amount: 1 };
 test.each<[string, unknown]>([
   ["one day", { units: "day", amount: 1 }],
   ["one day in the plural", { units: "days", amount: 1 }],
-  ["nothing", undefined],
+  ["undefined", undefined],
   ["null", null],
-])("a resolution of %s is a daily answer", (_, resolution) => {
+])("an answer with a resolution of %s is daily", (_, resolution) => {
   expect(answerPeriod({ ...WINDOW, resolution }, WINDOW)).toEqual(WINDOW);
 });
 
@@ -49,7 +49,7 @@ test.each<[string, Record<string, unknown>, string]>([
   );
 });
 
-test("without a window, an answer names a period only by two days in order", () => {
+test("without a window, an answer's period needs both a start and an end, in order", () => {
   expect(answerPeriod(WINDOW, undefined)).toEqual(WINDOW);
   expect(answerPeriod({ start: WINDOW.start }, undefined)).toBeUndefined();
   expect(answerPeriod({ end: WINDOW.end }, undefined)).toBeUndefined();
@@ -110,22 +110,24 @@ test("without a window, an answer may name at most ten years of days", () => {
   expect(() => coveredCount("0001-01-01", RUN_DAY)).toThrow("got 0001-01-01 to 2026-03-18");
 });
 
-const covered = (start: string, end: string, rows: readonly string[] = []) =>
-  coveredDays(undefined, { start, end }, rows, RUN_DAY);
+const MARCH = { start: "2026-03-01", end: "2026-03-31" };
+const covered = (period: Window, rows: readonly string[] = []) => coveredDays(undefined, period, rows, RUN_DAY);
 
-test.each<[string, start: string, end: string, rows: readonly string[], days: readonly string[]]>([
-  ["end of its period", "2026-03-01", "2026-03-17", ["2026-03-16"], ["2026-03-16", "2026-03-17"]],
-  ["day of the run, its period's end", "2026-03-01", RUN_DAY, ["2026-03-16"], ["2026-03-16", "2026-03-17", RUN_DAY]],
-  ["day of the run, before its period's end", "2026-03-01", "2026-03-31", ["2026-03-17"], ["2026-03-17", RUN_DAY]],
-  ["day of the run, if it has no rows", "2026-03-01", "2026-03-31", [], [RUN_DAY]],
-  ["day of the run, its period's start", RUN_DAY, "2026-03-31", [], [RUN_DAY]],
-  ["newest row, after the day of the run", "2026-03-01", "2026-03-31", [TOMORROW], [TOMORROW]],
-  ["newest row, its period's start", TOMORROW, "2026-03-31", [TOMORROW], [TOMORROW]],
-])("without a window, an answer covers the days from its first row to the %s", (_, start, end, rows, days) => {
-  expect(covered(start, end, rows)).toEqual(days);
+test.each<[string, period: Window, rows: readonly string[], days: readonly string[]]>([
+  ["the end of its period", { ...MARCH, end: "2026-03-17" }, [DAY], [DAY, "2026-03-17"]],
+  ["the day of the run, the last of its period", { ...MARCH, end: RUN_DAY }, [DAY], [DAY, "2026-03-17", RUN_DAY]],
+  ["the day of the run, if its period goes on", MARCH, ["2026-03-17"], ["2026-03-17", RUN_DAY]],
+  ["its newest row, after the day of the run", MARCH, [TOMORROW], [TOMORROW]],
+  ["its newest row, if its period begins tomorrow", { ...MARCH, start: TOMORROW }, [TOMORROW], [TOMORROW]],
+])("without a window, an answer covers the days from its first row to %s", (_, period, rows, days) => {
+  expect(covered(period, rows)).toEqual(days);
+});
+
+test.each([MARCH.start, RUN_DAY])("a period from %s, not over and without rows, covers the day of the run", (start) => {
+  expect(covered({ ...MARCH, start })).toEqual([RUN_DAY]);
 });
 
 test("without a window, a period that begins after tomorrow is refused", () => {
-  expect(() => covered("2026-03-20", "2026-03-20")).toThrow("got 2026-03-20 to 2026-03-20");
-  expect(() => covered("2026-03-20", "2026-03-31")).toThrow("got 2026-03-31 to 2026-03-31");
+  expect(() => covered({ start: "2026-03-20", end: "2026-03-20" })).toThrow("got 2026-03-20 to 2026-03-20");
+  expect(() => covered({ ...MARCH, start: "2026-03-20" })).toThrow("got 2026-03-31 to 2026-03-31");
 });

@@ -83,12 +83,12 @@ test("an answer names the days and projects that it lacks", async () => {
   await forgetAll(db);
   const [one, other, third] = [newProject(), newProject(), newProject()];
   const usage = usageOf("1.50");
-  const due = { start: back(6), end: back(1) };
-  const dueLater = { ...due, start: back(5) };
+  // The series of `other` begins a day later, so back(6) is unread.
+  const dueFrom = (daysAgo: number) => ({ start: back(daysAgo), end: back(1) });
   const [seriesId = 0] = await storeSeries(db, [
-    { project: one, grouping: "model", usage: usage([1, 2, 3, 5, 6]), due, windowDays: 2 },
-    { project: other, grouping: "model", usage: usage([1, 2, 3, 4, 5]), due: dueLater, windowDays: 2 },
-    { project: third, grouping: "tags", usage: {}, due },
+    { project: one, grouping: "model", usage: usage([1, 2, 3, 5, 6]), due: dueFrom(6), windowDays: 2 },
+    { project: other, grouping: "model", usage: usage([1, 2, 3, 4, 5]), due: dueFrom(5), windowDays: 2 },
+    { project: third, grouping: "tags", usage: {}, due: dueFrom(6) },
   ]);
   for (const day of [back(5), back(2)]) await fail(seriesId, day);
   const { answer } = await ask(`from=${back(6)}&to=${back(1)}&compare=none`);
@@ -117,18 +117,18 @@ test("an answer names the days and projects that it lacks", async () => {
 test("a project that is no longer exported is named, unless it was read on all of the days", async () => {
   await forgetAll(db);
   const [kept, removed, early] = [newProject(), newProject(), newProject()];
-  const [doubtful, narrowed] = [newProject(), newProject()];
-  // `removed` was read until 3 days ago, `early` until 5. The only day of `doubtful` fails. `narrowed` is later read only by tags.
+  const [failed, narrowed] = [newProject(), newProject()];
+  // `removed` was read until 3 days ago, `early` until 5. The only day of `failed` fails. `narrowed` is later read only by tags.
   const usage = usageOf("1");
   const due = { start: back(6), end: back(1) };
-  const [keptId, , , doubtfulId = 0] = await storeSeries(db, [
+  const [keptId, , , failedId = 0] = await storeSeries(db, [
     { project: kept, grouping: "model", usage: usage([1, 2, 3, 4, 5, 6]), due, windowDays: 1 },
-    { project: removed, grouping: "model", usage: usage([3, 4, 5, 6, 7, 8], "removed"), windowDays: 1 },
+    { project: removed, grouping: "model", usage: usage([3, 4, 5, 6, 7, 8], "old-model"), windowDays: 1 },
     { project: early, grouping: "model", usage: usage([5, 6, 7, 8]), windowDays: 1 },
-    { project: doubtful, grouping: "model", usage: usage([3]), windowDays: 1 },
+    { project: failed, grouping: "model", usage: usage([3]), windowDays: 1 },
     { project: narrowed, grouping: "model", usage: usage([7]), windowDays: 1 },
   ]);
-  await fail(doubtfulId, back(3));
+  await fail(failedId, back(3));
   // From now on only these are configured.
   const [stillId] = await storeSeries(db, [
     { project: kept, grouping: "model", windowDays: 1 },
@@ -148,19 +148,19 @@ test("a project that is no longer exported is named, unless it was read on all o
   const named = (...projects: readonly { name: string }[]) => projects.map(({ name }) => name).sort();
   expect(await ended(`from=${back(4)}&to=${back(1)}&compare=none`)).toEqual({
     complete: false,
-    ...{ ended: named(removed, doubtful), leftOut: named(narrowed), counts: [2, 1] },
+    ...{ ended: named(removed, failed), leftOut: named(narrowed), counts: [2, 1] },
   });
-  // The usage that only the compared period has would look like a decrease.
+  // `early` is named, too: usage that only the compared period has would look like a decrease.
   expect(await ended(`from=${back(2)}&to=${back(1)}`)).toEqual({
     complete: false,
     ...{ ended: named(removed, early), leftOut: named(narrowed), counts: [2, 1] },
   });
-  // On days before the project was first due, readings of projects that are no longer exported do not count as its own.
+  // On these days `kept` was not due yet, and readings of projects that are no longer exported do not count for it.
   const { lacking } = strictAnswer((await ask(`from=${back(8)}&to=${back(7)}&compare=none`)).answer);
   expect(lacking.unreadDays).toEqual([back(8), back(7)]);
-  // What it used on the days that were not read is not known, and so not 0.
+  // The usage of `removed` on days that were not read is unknown, so it is null and not 0.
   const { groups } = strictAnswer((await ask(`from=${back(2)}&to=${back(1)}`)).answer);
-  expect(groups.find(({ group }) => group === "removed")).toMatchObject({ amount: null, before: "1" });
+  expect(groups.find(({ group }) => group === "old-model")).toMatchObject({ amount: null, before: "1" });
   expect(await ended(`from=${back(6)}&to=${back(5)}&compare=none&project=${removed.id}`)).toEqual({
     complete: true,
     ...{ ended: [], leftOut: [], counts: [0, 0] },
@@ -170,7 +170,7 @@ test("a project that is no longer exported is named, unless it was read on all o
 test.each([
   ["hours", "line_item"],
   ["estimated_cost", "tags"],
-])("%s, not known by %s, has no groups", async (metric, grouping) => {
+])("a metric that the grouping does not have gives no groups: %s by %s", async (metric, grouping) => {
   const { status, answer } = await ask(`metric=${metric}&grouping=${grouping}`);
   expect(status).toBe(200);
   expect(answer).toMatchObject({ projectCount: 0, groups: [], complete: false });
@@ -201,7 +201,7 @@ test.each([
   expect(answer).toEqual({ error: typeof message === "string" ? message : expect.stringMatching(message) });
 });
 
-test("hostile names of projects, filters and groups are text in the SQL", async () => {
+test("hostile names of projects, filters and groups are quoted in the SQL of an answer", async () => {
   await forgetAll(db);
   const names = [...STORABLE_NAMES, "   ", "'", "\\", "\\'; select 1; --", "$1", "?", "/*", "--"];
   const usage = { [back(1)]: names.map((name) => [name, { hours: "1" }] as const) };
@@ -228,12 +228,12 @@ function apiThat(work: (signal: AbortSignal) => Promise<never>) {
 }
 
 test("if the database can't be read, the answer is 503 with the reason", async () => {
-  const askAway = apiThat(() => Promise.reject(new Error("connect ECONNREFUSED")));
+  const askWithoutDatabase = apiThat(() => Promise.reject(new Error("connect ECONNREFUSED")));
   const error = expect.stringContaining("connect ECONNREFUSED");
-  expect(await askAway("")).toEqual({ status: 503, retryAfter: "5", error });
+  expect(await askWithoutDatabase("")).toEqual({ status: 503, retryAfter: "5", error });
 });
 
-test("a question that takes too long ends with 503 for every caller that waits for its answer", async () => {
+test("a question that takes too long and the question that waits behind it both end with 503", async () => {
   let signals: AbortSignal[] = [];
   const askSlow = apiThat((signal) => {
     signals = [...signals, signal];
@@ -243,6 +243,6 @@ test("a question that takes too long ends with 503 for every caller that waits f
   const error = "the usage could not be read: not read within 0.5 s; try again, or ask for fewer days or one project";
   expect(slow).toEqual({ status: 503, retryAfter: "5", error });
   expect(later).toEqual(slow);
-  // The database is asked nothing more for it.
+  // The first reading is aborted, and the second never begins.
   expect(signals.map(({ aborted }) => aborted)).toEqual([true]);
 });

@@ -19,7 +19,7 @@ async function storingCommand({ folder, allowedFiles }: RotationContext, script 
 }
 
 test("a key becomes active when every sink has it, even if a sink fails three times first", async ({ context }) => {
-  await context.prepare();
+  await context.rotateOrThrow();
   await context.ageKeys(30);
   const script = 'echo x >> tries; [ "$(wc -l < tries)" -le 3 ] && { echo "vault is sealed"; exit 1; }';
   const { program, stored } = await storingCommand(context, script);
@@ -46,7 +46,7 @@ test.for<readonly [name: string, harm: (file: string) => Promise<void>, words: s
 ])("a delivered file that %s is delivered again", async ([, harm, words], { context }) => {
   // The rotation checks the file even if no export uses the key.
   await context.configure({}, { exports: [] });
-  await context.prepare();
+  await context.rotateOrThrow();
   const before = await readFile(context.sink, "utf8");
   await harm(context.sink);
   await sql`update usage_export.rotation set failed_attempts = 2`.execute(context.db);
@@ -61,7 +61,7 @@ test.for<readonly [name: string, harm: (file: string) => Promise<void>, words: s
 });
 
 test("a key in use that the service refuses is replaced at once, and delivered", async ({ context }) => {
-  await context.prepare();
+  await context.rotateOrThrow();
   await context.deleteKey(context.createdKeys()[0]);
   expect(await context.run(["rotate"])).toMatchObject({
     status: 0,
@@ -73,8 +73,8 @@ test("a key in use that the service refuses is replaced at once, and delivered",
 });
 
 test("if both keys are refused, the next one is created with the configured `first` key", async ({ context }) => {
-  await context.prepare();
-  await context.prepare("--now");
+  await context.rotateOrThrow();
+  await context.rotateOrThrow("--now");
   for (const id of context.createdKeys()) await context.deleteKey(id);
   expect(await context.run(["rotate"])).toMatchObject({ status: 0 });
   expect(context.createdKeys()).toHaveLength(1);
@@ -87,13 +87,13 @@ test("a key is verified by a call that its scopes allow", async ({ context }) =>
     if (path === "/v1/auth/token") return { kind: "answer", status: 404 };
     return path === "/v1/projects" ? { kind: "answer", status: 401 } : undefined;
   };
-  await context.prepare();
+  await context.rotateOrThrow();
   expect(await context.run(["rotate"])).toMatchObject({ status: 0 });
   expect(context.proxy.creates).toHaveLength(1);
 });
 
 test("if the service does not say whether the key works, no other key is made", async ({ context }) => {
-  await context.prepare();
+  await context.rotateOrThrow();
   context.emulator.fault = () => ({ kind: "answer", status: 403 });
   expect(await context.run(["rotate"])).toMatchObject({
     status: 0,

@@ -31,14 +31,14 @@ const SEVEN_REQUESTS = { exports: [{ groupings: GROUPINGS }] };
 test("exports use the first key until the rotation has made one, and then the new one", async ({ context }) => {
   expect(await context.run(["export"])).toMatchObject({ status: 0 });
   expect(breakdownKeyIds(context)).toEqual([consoleKeyId(context)]);
-  await context.prepare();
+  await context.rotateOrThrow();
   const since = context.emulator.requests.length;
   expect(await context.run(["export"], { USAGE_EXPORT_KEY: undefined })).toMatchObject({ status: 0 });
   expect(breakdownKeyIds(context, since)).toEqual(context.createdKeys());
 });
 
 test("a running export switches to a new key", async ({ context }) => {
-  await context.prepare();
+  await context.rotateOrThrow();
   const [old] = context.createdKeys();
   // The held calls take both slots, so the rotation can begin only when one of them is given up, after `timeoutSeconds`.
   const service = { baseUrl: context.proxy.urlOf(PROGRAM), maxConcurrent: 2, timeoutSeconds: 10 };
@@ -48,7 +48,7 @@ test("a running export switches to a new key", async ({ context }) => {
   const { begun, release } = hold(context.emulator, ({ path }) => path.includes("grouping=") && ++grouped > 1);
   const exporting = context.run(["export"]);
   await begun;
-  await context.prepare("--now");
+  await context.rotateOrThrow("--now");
   release();
   expect(await exporting).toMatchObject({ status: 0 });
   const [, current] = context.createdKeys();
@@ -59,8 +59,8 @@ test("a running export switches to a new key", async ({ context }) => {
 });
 
 test("an export with a refused key falls back once, and alerts until the next rotation", async ({ context }) => {
-  await context.prepare();
-  await context.prepare("--now");
+  await context.rotateOrThrow();
+  await context.rotateOrThrow("--now");
   const [old, current] = context.createdKeys();
   await context.deleteKey(current);
   await context.configure({}, SEVEN_REQUESTS);
@@ -87,8 +87,8 @@ test("an export with a refused key falls back once, and alerts until the next ro
 });
 
 test("a worker reports a refused key once a day for as long as it is refused", async ({ context }) => {
-  await context.prepare();
-  await context.prepare("--now");
+  await context.rotateOrThrow();
+  await context.rotateOrThrow("--now");
   const config = await loadConfig(path.join(context.folder, "jobs.config.json"));
   const env = { USAGE_EXPORT_KEY: context.key, USAGE_EXPORT_MASTER_KEY: context.masterKey };
   let hours = 0;
@@ -108,7 +108,7 @@ test("a worker reports a refused key once a day for as long as it is refused", a
 });
 
 test("the first rotated key falls back to the `first` key of the configuration", async ({ context }) => {
-  await context.prepare();
+  await context.rotateOrThrow();
   await context.deleteKey(context.createdKeys()[0]);
   const since = context.emulator.requests.length;
   expect(await context.run(["export"])).toMatchObject({ status: 0 });
@@ -116,8 +116,8 @@ test("the first rotated key falls back to the `first` key of the configuration",
 });
 
 test("exports use the previous key while the sealed text of the current one is damaged", async ({ context }) => {
-  await context.prepare();
-  await context.prepare("--now");
+  await context.rotateOrThrow();
+  await context.rotateOrThrow("--now");
   const [old, damaged] = context.createdKeys();
   const damage = sql`update usage_export.api_key set sealed = left(sealed, -8) || 'AAAAAAAA' where state = 'active'`;
   await damage.execute(context.db);
@@ -136,8 +136,8 @@ test("exports use the previous key while the sealed text of the current one is d
 });
 
 test("when every known key is refused the export fails, and says so", async ({ context }) => {
-  await context.prepare();
-  await context.prepare("--now");
+  await context.rotateOrThrow();
+  await context.rotateOrThrow("--now");
   for (const id of context.createdKeys()) await context.deleteKey(id);
   const since = context.emulator.requests.length;
   const { status, stdout } = await context.run(["export"], { USAGE_EXPORT_KEY: context.newSecret() });
@@ -147,8 +147,8 @@ test("when every known key is refused the export fails, and says so", async ({ c
 });
 
 test("an answer 403 is no reason to fall back to the previous key", async ({ context }) => {
-  await context.prepare();
-  await context.prepare("--now");
+  await context.rotateOrThrow();
+  await context.rotateOrThrow("--now");
   context.emulator.fault = ({ path }) => (path.includes("/usage/") ? { kind: "answer", status: 403 } : undefined);
   const since = context.emulator.requests.length;
   expect(await context.run(["export"])).toMatchObject({ status: 1 });

@@ -128,7 +128,7 @@ function failCreates({ emulator }: RotationContext, fault: Fault): void {
 
 /** Makes an active key that is due for rotation. Returns its secret. */
 async function prepareDue(context: RotationContext): Promise<string> {
-  await context.prepare();
+  await context.rotateOrThrow();
   await context.ageKeys(30);
   return context.sinkSecret();
 }

@@ -49,7 +49,7 @@ test("a sink that can't be delivered to is reported before the service is called
 });
 
 test("a new key that the service refuses stays unused until the service accepts it", async ({ context }) => {
-  await context.prepare();
+  await context.rotateOrThrow();
   const before = context.sinkSecret();
   const known = context.emulator.keys().map(({ apiKeyId }) => apiKeyId);
   context.emulator.fault = ({ keyId }) =>
@@ -82,7 +82,7 @@ test("a new key that the service takes for another key is reported", async ({ co
 });
 
 test("a key with fewer scopes than requested stays unused, and rotate --now makes another", async ({ context }) => {
-  await context.prepare();
+  await context.rotateOrThrow();
   const before = context.sinkSecret();
   await context.configure({ scopes: ["member", "billing:read"] });
   context.emulator.fault = ({ method }) =>
@@ -102,7 +102,7 @@ test("a key with fewer scopes than requested stays unused, and rotate --now make
 });
 
 test("another master key than the ledger's is refused before the service is called", async ({ context }) => {
-  await context.prepare();
+  await context.rotateOrThrow();
   const before = context.emulator.requests.length;
   const { status, stderr } = await context.run(["rotate", "--now"], {
     USAGE_EXPORT_MASTER_KEY: context.newMasterKey(),

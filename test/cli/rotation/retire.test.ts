@@ -21,9 +21,9 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 /** Makes a key, replaces it by another one, and makes both older by `daysAgo` days. */
 async function replaceKey(context: RotationContext, daysAgo: number) {
   usedAgo = {};
-  await context.prepare();
+  await context.rotateOrThrow();
   const oldSecret = context.sinkSecret();
-  await context.prepare("--now");
+  await context.rotateOrThrow("--now");
   await context.ageKeys(daysAgo);
   const [old = "", current = ""] = context.createdKeys();
   return { old, oldSecret, current };

@@ -31,7 +31,7 @@ test("the first rotation makes a key, verifies it, delivers it and makes it acti
 });
 
 test("a key that is not due stays, and the service is asked only whether it works", async ({ context }) => {
-  await context.prepare();
+  await context.rotateOrThrow();
   const before = context.emulator.requests.length;
   const { status, stdout } = await context.run(["rotate"]);
   expect({ status, stdout }).toEqual({
@@ -46,7 +46,7 @@ test("a key that is not due stays, and the service is asked only whether it work
 });
 
 test("a key that is due creates its successor, and the old key still works", async ({ context }) => {
-  await context.prepare();
+  await context.rotateOrThrow();
   const [old] = context.createdKeys();
   const oldSecret = context.sinkSecret();
   await context.ageKeys(30);
@@ -65,8 +65,8 @@ test("--dry-run says what would be done and why, and does nothing", async ({ con
   ]);
   expect(context.emulator.requests).toEqual([]);
   expect(await context.ledgerRows()).toEqual([]);
-  await context.prepare();
-  await context.prepare("--now");
+  await context.rotateOrThrow();
+  await context.rotateOrThrow("--now");
   const [row] = await context.ledgerRows();
   expect((await dry("--now")).stdout).toContain("would create: a fresh key was asked for");
   expect((await dry("--rollback")).stdout).toContain(`would rollback ${row?.api_key_id}`);
@@ -107,9 +107,9 @@ test("rotations run one after the other, and one that fails does not stop the ne
 
 test("`keys` has a line for every key, the newest first, with its id, state, age and comment", async ({ context }) => {
   expect(await context.run(["keys"])).toMatchObject({ status: 0, stdout: "no key was made yet\n" });
-  await context.prepare();
+  await context.rotateOrThrow();
   await context.ageKeys(30);
-  await context.prepare();
+  await context.rotateOrThrow();
   const [old, current] = await context.ledgerRows();
   const { status, stdout } = await context.run(["keys"]);
   expect(status).toBe(0);
@@ -126,8 +126,8 @@ test("`keys` has a line for every key, the newest first, with its id, state, age
 });
 
 test("rewrap seals every key with the new master key, while the old one is still given", async ({ context }) => {
-  await context.prepare();
-  await context.prepare("--now");
+  await context.rotateOrThrow();
+  await context.rotateOrThrow("--now");
   const secret = context.sinkSecret();
   const sealed = () =>
     context.db.selectFrom("usage_export.api_key").select("sealed").orderBy("requested_at").executeTakeFirst();

@@ -100,7 +100,7 @@ export async function openRotationContext(
       return key;
     },
     /** Rotates before the part that is tested. Cases of the fault harness do so concurrently, so none can rely on the working directory. */
-    async prepare(...args: readonly string[]) {
+    async rotateOrThrow(...args: readonly string[]) {
       const config = path.join(program.folder, "jobs.config.json");
       const { status, stdout } = await program.run(["rotate", "--config", config, ...args], {
         DATABASE_URL: databaseUrl,
@@ -177,7 +177,7 @@ async function startHttpProxy(targetUrl: string, decideFault: DecideFault, secre
 export async function makeKeys(context: RotationContext, count: number): Promise<readonly string[]> {
   const secrets: string[] = [];
   for (let i = 0; i < count; i++) {
-    await context.prepare("--now");
+    await context.rotateOrThrow("--now");
     secrets.push(context.sinkSecret());
   }
   return secrets;

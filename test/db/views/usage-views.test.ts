@@ -68,7 +68,7 @@ test("each view of one dimension shows its series alone, without the total and f
   ]);
 });
 
-test("bi.usage_by_two_dimensions shows only filters by one dimension, beside another grouping", async () => {
+test("bi.usage_by_two_dimensions shows only usage that is filtered by one dimension and grouped by another", async () => {
   const project = newProject();
   const stored: readonly (readonly [Filter, Grouping, Usage[string]])[] = [
     [seenFilter("accessor", "k1"), "model", { "nova-3": "3", "aura-2": "1" }],
@@ -101,6 +101,7 @@ test("a day is open until it is read after its end, unless its numbers are undat
   const undated = await newSeries(db, "none");
   await store(db, undated.seriesId, [{ ...total(back(0), { requests: "1" }), undated: true }], { undated: "day" });
   const ids = [dated.project.id, undated.project.id];
+  // An hour after the end of the day, nothing has been read again.
   const rows = await read(sql`
     select project_id, finality from bi.usage_as_of(${`${back(-1)}T01:00:00Z`}::timestamptz) where project_id = any(${ids}) order by finality
   `);
@@ -119,12 +120,12 @@ test.each<[string, number | null, string | null, string, string]>([
   ["a day that will be read after this moment", 7, "2026-03-18T02:00:00Z", "2026-03-18T01:00:00Z", "open"],
   ["a day that was read after it was over", 7, "2026-03-18T02:00:00Z", "2026-03-18T03:00:00Z", "settling"],
   ["a day in the last second of its window", 7, "2026-03-18T02:00:00Z", "2026-03-24T23:59:59Z", "settling"],
-  ["a day that the window has left", 7, "2026-03-18T02:00:00Z", "2026-03-25T00:00:00Z", "final"],
+  ["a day that is no longer in the window", 7, "2026-03-18T02:00:00Z", "2026-03-25T00:00:00Z", "final"],
   ["the only day of a window of one day", 1, END_OF_DAY, END_OF_DAY, "settling"],
   ["the only day of a window of one day, a day later", 1, END_OF_DAY, "2026-03-19T00:00:00Z", "final"],
   ["a day that no window reads again", null, END_OF_DAY, END_OF_DAY, "final"],
   ["a day that no window reads again, not read since it ended", null, null, END_OF_DAY, "open"],
-])("%s: of a window of %s days, closed %s, at %s it is %s", async (_, windowDays, closedAt, at, finality) => {
+])("%s: window of %s days, read after its end at %s, at %s it is %s", async (_, windowDays, closedAt, at, finality) => {
   for (const zone of ["UTC", "Asia/Tokyo", "America/Los_Angeles"]) {
     const { rows } = await db.transaction().execute(async (tx) => {
       await sql`select set_config('timezone', ${zone}, true)`.execute(tx);
