@@ -27,6 +27,7 @@ const PARSED_EXPORT = {
   ...{ source: "usage", timezone: "UTC", filters: [ALL_USAGE], fanOuts: [] },
   ...{ checkFeatures: "error", emptyGuard: "confirm", undated: "snapshot", cliffGuard: "confirm" },
 };
+const PARSED_BUDGET = { metric: "requests", amount: "1", period: "month", thresholds: ["80", "100"] };
 const PARSED_ROTATION = {
   ...{ timezone: "UTC", comment: "exporter", scopes: ["member"], tags: [] },
   ...{ maxAgeDays: 30, graceDays: 7, deliver: [], retire: "keep" },
@@ -36,6 +37,7 @@ test("a configuration with every field is parsed into the form that the program 
   const production = { id: "11111111-2222-3333-4444-555555555555", name: "production" };
   const staging = { id: "project_b", name: "staging" };
   const lab = { id: "project_c", name: "lab" };
+  const ofStaging = { project: "staging", projects: [staging] };
 
   const { file: _, ...config } = parse(SAMPLE);
   expect(config).toEqual({
@@ -53,7 +55,7 @@ test("a configuration with every field is parsed into the form that the program 
         groupings: ["none", "accessor", "model"],
         filters: [ALL_USAGE, DIARIZED],
         fanOuts: [{ dimension: "accessor", atMost: 20 }],
-        ...{ checkFeatures: "warn", emptyGuard: "off", cliffGuard: "off" },
+        ...{ checkFeatures: "warn", emptyGuard: "off", cliffGuard: "off", undated: "day" },
       },
       { ...PARSED_EXPORT, name: "weekly", schedule: "0 5 * * mon", projects: [lab], groupings: ["tags"] },
       {
@@ -100,13 +102,24 @@ test("a configuration with every field is parsed into the form that the program 
         ...{ name: "limit", project: "production", projects: [production], scope: "all" },
         ...{ metric: "hours", amount: "100", period: "month", thresholds: ["12.5", "100"] },
       },
+      {
+        ...{ name: "daily", project: "production", projects: [production], scope: "tag", scopeValue: "batch" },
+        ...{ metric: "cost", currency: "USD", amount: "9", period: "day", from: "2026-02-03" },
+        thresholds: ["80", "100"],
+      },
+      { ...PARSED_BUDGET, name: "lab", ...ofStaging, scope: "key", scopeValue: "lab-key" },
+      { ...PARSED_BUDGET, name: "nova", ...ofStaging, scope: "model", scopeValue: "nova-3" },
     ],
-    ...{ discovery: [], anomalies: { sensitivity: "normal" }, runs: { keepDays: 90 }, worker: { drainSeconds: 45 } },
+    ...{ discovery: [], anomalies: { sensitivity: "high" }, runs: { keepDays: 90 }, worker: { drainSeconds: 45 } },
     monitor: {
       ...{ host: "0.0.0.0", port: 0, publicUrl: "https://usage.example.com/" },
       access: { basic: { username: "ops", password: { file: "/srv/usage/secrets/monitor.password" } } },
     },
-    notify: { webhook: { env: "NOTICES_URL" }, deadMan: { file: "/srv/usage/secrets/dead-man.url" } },
+    notify: {
+      webhook: { env: "NOTICES_URL" },
+      deadMan: { file: "/srv/usage/secrets/dead-man.url" },
+      report: "0 8 * * 1",
+    },
   });
 });
 

@@ -1,4 +1,4 @@
-// A valid configuration that uses every field, and functions that change one field of it.
+// A valid configuration that uses every field, if not every form of it, and functions that change one field of it.
 
 import { type Config, parseConfig } from "../../src/config/config.ts";
 import { errorCode } from "../../src/errors.ts";
@@ -24,7 +24,7 @@ export const SAMPLE = {
         { name: "diarized", features: { diarize: true }, dimensions: { endpoint: "listen", feature_set: "a" } },
         { each: "accessor", atMost: 20 },
       ],
-      ...{ checkFeatures: "warn", emptyGuard: "off", cliffGuard: "off" },
+      ...{ checkFeatures: "warn", emptyGuard: "off", cliffGuard: "off", undated: "day" },
     },
     { name: "weekly", schedule: "0 5 * * mon", projects: ["lab"], groupings: ["tags"] },
     {
@@ -55,14 +55,23 @@ export const SAMPLE = {
     },
     { metric: "requests", model: "*", currency: "EUR", price: null, from: "2026-02-01" },
   ],
-  budgets: [{ name: "limit", metric: "hours", amount: 100, project: "production", thresholds: ["12.50", 100] }],
+  budgets: [
+    { name: "limit", metric: "hours", amount: 100, project: "production", thresholds: ["12.50", 100] },
+    {
+      ...{ name: "daily", metric: "cost", currency: "USD", amount: 9, project: "production", tag: "batch" },
+      ...{ period: "day", from: "2026-02-03" },
+    },
+    { name: "lab", metric: "requests", amount: 1, project: "staging", key: "lab-key" },
+    { name: "nova", metric: "requests", amount: 1, project: "staging", model: "nova-3" },
+  ],
+  anomalies: { sensitivity: "high" },
   runs: { keepDays: 90 },
   worker: { drainSeconds: 45 },
   monitor: {
     ...{ host: "0.0.0.0", port: 0, publicUrl: "https://usage.example.com" },
     access: { basic: { username: "ops", password: { file: "secrets/monitor.password" } } },
   },
-  notify: { webhook: { env: "NOTICES_URL" }, deadMan: { file: "secrets/dead-man.url" } },
+  notify: { webhook: { env: "NOTICES_URL" }, deadMan: { file: "secrets/dead-man.url" }, report: "0 8 * * 1" },
 };
 
 export function parseText(text: string, baseDir = "/srv/usage"): Config {
