@@ -27,7 +27,7 @@ type DimensionEntry = {
   readonly in2026?: { readonly grouping?: string; readonly filter?: string | null };
   /** Whether dialect "2026" filters by ids, though it groups by names. */
   readonly in2026FiltersById?: true;
-  /** The values that the published interface lists. Those of other dimensions are free text. */
+  /** The values that the published interface lists, for which the emulator makes usage. Those of other dimensions are free text. */
   readonly values?: Readonly<Partial<Record<Source, readonly string[]>>>;
   /** The sources whose usage or charges always have a value. So an answer without any value was not grouped by the dimension. */
   readonly alwaysFilledIn?: readonly Source[];

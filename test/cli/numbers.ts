@@ -3,10 +3,11 @@
 import { type RawBuilder, sql } from "kysely";
 import type { Database } from "../../src/db/connection/database.ts";
 import { addDays, dayOf } from "../../src/emulator/days.ts";
+import { USAGE_DIMENSIONS } from "../../src/usage/dimensions.ts";
 import type { Emulator } from "../support/emulator.ts";
 import { PROJECT_ID } from "./small-config.ts";
 
-export const ALL_GROUPINGS = ["none", "accessor", "deployment", "endpoint", "feature_set", "method", "model", "tags"];
+export const ALL_GROUPINGS = ["none", ...USAGE_DIMENSIONS];
 const METRICS = ["hours", "total_hours", "agent_hours", "tokens_in", "tokens_out", "tts_characters", "requests"];
 
 /** The series to read: every grouping under every filter. `filters` has the query parameters of each filter's conditions, by name. */

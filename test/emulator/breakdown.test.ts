@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { UsageRecord } from "../../src/emulator/usage.ts";
-import type { Dialect } from "../../src/usage/dimensions.ts";
+import { type Dialect, USAGE_DIMENSIONS } from "../../src/usage/dimensions.ts";
 import { METRICS } from "../../src/usage/metrics.ts";
 import type { Emulator } from "../support/emulator.ts";
 import { ask, breakdown, type Row, requestsBy, start } from "./ask.ts";
@@ -36,6 +36,11 @@ test.each(EACH_GROUPING)(
     expect(sumByDay(grouped.results)).toEqual(sumByDay(total.results));
   },
 );
+
+test("these groupings are all dimensions of usage", () => {
+  expect(GROUPINGS.interface).toEqual(USAGE_DIMENSIONS);
+  expect(GROUPINGS["2026"]).toHaveLength(USAGE_DIMENSIONS.length);
+});
 
 const RECORDS: readonly UsageRecord[] = [
   { model: ["nova-3"], feature_set: ["diarize"], tags: ["b", "a"], requests: 1 },

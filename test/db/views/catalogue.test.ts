@@ -3,6 +3,7 @@
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { startRun } from "../../../src/db/jobs/runs.ts";
+import { USAGE_DIMENSIONS } from "../../../src/usage/dimensions.ts";
 import { testDatabase } from "../../support/database.ts";
 import { failOn, newSeries, store } from "../stored-usage.ts";
 
@@ -48,6 +49,10 @@ const names = async (query: ReturnType<typeof sql<{ name: string }>>) => (await 
 const views = await names(sql`
   select relname as name from pg_class where relnamespace = 'bi'::regnamespace order by relname
 `);
+
+test("the promised views have one for every dimension of usage", () => {
+  expect(DIMENSIONS.toSorted()).toEqual(USAGE_DIMENSIONS);
+});
 
 test("schema bi has the promised views with their columns, and nothing but views", async () => {
   const columns = await read(sql<{ view: string; column: string }>`
