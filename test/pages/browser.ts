@@ -1,5 +1,6 @@
 // Opens pages in a real browser, and records what they write to the console and what they request.
 
+import { existsSync } from "node:fs";
 import path from "node:path";
 import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
 import { afterAll, onTestFinished } from "vitest";
@@ -8,6 +9,9 @@ import { testMonitor } from "../web/test-monitor.ts";
 /** The browser is closed after the last test of the file. */
 export async function openBrowser(): Promise<Browser> {
   const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";
+  if (!existsSync(executablePath)) {
+    throw new Error(`no browser at ${executablePath}: install Chromium there, or set CHROMIUM to the path of another`);
+  }
   // A container has no user for the sandbox; the pages are our own.
   const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
   afterAll(() => browser.close());
