@@ -26,6 +26,9 @@ const REPLACED: Readonly<Record<string, string>> = {
   // The package loads all of zod, with texts in 50 languages, only to add a method that this program does not call.
   "@hono zod": "exports.z = { ZodType: class {} };",
   "commander node:child_process": "",
+  // The worker plans the runs itself, so pg-boss has no schedules.
+  "pg-boss cron-parser": "exports.CronExpressionParser = {};",
+  "pg-boss rrule-temporal": "exports.RRuleTemporal = class {};",
   "node-cron child_process": "",
   // The log is written in the main thread.
   "pino worker_threads": "exports.isMainThread = true;",
