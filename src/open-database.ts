@@ -3,7 +3,7 @@
 import path from "node:path";
 import type { App } from "./app.ts";
 import { type Database, openEmbedded, openPostgres } from "./db/connection/database.ts";
-import { explainMissingRight, isAccessDenied, isConnectionError } from "./db/connection/errors.ts";
+import { explainMissingRight, isAccessFailure, isConnectionError } from "./db/connection/errors.ts";
 import { requireCurrentSchema } from "./db/connection/migrate.ts";
 import { AppError, errorText } from "./errors.ts";
 import type { Environment } from "./proxy.ts";
@@ -20,7 +20,7 @@ export async function withDatabase<T>(app: App, work: (db: Database) => Promise<
     if (!anyVersion) await requireCurrentSchema(db);
     return await work(db);
   } catch (error) {
-    throw isConnectionError(error) || isAccessDenied(error)
+    throw isConnectionError(error) || isAccessFailure(error)
       ? unusableDatabaseError(app, error)
       : await explainMissingRight(db, error);
   } finally {
@@ -65,7 +65,7 @@ function logDatabase({ env, log, scrubber, hasTerminal }: App, database: string,
 export function unusableDatabaseError({ env }: App, error: Error): AppError {
   const cause = error instanceof AggregateError ? error.errors[0] : error;
   const { host, pathname } = URL.parse(env.DATABASE_URL ?? "") ?? { host: "this machine", pathname: "" };
-  const nextStep = isAccessDenied(error)
+  const nextStep = isAccessFailure(error)
     ? "correct DATABASE_URL, or what the server allows"
     : "start the server at this address, or correct DATABASE_URL";
   const message = `the database at ${host}${pathname} can't be used: ${errorText(cause)}; ${nextStep}`;

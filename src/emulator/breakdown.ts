@@ -1,7 +1,7 @@
 // Makes the answers about usage and cost: breakdowns, the values that they can be filtered by, and balances. Pure.
 
 import { DIMENSIONS_OF, type Dialect, type Dimension, filterIn, groupingIn, type Source } from "../usage/dimensions.ts";
-import { type Amounts, FEATURES, modelId, sortedIfSet, sumOf, type UsageRecord, uuidFrom } from "./usage.ts";
+import { type Amounts, FEATURES, modelId, sortIfList, sumOf, type UsageRecord, uuidFrom } from "./usage.ts";
 
 /** One row for each group of the day. In `grouping`, dimensions that were not asked for are null. An unknown grouping is left out. */
 export function breakdownRows(
@@ -16,7 +16,7 @@ export function breakdownRows(
   const groupings = DIMENSIONS_OF[source].filter((name) => asked.includes(groupingIn(dialect, name)));
   const all = source === "billing" ? records.map(billed) : records;
   const matching = all.filter(matcherOf(parameters, source, dialect));
-  const keyOf = (record: UsageRecord) => JSON.stringify(groupings.map((name) => sortedIfSet(record[name] ?? null)));
+  const keyOf = (record: UsageRecord) => JSON.stringify(groupings.map((name) => sortIfList(record[name] ?? null)));
   return [...Map.groupBy(matching, keyOf).values()].map((group) => {
     const values = DIMENSIONS_OF[source].map((name) => {
       const value = groupings.includes(name) ? (group[0]?.[name] ?? null) : null;

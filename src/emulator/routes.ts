@@ -20,7 +20,7 @@ type AccountProject = { readonly id: string; readonly name: string };
 
 export type IncomingRequest = {
   readonly method: string;
-  readonly path: string;
+  readonly rawUrl: string;
   readonly url: URL;
   /** The key that the request's secret belongs to. */
   readonly caller: ApiKey | undefined;

@@ -67,15 +67,15 @@ export async function startEmulator(options: EmulatorSettings) {
 const BASE = "http://emulator.test";
 
 async function serve(request: IncomingMessage, response: ServerResponse, service: Emulated, now: Date, handle: Handle) {
-  const { method = "", url: path = "", headers } = request;
+  const { method = "", url: rawUrl = "", headers } = request;
   try {
-    const url = URL.parse(path, BASE) ?? new URL(BASE);
+    const url = URL.parse(rawUrl, BASE) ?? new URL(BASE);
     // "Token" or "Bearer" may stand before the key.
     const secret = /^(?:(?:Token|Bearer) +)?(\S+)$/i.exec(headers.authorization ?? "")?.[1] ?? "";
     const caller = service.keys.find(secret, now);
     const contentType = headers["content-type"] ?? "";
     const body = await text(request);
-    await handle({ method, path, url, caller, contentType, body, now, requestId: randomUUID() }, response, service);
+    await handle({ method, rawUrl, url, caller, contentType, body, now, requestId: randomUUID() }, response, service);
   } catch (error) {
     // Answers 500 unless the answer has begun: a dropped connection would look like a service that does not answer.
     if (response.headersSent) response.destroy();

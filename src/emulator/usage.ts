@@ -14,8 +14,8 @@ import { isWeekend } from "./days.ts";
 export type Amounts = Readonly<Record<Metric, number>>;
 export type GroupValue = string | readonly string[] | null;
 
-/** A set with its members sorted: sets with the same members are one group, whatever their order. */
-export function sortedIfSet(value: GroupValue): GroupValue {
+/** A list is a set: it is sorted, so that sets with the same members are one group, whatever their order. */
+export function sortIfList(value: GroupValue): GroupValue {
   return value === null || typeof value === "string" ? value : value.toSorted();
 }
 

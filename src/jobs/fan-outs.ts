@@ -52,18 +52,18 @@ async function readSeen(
       // The values with the most requests come first.
       const inWindow = recent.get(id) ?? [];
       const usable = inWindow.filter(isUsable);
-      const read = usable.slice(0, atMost);
+      const top = usable.slice(0, atMost);
       const picked = (onPickedDays.get(id) ?? []).filter(isUsable).slice(0, atMost);
-      const days = new Map(read.map(({ value, firstDay, lastRead }) => [value, { start: firstDay, end: lastRead }]));
-      const filters = [...new Set([...read, ...picked].map(({ value }) => value))]
+      const days = new Map(top.map(({ value, firstDay, readUntil }) => [value, { start: firstDay, end: readUntil }]));
+      const filters = [...new Set([...top, ...picked].map(({ value }) => value))]
         .map((value) => seenFilter(dimension, value, days.get(value)))
         .filter((filter) => !filtersOfJob.has(filterKey(filter)))
         // If the same filter is configured for another job, its name is used here, too.
         .map((filter) => ({ ...filter, name: names.get(filterKey(filter)) ?? filter.name }));
       seen.set(id, [...(seen.get(id) ?? []), ...filters]);
       const unusable = inWindow.length - usable.length;
-      const unread = (inWindow[0]?.valuesOfProject ?? 0) - unusable - read.length;
-      if (unread > 0) leftOut.push({ project, dimension, atMost, read: read.length, leftOut: unread });
+      const unread = (inWindow[0]?.valueCount ?? 0) - unusable - top.length;
+      if (unread > 0) leftOut.push({ project, dimension, atMost, read: top.length, leftOut: unread });
     }
   }
   return { seen, leftOut };

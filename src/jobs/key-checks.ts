@@ -32,7 +32,7 @@ export function mayRead(source: Source, scopes: readonly string[]): boolean {
 const ATTEMPTS_MAX = 3;
 const WAIT_MS = 1_000;
 
-/** Throws if the service refuses the key. Asks for its id, then for a day's usage if its scopes allow that. If neither is possible, for projects. */
+/** Throws if the service refuses the key. Asks for its id, and for a day's usage if its scopes allow. If it can't do either, asks for projects. */
 export async function verifyKey(
   { app, service, db }: RotationContext,
   { name, project, scopes }: RotationConfig,
@@ -59,19 +59,20 @@ export async function verifyKey(
 const REFUSAL_CHECK_MS_MAX = 30_000;
 
 /** Why the active key no longer works; undefined if it works, or if that can't be found out now. */
-export async function refusalReason(context: RotationContext, job: RotationConfig, opened: OpenedKey) {
+export async function refusalReason(context: RotationContext, rotation: RotationConfig, opened: OpenedKey) {
   const { service, app } = context;
   const signal = AbortSignal.any([app.signal, AbortSignal.timeout(REFUSAL_CHECK_MS_MAX)]);
   try {
     // A key that was refused in an earlier run may work again.
     service.forgetRefusals(opened.key);
-    await verifyKey(context, job, opened, signal);
+    await verifyKey(context, rotation, opened, signal);
     return undefined;
   } catch (error) {
     app.signal.throwIfAborted();
     if (error instanceof AppError && isKeyRejected(error)) return "the service refuses the key in use";
     if (!(error instanceof AppError) && !signal.aborted) throw error;
-    app.log.warn({ rotation: job.name, reason: errorText(error) }, "could not find out whether the key in use works");
+    const facts = { rotation: rotation.name, reason: errorText(error) };
+    app.log.warn(facts, "could not find out whether the key in use works");
     return undefined;
   }
 }
@@ -106,13 +107,13 @@ export async function readClocks({ db, service }: Pick<RotationContext, "db" | "
 }
 
 /** Reads the days of the grace period, and today. Usage on the first day may be from before the replacement; then the key is kept longer. */
-export async function lastUse(context: RotationContext, job: RotationConfig, key: LedgerKey): Promise<LastUse> {
+export async function lastUse(context: RotationContext, rotation: RotationConfig, key: LedgerKey): Promise<LastUse> {
   const { service, keyRing } = context;
   const { signal } = context.app;
-  const { project, graceDays } = job;
+  const { project, graceDays } = rotation;
   const series = { project, source: "usage", grouping: "accessor", filter: ALL_USAGE } as const;
   try {
-    const listed = await keyRing.useCreatorKey(job, (secret) => listKeys(service, project.id, secret, signal));
+    const listed = await keyRing.useCreatorKey(rotation, (secret) => listKeys(service, project.id, secret, signal));
     const clocks = await readClocks(context);
     const [earliest, today] = [dayOf(min(clocks)), dayOf(max(clocks))];
     // With a wrong clock, the days that are read would not be the grace period. Around midnight, correct clocks may be a day apart.

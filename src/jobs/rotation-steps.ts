@@ -24,7 +24,7 @@ import { lastUse, refusalReason, verifyKey } from "./key-checks.ts";
 
 export type RotationRun = {
   readonly context: RotationContext;
-  readonly job: RotationConfig;
+  readonly rotation: RotationConfig;
   readonly ledger: KeyLedger;
   /** What was done, in order. */
   readonly did: string[];
@@ -34,15 +34,15 @@ export type RotationRun = {
 };
 
 /** Checks that the active key works and that its files still hold it, unless another key is replacing it already. */
-export async function inspectActive({ context, job, ledger }: RotationRun): Promise<Inspection> {
+export async function inspectActive({ context, rotation, ledger }: RotationRun): Promise<Inspection> {
   const { ledger: stored } = await ledger.read();
   const key = activeKey(stored);
   const isReplacing = stored.keys.some(({ state }) => state === "pending") || stored.rollbackTo !== null;
   if (!key || isReplacing) return {};
   try {
     const opened = await ledger.openKey(key);
-    const refusal = await refusalReason(context, job, opened);
-    return { refusal, stale: await staleFiles(job.deliver, key.heldBy, opened.key) };
+    const refusal = await refusalReason(context, rotation, opened);
+    return { refusal, stale: await staleFiles(rotation.deliver, key.heldBy, opened.key) };
   } catch (error) {
     // No later attempt can open a damaged sealed key, so it is replaced like a key that the service refuses.
     if (isDamaged(error)) return { refusal: errorText(error) };
@@ -50,19 +50,19 @@ export async function inspectActive({ context, job, ledger }: RotationRun): Prom
   }
 }
 
-export async function takeStep(rotation: RotationRun, step: RotationStep): Promise<void> {
-  const { context, job, ledger } = rotation;
+export async function takeStep(run: RotationRun, step: RotationStep): Promise<void> {
+  const { context, rotation, ledger } = run;
   switch (step.kind) {
     case "create":
-      return createNewKey(rotation, step.reason);
+      return createNewKey(run, step.reason);
     case "mark-orphan":
       await ledger.write({ kind: "orphan", intentId: step.key.intentId }, step.reason);
       // Counted as a failure: otherwise a process that dies at every create would make a key at every start.
       return ledger.write({ kind: "failed" }, step.reason);
     case "verify":
-      return verifyNewKey(rotation, step.key);
+      return verifyNewKey(run, step.key);
     case "deliver":
-      return deliverToSinks(rotation, step.key, step.sinks);
+      return deliverToSinks(run, step.key, step.sinks);
     case "promote": {
       // Only a rollback promotes a draining key.
       const isRollback = step.key.state === "draining";
@@ -72,7 +72,7 @@ export async function takeStep(rotation: RotationRun, step: RotationStep): Promi
       return ledger.write({ kind: "discarded", intentId: step.key.intentId }, step.reason);
     case "rollback":
       // The key may be deleted at the service by now, and a key that does not work must not become active.
-      await verifyKey(context, job, await ledger.openKey(step.key));
+      await verifyKey(context, rotation, await ledger.openKey(step.key));
       return ledger.write({ kind: "rollback", intentId: step.key.intentId }, step.reason);
     case "recover":
       return ledger.write({ kind: "recovered" }, step.reason);
@@ -80,16 +80,16 @@ export async function takeStep(rotation: RotationRun, step: RotationStep): Promi
 }
 
 /** The intent is recorded before the POST, which is sent once. Its id is in the key's comment, so a lost key can be found. */
-async function createNewKey({ context, job, ledger }: RotationRun, reason: string): Promise<void> {
+async function createNewKey({ context, rotation, ledger }: RotationRun, reason: string): Promise<void> {
   const { app, service, keyRing } = context;
-  for (const sink of job.deliver) await testSink(sink);
+  for (const sink of rotation.deliver) await testSink(sink);
   // A harmless call finds out which key works: the key ring repeats it with other keys, while a create must not be repeated.
-  const creatorKey = await keyRing.useCreatorKey(job, async (key) => {
+  const creatorKey = await keyRing.useCreatorKey(rotation, async (key) => {
     await fetchKeyInfo(service, key, app.signal);
     return key;
   });
   const intentId = `ue-${randomBytes(6).toString("hex")}`;
-  const comment = `${job.comment} [${intentId}]`;
+  const comment = `${rotation.comment} [${intentId}]`;
   await ledger.write({ kind: "intent", intentId, comment }, reason);
   let created: NewKey;
   let mayHaveBeenSent = false;
@@ -100,11 +100,11 @@ async function createNewKey({ context, job, ledger }: RotationRun, reason: strin
     mayHaveBeenSent = true;
   };
   try {
-    const { scopes, expiresInDays } = job;
-    const tags = makesSelfHosted(scopes) ? [] : job.tags;
+    const { scopes, expiresInDays } = rotation;
+    const tags = makesSelfHosted(scopes) ? [] : rotation.tags;
     const expiresInSeconds = expiresInDays && expiresInDays * DAY_SECONDS;
     const request = { comment, scopes, tags, expiresInSeconds };
-    created = await createKey(service, job.project.id, request, creatorKey, app.signal, beforeCreate);
+    created = await createKey(service, rotation.project.id, request, creatorKey, app.signal, beforeCreate);
   } catch (error) {
     const isNotCreated = !mayHaveBeenSent || madeNoKey(error, app.signal);
     await ledger.write({ kind: isNotCreated ? "not-created" : "orphan", intentId }, errorText(error));
@@ -114,7 +114,7 @@ async function createNewKey({ context, job, ledger }: RotationRun, reason: strin
   await ledger.write({ kind: "stored", intentId, created }, "the service made the key");
 }
 
-async function verifyNewKey({ context, job, ledger }: RotationRun, key: LedgerKey): Promise<void> {
+async function verifyNewKey({ context, rotation, ledger }: RotationRun, key: LedgerKey): Promise<void> {
   // The service may grant more than was asked for, and may list the scopes of a role in place of the role. If it does not say which scopes it
   // granted, only the call below shows what the key may do.
   const missing =
@@ -123,7 +123,7 @@ async function verifyNewKey({ context, job, ledger }: RotationRun, key: LedgerKe
     const next = "it stays unused, and the current key stays. Fix the scopes and run: usage-export rotate --now";
     throw new AppError("unauthorized", `the new key ${key.apiKeyId} was not granted ${missing.join(", ")}; ${next}`);
   }
-  await verifyKey(context, job, await ledger.openKey(key));
+  await verifyKey(context, rotation, await ledger.openKey(key));
   await ledger.write({ kind: "verified", intentId: key.intentId }, "a call with it succeeded");
 }
 
@@ -145,53 +145,53 @@ async function deliverToSinks({ ledger }: RotationRun, key: LedgerKey, sinks: re
 
 // The cleanup of replaced and lost keys. Each function returns whether it did what the plan says.
 
-export async function takeCleanupStep(rotation: RotationRun, step: CleanupStep): Promise<boolean> {
+export async function takeCleanupStep(run: RotationRun, step: CleanupStep): Promise<boolean> {
   switch (step.kind) {
     case "mark-due":
-      return markDueForRemoval(rotation, step.key, step.reason);
+      return markDueForRemoval(run, step.key, step.reason);
     case "delete":
-      return deleteUnused(rotation, step.key, step.reason);
+      return deleteUnused(run, step.key, step.reason);
     case "recheck":
-      return retireUnlisted(rotation, step.key);
+      return retireUnlisted(run, step.key);
     case "search":
-      return searchOrphan(rotation, step.key, step.giveUp);
+      return searchOrphan(run, step.key, step.giveUp);
   }
 }
 
-async function markDueForRemoval(rotation: RotationRun, key: LedgerKey, reason: string): Promise<boolean> {
-  const { seen, text } = await lastUse(rotation.context, rotation.job, key);
-  if (seen === "yes") return reportKept(rotation, key, `replaced key still in use: ${text}`);
+async function markDueForRemoval(run: RotationRun, key: LedgerKey, reason: string): Promise<boolean> {
+  const { seen, text } = await lastUse(run.context, run.rotation, key);
+  if (seen === "yes") return reportKept(run, key, `replaced key still in use: ${text}`);
   const proof = seen === "unknown" ? `by its age alone, as its use is not known: ${text}` : text;
-  await rotation.ledger.write({ kind: "due-for-removal", intentId: key.intentId }, `${reason}; ${proof}`);
+  await run.ledger.write({ kind: "due-for-removal", intentId: key.intentId }, `${reason}; ${proof}`);
   return true;
 }
 
 /** Checks once more whether the key is used, because the service would delete even a key in use. */
-async function deleteUnused(rotation: RotationRun, key: LedgerKey, reason: string): Promise<boolean> {
-  const { context, job, ledger } = rotation;
+async function deleteUnused(run: RotationRun, key: LedgerKey, reason: string): Promise<boolean> {
+  const { context, rotation, ledger } = run;
   const { service, app, keyRing } = context;
   const { apiKeyId, intentId } = key;
   if (apiKeyId === null) return false;
-  const { seen, text } = await lastUse(context, job, key);
+  const { seen, text } = await lastUse(context, rotation, key);
   if (seen === "yes") {
     const why = `not deleted: ${text}`;
     if (key.dueForRemovalAt) await ledger.write({ kind: "in-use", intentId }, why);
-    return reportKept(rotation, key, why);
+    return reportKept(run, key, why);
   }
   if (seen === "unknown") {
-    if (await retireUnlisted(rotation, key)) return true;
+    if (await retireUnlisted(run, key)) return true;
     const why = `${reason}; not deleted: ${text}`;
     // Written once, not in every run.
     if (key.note !== why) await ledger.write({ kind: "kept", intentId }, why);
-    return reportKept(rotation, key, why);
+    return reportKept(run, key, why);
   }
   const readInfo = (secret: Secret) => fetchKeyInfo(service, secret, app.signal);
-  const infos = [await keyRing.useCreatorKey(job, readInfo), await keyRing.use(job.project, readInfo)];
+  const infos = [await keyRing.useCreatorKey(rotation, readInfo), await keyRing.use(rotation.project, readInfo)];
   if (infos.some((info) => info?.apiKeyId === apiKeyId))
-    return reportKept(rotation, key, "key not deleted: it is the one this rotation calls with");
+    return reportKept(run, key, "key not deleted: it is the one this rotation calls with");
   await ledger.confirmLease();
-  const remove = (secret: Secret) => deleteKey(service, job.project.id, apiKeyId, secret, app.signal);
-  const isDeleted = await keyRing.useCreatorKey(job, remove);
+  const remove = (secret: Secret) => deleteKey(service, rotation.project.id, apiKeyId, secret, app.signal);
+  const isDeleted = await keyRing.useCreatorKey(rotation, remove);
   const result = isDeleted ? "deleted at the service" : "the service no longer had it";
   await ledger.write({ kind: "retired", intentId }, `${reason}; ${text}; ${result}`);
   return true;
@@ -203,29 +203,30 @@ function reportKept({ context, kept }: RotationRun, key: LedgerKey, reason: stri
   return false;
 }
 
-async function searchOrphan(rotation: RotationRun, { intentId }: LedgerKey, giveUp: boolean): Promise<boolean> {
-  const { listed, isComplete } = await listedKeys(rotation);
+async function searchOrphan(run: RotationRun, { intentId }: LedgerKey, giveUp: boolean): Promise<boolean> {
+  const { listed, isComplete } = await listedKeys(run);
   const found = listed.find(({ comment }) => comment.includes(intentId));
   if (found) {
     const reason = "the service lists a key with this id in its comment";
-    await rotation.ledger.write({ kind: "found", intentId, apiKeyId: found.apiKeyId }, reason);
+    await run.ledger.write({ kind: "found", intentId, apiKeyId: found.apiKeyId }, reason);
     return true;
   }
   if (!giveUp || !isComplete) return false;
-  await rotation.ledger.write({ kind: "retired", intentId }, "the service lists no key with this id in its comment");
+  await run.ledger.write({ kind: "retired", intentId }, "the service lists no key with this id in its comment");
   return true;
 }
 
-async function retireUnlisted(rotation: RotationRun, { apiKeyId, intentId }: LedgerKey): Promise<boolean> {
-  const { listed, isComplete } = await listedKeys(rotation);
+async function retireUnlisted(run: RotationRun, { apiKeyId, intentId }: LedgerKey): Promise<boolean> {
+  const { listed, isComplete } = await listedKeys(run);
   if (!isComplete || listed.some((other) => other.apiKeyId === apiKeyId)) return false;
-  await rotation.ledger.write({ kind: "retired", intentId }, "the service no longer lists it");
+  await run.ledger.write({ kind: "retired", intentId }, "the service no longer lists it");
   return true;
 }
 
 /** A list that lacks even the active key is not complete, so it does not show whether another key exists. */
-async function listedKeys({ context: { service, app, keyRing }, job, ledger }: RotationRun) {
-  const listed = (await keyRing.useCreatorKey(job, (key) => listKeys(service, job.project.id, key, app.signal))) ?? [];
+async function listedKeys({ context: { service, app, keyRing }, rotation, ledger }: RotationRun) {
+  const list = (key: Secret) => listKeys(service, rotation.project.id, key, app.signal);
+  const listed = (await keyRing.useCreatorKey(rotation, list)) ?? [];
   const active = activeKey((await ledger.read()).ledger)?.apiKeyId;
   return { listed, isComplete: listed.some(({ apiKeyId }) => apiKeyId === active) };
 }

@@ -24,9 +24,9 @@ import type { RotationContext } from "./context.ts";
 import { readClocks } from "./key-checks.ts";
 import { inspectActive, type RotationRun, takeCleanupStep, takeStep } from "./rotation-steps.ts";
 
+/** `kept`: which replaced keys were left unchanged, and why. `idle`: why nothing was left to do. */
 export type RotationResult = Readonly<Record<"did" | "kept" | "errors", readonly string[]>> & {
   readonly status: "ok" | "failed";
-  /** Why nothing was left to do. */
   readonly idle: string | undefined;
 };
 
@@ -38,10 +38,10 @@ const LEASE_POLL_MS = 250;
 /** Calls `work` under the rotation's lease. If another process has the lease, waits for it, and throws `stopped` if that takes too long. */
 export async function withRotationLease<T>(
   { app, db }: Pick<RotationContext, "app" | "db">,
-  job: RotationConfig,
+  rotation: RotationConfig,
   work: (lease: Lease) => Promise<T>,
 ): Promise<T> {
-  const lease = await waitForLease(app, db, job);
+  const lease = await waitForLease(app, db, rotation);
   // A failure to renew is ignored: the next write to the ledger fails for the same reason, a lost lease or an unreachable database.
   const renewing = setInterval(() => void renewLease(db, lease).catch(() => {}), RENEW_MS);
   try {
@@ -54,30 +54,30 @@ export async function withRotationLease<T>(
 
 export async function rotateKey(
   context: RotationContext,
-  job: RotationConfig,
+  rotation: RotationConfig,
   lease: Lease,
   request?: RotationRequest,
 ): Promise<RotationResult> {
   const { app, db } = context;
   const masterKeys = await openMasterKeys(app, db);
-  const log = app.log.child({ rotation: job.name });
-  const ledger = openKeyLedger(db, { job, lease, actor: app.actor, masterKeys, scrubber: app.scrubber, log });
-  const rotation: RotationRun = { context, job, ledger, did: [], kept: [], errors: [] };
-  const idle = await takeSteps(rotation, request);
-  await cleanUp(rotation);
-  const { did, kept, errors } = rotation;
+  const log = app.log.child({ rotation: rotation.name });
+  const ledger = openKeyLedger(db, { job: rotation, lease, actor: app.actor, masterKeys, scrubber: app.scrubber, log });
+  const run: RotationRun = { context, rotation, ledger, did: [], kept: [], errors: [] };
+  const idle = await takeSteps(run, request);
+  await cleanUp(run);
+  const { did, kept, errors } = run;
   return { status: errors.length === 0 ? "ok" : "failed", did, kept, idle, errors };
 }
 
-/** Rotates the keys of a job one after the other, and records this as one manual run. */
+/** Rotates the keys of one configured rotation one after the other, and records this as one manual run. */
 export async function rotateByHand(
   context: RotationContext,
-  job: string,
+  jobName: string,
   rotations: readonly RotationConfig[],
   wants: Wants,
   onResult: (rotation: RotationConfig, result: RotationResult) => void,
 ): Promise<void> {
-  const run = { runId: randomUUID(), kind: "rotation", job, trigger: "manual" } as const;
+  const run = { runId: randomUUID(), kind: "rotation", job: jobName, trigger: "manual" } as const;
   const projects = rotations.map(({ project }) => ({ projectId: project.id, planned: 0 }));
   await recordRun(context, run, projects, async () => {
     let firstError: string | undefined;
@@ -96,28 +96,28 @@ export async function rotateByHand(
 export type Wants = RotationRequest["wants"] | undefined;
 
 /** A failure becomes the result, so that the other keys are still rotated. */
-async function rotateOne(context: RotationContext, job: RotationConfig, wants: Wants): Promise<RotationResult> {
-  // Taken before the wait for the lease: a key that another process makes during the wait fulfils the request.
+async function rotateOne(context: RotationContext, rotation: RotationConfig, wants: Wants): Promise<RotationResult> {
+  // The time is read before the wait for the lease: a key that another process makes during the wait fulfils the request.
   const request = wants && { wants, at: await databaseNow(context.db) };
   try {
-    return await withRotationLease(context, job, (lease) => rotateKey(context, job, lease, request));
+    return await withRotationLease(context, rotation, (lease) => rotateKey(context, rotation, lease, request));
   } catch (error) {
     if (context.app.signal.aborted || !(error instanceof AppError)) throw error;
-    // Only a rotation for many projects has a `jobName`. It goes on if one of its projects has no key.
-    if (error.code === "config" && job.jobName === undefined) throw error;
+    // A project without a key (`config`) ends the command, unless the rotation is for many projects: only such a one has a `jobName`.
+    if (error.code === "config" && rotation.jobName === undefined) throw error;
     return { status: "failed", did: [], kept: [], idle: undefined, errors: [errorText(error)] };
   }
 }
 
-async function waitForLease({ log, signal }: App, db: Database, job: RotationConfig): Promise<Lease> {
+async function waitForLease({ log, signal }: App, db: Database, rotation: RotationConfig): Promise<Lease> {
   const until = performance.now() + LEASE_WAIT_MS_MAX;
   for (let attempt = 1; ; attempt++) {
-    const lease = await takeLease(db, job);
+    const lease = await takeLease(db, rotation);
     if (lease) return lease;
-    if (attempt === 1) log.info({ rotation: job.name }, "waiting for another process that rotates this key");
+    if (attempt === 1) log.info({ rotation: rotation.name }, "waiting for another process that rotates this key");
     if (performance.now() > until) {
-      const seconds = LEASE_WAIT_MS_MAX / 1000;
-      throw new AppError("stopped", `another process is rotating ${job.name}; it has not finished in ${seconds} s`);
+      const waited = `it has not finished in ${LEASE_WAIT_MS_MAX / 1000} s`;
+      throw new AppError("stopped", `another process is rotating ${rotation.name}; ${waited}`);
     }
     await sleep(LEASE_POLL_MS, undefined, { signal });
   }
@@ -126,20 +126,20 @@ async function waitForLease({ log, signal }: App, db: Database, job: RotationCon
 const STEPS_MAX = 50;
 
 /** Takes the steps towards an active key until none is left or one fails. Returns why nothing is left to do. */
-async function takeSteps(rotation: RotationRun, request: RotationRequest | undefined): Promise<string | undefined> {
-  const { job, ledger, context, did, errors } = rotation;
+async function takeSteps(run: RotationRun, request: RotationRequest | undefined): Promise<string | undefined> {
+  const { rotation, ledger, context, did, errors } = run;
   // A person's request is fulfilled whether or not the active key works.
-  let inspection = request ? undefined : await inspectActive(rotation);
+  let inspection = request ? undefined : await inspectActive(run);
   try {
     for (let steps = 0; steps < STEPS_MAX; steps++) {
       const { ledger: stored, now } = await ledger.read();
-      const { next, idle, blocked } = planRotation(job, stored, now, request, inspection);
+      const { next, idle, blocked } = planRotation(rotation, stored, now, request, inspection);
       if (!next) {
         if (blocked !== undefined) errors.push(blocked);
         return idle;
       }
       context.app.signal.throwIfAborted();
-      await takeStep(rotation, next);
+      await takeStep(run, next);
       did.push(stepText(next));
       // After the step the inspection may no longer be true.
       inspection = undefined;
@@ -150,26 +150,25 @@ async function takeSteps(rotation: RotationRun, request: RotationRequest | undef
     errors.push(reason);
     return undefined;
   }
-  throw new Error(`rotation ${job.name} does not come to an end; its last step was ${did.at(-1)}`);
+  throw new Error(`rotation ${rotation.name} does not come to an end; its last step was ${did.at(-1)}`);
 }
 
 /** Runs even if a step towards an active key failed. If the cleanup of one key fails, the others are still cleaned up. */
-async function cleanUp(rotation: RotationRun): Promise<void> {
-  const { app } = rotation.context;
+async function cleanUp(run: RotationRun): Promise<void> {
   const done = new Set<string>();
   for (;;) {
-    const { ledger } = await rotation.ledger.read();
-    // By the earliest clock, so that a clock that has jumped ahead does not end the grace of a key.
-    const steps = cleanupSteps(rotation.job, ledger, min(await readClocks(rotation.context)));
+    const { ledger } = await run.ledger.read();
+    // Planned by the earliest of the clocks of database, machine and service: one that has jumped ahead must not end the grace of a key.
+    const steps = cleanupSteps(run.rotation, ledger, min(await readClocks(run.context)));
     // Each step is taken once: a step that changed nothing stays in the plan.
     const step = steps.find(({ kind, key }) => !done.has(`${kind} ${key.intentId}`));
     if (!step) return;
-    app.signal.throwIfAborted();
+    run.context.app.signal.throwIfAborted();
     done.add(`${step.kind} ${step.key.intentId}`);
     try {
-      if (await takeCleanupStep(rotation, step)) rotation.did.push(stepText(step));
+      if (await takeCleanupStep(run, step)) run.did.push(stepText(step));
     } catch (error) {
-      rotation.errors.push(`${stepText(step)}: ${expectedFailure(error, app.signal)}`);
+      run.errors.push(`${stepText(step)}: ${expectedFailure(error, run.context.app.signal)}`);
     }
   }
 }

@@ -57,7 +57,7 @@ export type ServiceAnswer = { readonly status: number; readonly value: unknown }
 export type Service = Pick<ServiceSettings, "baseUrl" | "dialect"> & {
   /** Throws an AppError unless a readable 2xx came; its `details.sent` is "no" if certainly nothing was sent. An abort throws its reason. */
   readonly call: (call: ServiceCall, key: Secret, signal: AbortSignal) => Promise<ServiceAnswer>;
-  /** Forgets the refusals of `key`, or of all keys, which may have become valid since. Until then, a refused call throws without being sent. */
+  /** Forgets the refusals of `key`, or of all keys, which may have become valid since. Until then, calls like a refused one throw unsent. */
   readonly forgetRefusals: (key?: Secret) => void;
   /** The Date of the newest answer plus the time since. Never ahead of the service's clock; behind it if this machine slept, as `now` stood still. */
   readonly serviceTime: () => Date | undefined;

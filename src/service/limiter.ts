@@ -74,7 +74,7 @@ export class Limiter {
     this.#pauses.set(key, Math.max(this.#pauses.get(key) ?? 0, this.#now() + ms));
   }
 
-  /** `startsLater`: if slots are added, the next start waits `#intervalMs`, as after a start: another process may just have used them. */
+  /** `startsLater`: after slots are added, the next start waits `#intervalMs`, because another process may just have used one of them. */
   setShare(slots: number, untilMs: number, startsLater: boolean): void {
     const isAdded = slots > this.slots;
     const generation = this.#share.generation + (this.#now() < this.#share.untilMs ? 0 : 1);
@@ -132,7 +132,7 @@ export class Limiter {
       if (!waiter) return;
       this.#waiting.delete(waiter);
       this.#inFlight.push(waiter.project);
-      // Each process catches up by fewer calls than it has slots, so all together exceed the rate by fewer than `maxConcurrent` calls.
+      // A late process makes up for fewer calls than it has slots. So all processes exceed the rate by fewer than `maxConcurrent` calls.
       const lateMs = Math.min(LATE_MS_MAX, (this.#share.slots - 1) * this.#intervalMs());
       const startMs = this.#nextStartMs < this.#now() - lateMs ? this.#now() : this.#nextStartMs;
       this.#nextStartMs = startMs + this.#intervalMs();

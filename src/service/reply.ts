@@ -47,7 +47,7 @@ const SEARCHED_TEXT_LENGTH_MAX = 2_000;
 
 /** One line without control or direction characters, without secrets, cut after `lengthMax` characters. */
 export function sanitizeLine(text: string, redact: Redact, lengthMax = LINE_LENGTH_MAX): string {
-  // Redaction is slow, so the text is shortened before. The final cut comes after it: half a key might not be recognised. 1 is for the "…".
+  // Redaction is slow, so the text is cut before, and to its final length only after: half a key might not be recognised. "…" is not counted.
   return truncate(redact(toPrintableLine(text.slice(0, SEARCHED_TEXT_LENGTH_MAX))), lengthMax + 1);
 }
 

@@ -28,7 +28,7 @@ export type ProjectDeps = {
 /** Throws if the job is to be tried again. */
 export async function handleProject(context: WorkerContext, deps: ProjectDeps, claimed: ClaimedJob): Promise<void> {
   const { runId, projectId } = claimed.data as ProjectJob;
-  const run = await context.reader.openProject({ runId, projectId });
+  const run = await context.reader.readOpenProject({ runId, projectId });
   if (!run) return;
   forgetRefusalsOfEarlierRuns(context, deps.begunRuns, runId);
   const { exports, rotations } = context.config;
@@ -53,7 +53,7 @@ function forgetRefusalsOfEarlierRuns({ service }: WorkerContext, begunRuns: Set<
   service.forgetRefusals();
 }
 
-/** Throws so that the job is tried again, as another worker may know the project. The last try ends it with an error, a vanished project without. */
+/** Throws, so that a worker that knows the project can try. The last try ends it with an error. A vanished project ends at once, without an error. */
 async function handleUnknownProject(
   context: WorkerContext,
   { onUnknownProject }: ProjectDeps,
@@ -62,7 +62,7 @@ async function handleUnknownProject(
 ): Promise<void> {
   const isGone = await hasVanished(context.db, projectId);
   onUnknownProject();
-  const reason = `project ${projectId} of ${kind} ${job} is not in the configuration of the worker that has it`;
+  const reason = `project ${projectId} of ${kind} ${job} is not in the configuration of the worker that claimed it`;
   if (!isGone && claimed.retryCount < claimed.retryLimit) throw new AppError("config", reason);
   await endProject(context, { runId, projectId, counts: NO_COUNTS, error: isGone ? undefined : reason });
 }
@@ -73,7 +73,7 @@ async function rotateProject(context: WorkerContext, rotation: RotationConfig, r
   const { runId, projectId, kind, trigger } = run;
   await withRotationLease(context, rotation, async (lease) => {
     // During the wait for the lease, another worker that also has the job may have ended the project.
-    if (!(await context.reader.openProject(run))) return;
+    if (!(await context.reader.readOpenProject(run))) return;
     const { status, did, errors } = await rotateKey(context, rotation, lease).catch((error: unknown) => {
       app.signal.throwIfAborted();
       if (!(error instanceof AppError) || error.code === "database" || error.code === "stopped") throw error;
@@ -96,7 +96,7 @@ async function readProject(
   job: ExportJob,
 ): Promise<void> {
   const { runId, projectId } = run;
-  const { requests, runDay, settled } = await remainingRequests(context, job, run);
+  const { requests, runDay, settledCounts } = await remainingRequests(context, job, run);
   const log = context.app.log.child({ job: job.name, runId });
   const stopStarting = AbortSignal.any([stopping, claimed.signal]);
   const isRetried = (code: string) => claimed.retryCount < claimed.retryLimit && RETRIED_CODES.includes(code);
@@ -105,7 +105,7 @@ async function readProject(
   const isStopped = result.requests < requests.length;
   if (isStopped || retried) {
     await recordAttempt(context.db, runId, projectId, result);
-    if (!retried) throw new AppError("stopped", "the worker stops");
+    if (!retried) throw new AppError("stopped", "the worker stops or has lost the job");
     const { request, reason, code } = retried;
     const attempt = { attempt: claimed.retryCount + 1, attempts: claimed.retryLimit + 1 };
     log.warn({ code, reason, ...describeRequest(request), ...attempt }, "requests failed, to be tried again");
@@ -113,27 +113,27 @@ async function readProject(
   }
   // `readableSource` is undefined if no request succeeded.
   const { readableSource, failures } = result;
-  const counts = addCounts(settled, result);
+  const counts = addCounts(settledCounts, result);
   await endProject(context, { runId, projectId, counts, error: failures[0]?.reason, readableSource });
   const [project] = job.projects;
   if (project && readableSource) await readKeysAndBalances(context, project, readableSource);
 }
 
-/** The requests that are left. A scheduled run reads all of its window, others only due days. `settled` counts slices that need no request. */
+/** The requests that are left, and the counts of settled slices, which need none. A scheduled run reads all of its window, others only due days. */
 async function remainingRequests({ ids, reader }: WorkerContext, job: ExportJob, run: OpenProject) {
   const { scheduledFor, startedAt } = run;
   const runDay = dayOf(startedAt);
   const seriesIds = seriesOf(job).map((series) => seriesIdOf(ids, series));
   const window = windowOf(job, runDay);
-  const done = scheduledFor ? await reader.settledSlices({ ...run, seriesIds, window }) : [];
+  const settled = scheduledFor ? await reader.settledSlices({ ...run, seriesIds, window }) : [];
   const toReread = await daysToReread({ ids, reader }, job, startedAt);
   const sliceKey = (seriesId: number, day: Day | undefined | null) => `${seriesId} ${day ?? ""}`;
-  const settledKeys = new Set(done.map(({ seriesId, day }) => sliceKey(seriesId, day)));
+  const settledKeys = new Set(settled.map(({ seriesId, day }) => sliceKey(seriesId, day)));
   const isSettled = (series: Series, day: Day | undefined) => settledKeys.has(sliceKey(seriesIdOf(ids, series), day));
   const { requests } = planRun(job, runDay, {}, { isSettled, toReread, readsWindow: scheduledFor !== null });
-  const settled = { ...NO_COUNTS, planned: done.length };
-  for (const { status } of done) settled[status]++;
-  return { requests, runDay, settled };
+  const settledCounts = { ...NO_COUNTS, planned: settled.length };
+  for (const { status } of settled) settledCounts[status]++;
+  return { requests, runDay, settledCounts };
 }
 
 /** Ends one project of a run. If it was the last one, the run has ended and is reported. */

@@ -29,12 +29,12 @@ export async function readMonitorSecrets(app: App, config: Config): Promise<Moni
   return { receivers, access: await readAccess(app, config.monitor.access) };
 }
 
-async function readReceiver(app: App, path: Receiver["path"], reference: SecretReference): Promise<Receiver> {
-  const address = await readSecretAt(app, path, "address", reference);
+async function readReceiver(app: App, field: Receiver["field"], reference: SecretReference): Promise<Receiver> {
+  const address = await readSecretAt(app, field, "address", reference);
   // An error may contain the secret part of the address without the rest.
   const { pathname, search } = new URL(address.reveal());
   app.scrubber.add(new Secret(`${pathname}${search}`));
-  return { path, address, proxy: proxyOf(app.env) };
+  return { field, address, proxy: proxyOf(app.env) };
 }
 
 /** `path` is the path of the reference in the configuration. Errors begin with it. */

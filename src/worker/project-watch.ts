@@ -52,9 +52,9 @@ export function watchProjects({ app, config, db, onChange, onRead }: ProjectWatc
     const version = await projectsVersion(db);
     if (version === config.projectsVersion) return true;
     onChange();
-    const isFirstToSee = version !== seenVersion;
+    const isNewVersion = version !== seenVersion;
     seenVersion = version;
-    return !isFirstToSee;
+    return !isNewVersion;
   };
 }
 

@@ -94,7 +94,6 @@ async function tickJob(context: WorkerContext, job: ConfiguredJob, readIncomplet
         ? await projectsToBegin(tx, job)
         : await projectsWithGaps(tx, context.ids, job, job.window ? await readIncomplete(tx) : [], now);
     if (wanted.length === 0) return false;
-    // Projects of a run in progress, and those given up in the last hour because no worker had them in its configuration.
     const notToStart = await projectsNotToStart(tx, job);
     const projects = wanted.filter(({ projectId }) => !notToStart.has(projectId));
     return projects.length > 0 && queueRun(tx, context, job, { trigger: "catchup", scheduledFor: undefined }, projects);

@@ -9,7 +9,7 @@ import type { Secret } from "../secret.ts";
 
 export type Receiver = {
   /** The configuration field with the receiver's address. */
-  readonly path: "notify.webhook" | "notify.deadMan";
+  readonly field: "notify.webhook" | "notify.deadMan";
   readonly address: Secret;
   readonly proxy?: HttpProxy | undefined;
 };
@@ -21,7 +21,7 @@ const BODY_BYTES_MAX = 64 * 1024;
 
 /** Posts `{ "text": … }` and nothing else, as some chats refuse other fields. Without a text the call is a GET. Throws `unavailable`. */
 export async function callReceiver(
-  { path, address, proxy }: Receiver,
+  { field, address, proxy }: Receiver,
   text: string | undefined,
   signal: AbortSignal,
   timeoutMs = TIMEOUT_MS,
@@ -39,19 +39,19 @@ export async function callReceiver(
     await body.dump({ limit: BODY_BYTES_MAX, signal: ended }).catch(() => {});
     if (statusCode >= 300) {
       const redirect = ", a redirect, which is not followed: configure the address it leads to";
-      throw new AppError("unavailable", `${path} answered ${statusCode}${statusCode < 400 ? redirect : ""}`);
+      throw new AppError("unavailable", `${field} answered ${statusCode}${statusCode < 400 ? redirect : ""}`);
     }
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof AppError) throw error;
     const late = `did not answer within ${timeoutMs / 1000} s`;
-    throw new AppError("unavailable", `${path} ${ended.aborted ? late : `can't be reached: ${reasonOf(error)}`}`);
+    throw new AppError("unavailable", `${field} ${ended.aborted ? late : `can't be reached: ${reasonOf(error)}`}`);
   } finally {
     await agent.destroy();
   }
 }
 
-/** Only the error's code, because its message may contain the address. */
+/** Explains a refused tunnel. Of any other error, returns only the code, because its message may contain the address. */
 function reasonOf(error: unknown): string {
   if (error instanceof AggregateError) return reasonOf(error.errors[0]);
   return tunnelError(error)?.message ?? (systemCode(error) || "unknown reason");

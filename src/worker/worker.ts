@@ -8,7 +8,7 @@ import type { App } from "../app.ts";
 import { serialTask } from "../async.ts";
 import { jobsOf } from "../config/config.ts";
 import type { Database } from "../db/connection/database.ts";
-import { isAccessDenied, isConnectionError, isTransient } from "../db/connection/errors.ts";
+import { isAccessFailure, isConnectionError, isTransient } from "../db/connection/errors.ts";
 import { heartbeatWorker, markWorkerStopped, type WorkerIdentity } from "../db/jobs/jobs.ts";
 import { type ClaimedJob, openQueue, type WorkSettings } from "../db/jobs/queue.ts";
 import { deleteOldRecords, retryUnauthorizedDays } from "../db/jobs/runs.ts";
@@ -151,7 +151,7 @@ function startTicks(
       await cleanUp();
       app.log.debug("tick finished");
     } catch (error) {
-      if (isTransient(error) || isAccessDenied(error)) liveness.reportDatabase(error);
+      if (isTransient(error) || isAccessFailure(error)) liveness.reportDatabase(error);
       else if (errorCode(error) !== "stopped") {
         failure = error;
         app.log.error({ reason: errorText(error), stack: unexpectedStack(error) }, "tick failed");

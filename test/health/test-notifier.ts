@@ -79,7 +79,7 @@ export async function openNotifierFixture(
       const receivers: Receivers = {
         webhook: undefined,
         deadMan: undefined,
-        [receiver]: { path: `notify.${receiver}`, address: new Secret(`${server.origin}/${receiver}`) },
+        [receiver]: { field: `notify.${receiver}`, address: new Secret(`${server.origin}/${receiver}`) },
       };
       return { tick: openNotifier({ app, db, config, receivers, stop, timeoutMs: 30_000 }), lines };
     },

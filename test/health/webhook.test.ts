@@ -14,7 +14,7 @@ const NEVER = new AbortController().signal;
 const PATH = "/services/open-sesame?token=abc";
 
 function webhookAt(origin: string): Receiver {
-  return { path: "notify.webhook", address: new Secret(`${origin}${PATH}`) };
+  return { field: "notify.webhook", address: new Secret(`${origin}${PATH}`) };
 }
 
 /** Posts to a server with this script. Returns the requests that the server got, and the error; "" if there was none. */
@@ -55,7 +55,7 @@ test("a TLS handshake without an answer ends with the time limit", async () => {
   await using server = await rawServer(() => {});
   const address = new Secret(server.origin.replace("http:", "https:"));
 
-  expect(await failureOf(callReceiver({ path: "notify.deadMan", address }, undefined, NEVER, 100))).toBe(
+  expect(await failureOf(callReceiver({ field: "notify.deadMan", address }, undefined, NEVER, 100))).toBe(
     "notify.deadMan did not answer within 0.1 s",
   );
 });

@@ -41,8 +41,8 @@ function openRotation(create: () => unknown = () => CREATED, ledgerPart: Partial
     confirmLease: async () => void done.push("confirm lease"),
     ...ledgerPart,
   };
-  const rotation = { context, job: { ...JOB, deliver: [] }, ledger } as unknown as RotationRun;
-  return { done, controller, take: (step = CREATE) => takeStep(rotation, step) };
+  const run = { context, rotation: { ...JOB, deliver: [] }, ledger } as unknown as RotationRun;
+  return { done, controller, take: (step = CREATE) => takeStep(run, step) };
 }
 
 test("the create is sent between recording its intent and storing the new key", async () => {

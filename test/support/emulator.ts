@@ -16,7 +16,7 @@ import {
   outgoingOf,
   startEmulator as startPlainEmulator,
 } from "../../src/emulator/server.ts";
-import { type Amounts, type GroupValue, sortedIfSet, sumOf } from "../../src/emulator/usage.ts";
+import { type Amounts, type GroupValue, sortIfList, sumOf } from "../../src/emulator/usage.ts";
 
 type BreakdownRow = Amounts & { readonly grouping: Readonly<Record<string, GroupValue>> };
 
@@ -90,7 +90,7 @@ export async function startEmulator(options: EmulatorOptions): Promise<Emulator>
   const plain = await startPlainEmulator({
     ...options,
     async handle(incoming, response, service) {
-      const { method, path, caller } = incoming;
+      const { method, rawUrl: path, caller } = incoming;
       const seen: SeenRequest = { method, path, keyId: caller?.apiKeyId, status: undefined, receivedAt: new Date() };
       requests.push(seen);
       const fault = emulator.fault?.(seen);
@@ -152,7 +152,7 @@ function withoutDays(rows: readonly BreakdownRow[]): readonly BreakdownRow[] {
     const { start: _, end: __, ...grouping } = row.grouping;
     return { ...row, grouping };
   });
-  const keyOf = ({ grouping }: BreakdownRow) => JSON.stringify(Object.values(grouping).map(sortedIfSet));
+  const keyOf = ({ grouping }: BreakdownRow) => JSON.stringify(Object.values(grouping).map(sortIfList));
   return [...Map.groupBy(undated, keyOf).values()].map((group) => ({
     ...sumOf(group),
     grouping: group[0]?.grouping ?? {},

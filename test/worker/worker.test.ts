@@ -284,7 +284,7 @@ test("a queue job of a rotation that a worker does not know is tried again, and 
     handleProject(context, deps, { data: { runId: id, projectId }, retryCount, retryLimit: 7, signal });
   const run = async (id = runId) =>
     (await sql<object>`select status, error from bi.runs where run_id = ${id}`.execute(db)).rows[0];
-  const error = "project p of rotation exporter is not in the configuration of the worker that has it";
+  const error = "project p of rotation exporter is not in the configuration of the worker that claimed it";
 
   await expect(handle(6)).rejects.toThrow(error);
   expect([unknownProjects, await run()]).toEqual([1, { status: "running", error: null }]);

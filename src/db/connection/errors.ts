@@ -1,4 +1,4 @@
-// Classifies failures of statements and connections: the server was not reached, it denied access, or another session was in the way.
+// Classifies failures of statements and connections: the server was not reached, access failed, or another session was in the way.
 
 import { type Kysely, sql } from "kysely";
 import { AppError, errorText, systemCode } from "../../errors.ts";
@@ -26,8 +26,8 @@ export function isConnectionError(error: unknown): error is Error {
 /** The codes of errors of TLS: the server's certificate is not trusted, or the server speaks no allowed version. */
 const TLS_ERROR_CODE = /^(?:CERT_|ERR_TLS_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|EPROTO$)/;
 
-/** Whether access was denied, TLS failed, or the server has no resources left (class 53). Too many connections (53300) are also a connection error. */
-export function isAccessDenied(error: unknown): error is Error {
+/** Whether access was denied, TLS failed, or the server lacks resources (class 53). Too many connections (53300) are also a connection error. */
+export function isAccessFailure(error: unknown): error is Error {
   if (!(error instanceof Error)) return false;
   const code = systemCode(error);
   return /^(?:28|3D|53)\w{3}$/.test(code) || TLS_ERROR_CODE.test(code) || isDeniedByPooler(error);
@@ -60,10 +60,10 @@ export async function explainMissingRight(db: Kysely<Tables>, error: unknown): P
   return new AppError("database", `${errorText(error)}: ${rows[0]?.advice}`, { cause: error });
 }
 
-/** Whether the database can't be used: not reached, busy, or with another schema. Errors of classes 21, 22 and 23 are about the data. */
+/** Whether the database can't be used: not reached, busy, or a table is missing. Any SQLSTATE says so, unless it is about data (classes 21 to 23). */
 export function isDatabaseFailure(error: unknown): boolean {
   if (error instanceof AppError) return error.code === "database";
-  return isConnectionError(error) || isAccessDenied(error) || /^(?!2[123])[\dA-Z]{5}$/.test(systemCode(error));
+  return isConnectionError(error) || isAccessFailure(error) || /^(?!2[123])[\dA-Z]{5}$/.test(systemCode(error));
 }
 
 /** The SQLSTATEs of a serialisation failure, a deadlock and a lock timeout. */

@@ -125,7 +125,7 @@ async function readerExists(db: Database): Promise<boolean> {
 async function grantCorrections(db: Database): Promise<readonly string[]> {
   const { rows } = await sql<{ statement: string }>`
     with program_object as (
-      select name, to_regclass(name) as view from usage_export.schema_version, unnest(views) name
+      select name, to_regclass(name) as view from usage_export.schema_version, unnest(views) name -- view: NULL for a function
     ), routine as (
       select name, array(select grantee from aclexplode(coalesce(proacl, acldefault('f', proowner)))) as grantees
       from program_object join pg_proc p on p.oid = to_regproc(name)

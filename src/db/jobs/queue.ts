@@ -21,7 +21,7 @@ export type WorkSettings = {
   readonly atOnce: number;
   /** How many of them may be of the same group: projects with the same API key are one group. */
   readonly atOnceOfGroup?: number;
-  /** If it throws, the job is retried later. `handBack` adds a copy of the job that counts as never tried, so the job itself may complete. */
+  /** If it throws, the job is retried later. `handBack` adds a copy that counts as never tried; after that the job itself may complete. */
   readonly handle: (job: ClaimedJob, handBack: () => Promise<void>) => Promise<void>;
 };
 

@@ -1,4 +1,4 @@
-// Starts, counts, ends and deletes runs and their projects in the database.
+// Stores runs and their projects: their start, counts and end. Deletes old ones.
 
 import { sql } from "kysely";
 import { errorText } from "../../errors.ts";
@@ -19,7 +19,7 @@ export type NewRun = {
   readonly scheduledFor?: Date | undefined;
 };
 
-/** `planned`: how many slices the run is to read. */
+/** `planned`: how many slices of the project the run is to read. */
 export type RunProject = { readonly projectId: string; readonly planned: number };
 
 /** `error` is the first error of the run. */
@@ -162,7 +162,7 @@ export const outcomeColumns = sql`
 /** The columns of bi.runs for a StoredRun. */
 export const runColumns = sql`run_id as "runId", job, kind, trigger, status, started_at as "startedAt", ${outcomeColumns}`;
 
-/** Adds the counts of an attempt. The project is tried again, so it does not end. */
+/** Adds the requests and changed rows of an attempt. The project is tried again: it does not end, and its last attempt counts the slices. */
 export async function recordAttempt(db: Database, runId: string, projectId: string, counts: RunCounts): Promise<void> {
   const add = sql`
     update usage_export.run_project
@@ -181,7 +181,7 @@ export type ProjectEnd = ProjectJob & {
 
 /**
  * Ends projects that have not ended yet, and each run with its last project. Returns, for each of `ends`, the run that ended with the project,
- * or undefined. If several projects end the same run, only the last of them gets it. Separate statements would wait at the run's row.
+ * or undefined. If several projects end the same run, only the last of them gets it. Separate statements would wait for the lock of the run's row.
  */
 export async function endProjects(db: Database, ends: readonly ProjectEnd[]) {
   const column = (name: keyof RunCounts) => sql`${ends.map(({ counts }) => counts[name])}::bigint[]`;
@@ -246,8 +246,8 @@ export async function runningRuns(tx: Tx, { kind, name }: JobId) {
 }
 
 /**
- * The open projects of a run in progress, and those given up in the last hour because no worker had them in its configuration. The latter have
- * an error and no planned slice. So does a failed rotation, but callers only ask about rotations that never began.
+ * The open projects of a run in progress, and projects of runs of the last hour that no worker had in its configuration: they have an error and
+ * no planned slice. A failed rotation has the same, but callers ask only about rotations that no process has ever begun.
  */
 export async function projectsNotToStart(tx: Tx, { kind, name }: JobId): Promise<ReadonlySet<string>> {
   const { rows } = await sql<{ readonly projectId: string }>`

@@ -1,4 +1,4 @@
-// Reads the sealed secrets of keys. ledger.ts writes them.
+// Reads the sealed keys, and opens the master keys that they need. ledger.ts writes them.
 
 import { sql } from "kysely";
 import { type MasterKeys, readMasterKeys, requireMasterKeys } from "../../keys/seal.ts";

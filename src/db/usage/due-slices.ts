@@ -159,7 +159,7 @@ const LIMITS = { weightMax: 100 };
 /** Reads what a worker needs to start on a project. Projects that are claimed together share statements: 100 in one at most. */
 export function openReader(db: Database) {
   return {
-    openProject: batched((projects: readonly ProjectJob[]) => readOpenProjects(db, projects), LIMITS),
+    readOpenProject: batched((projects: readonly ProjectJob[]) => readOpenProjects(db, projects), LIMITS),
     settledSlices: batched((series: readonly SeriesOfRun[]) => settledSlices(db, series), LIMITS),
     dueSlices: batched(async (series: readonly (readonly number[])[]) => {
       const bySeries = Map.groupBy(await dueSlices(db, series.flat()), ({ seriesId }) => seriesId);

@@ -199,9 +199,9 @@ export type StoredValue = {
   /** The first day in the window on which the value has usage. */
   readonly firstDay: Day;
   /** The newest day in the window on which the project was read by the dimension, whether or not the value was seen. */
-  readonly lastRead: Day;
+  readonly readUntil: Day;
   /** How many values the project has in the window: the same for each of its values. */
-  readonly valuesOfProject: number;
+  readonly valueCount: number;
 };
 
 /** Some values can't be used as a filter, so this many are read beyond `atMost`. */
@@ -232,7 +232,7 @@ export async function storedValues(
       group by s.project_id, r.group_id
     ),
     valued as (
-      select g.project_id, v.value, min(g.first_day) as first_day, count(*) over of_project::integer as values_of_project,
+      select g.project_id, v.value, min(g.first_day) as first_day, count(*) over of_project::integer as value_count,
         row_number() over (
           of_project order by sum(g.requests) desc nulls last, sum(g.hours) desc nulls last, v.value collate "C"
         ) as position
@@ -247,7 +247,7 @@ export async function storedValues(
       window of_project as (partition by g.project_id)
     )
     select v.project_id as "projectId", v.value, to_char(v.first_day, 'YYYY-MM-DD') as "firstDay",
-      to_char(r.last_read, 'YYYY-MM-DD') as "lastRead", v.values_of_project as "valuesOfProject"
+      to_char(r.last_read, 'YYYY-MM-DD') as "readUntil", v.value_count as "valueCount"
     from valued v join read r using (project_id)
     where v.position <= ${atMost + SPARE_VALUES}
     order by v.position

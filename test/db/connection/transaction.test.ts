@@ -3,7 +3,7 @@
 import { type RawBuilder, sql } from "kysely";
 import { expect, test } from "vitest";
 import type { Database } from "../../../src/db/connection/database.ts";
-import { isAccessDenied, isConnectionError } from "../../../src/db/connection/errors.ts";
+import { isAccessFailure, isConnectionError } from "../../../src/db/connection/errors.ts";
 import { inTransaction, readAtOneMoment, type Tx } from "../../../src/db/connection/transaction.ts";
 import { testDatabase } from "../../support/database.ts";
 import { runStatement } from "../../support/postgres-admin.ts";
@@ -156,7 +156,7 @@ test("no connection of the pool keeps a setting, a prepared statement, a lock or
 const errorWith = (code: string, message = "made up"): Error => Object.assign(new Error(message), { code });
 
 function kindOf(error: Error): string {
-  const kinds = [isConnectionError(error) && "connection", isAccessDenied(error) && "denied access"];
+  const kinds = [isConnectionError(error) && "connection", isAccessFailure(error) && "denied access"];
   return kinds.filter((kind) => kind !== false).join(" and ") || "neither";
 }
 

@@ -23,7 +23,7 @@ test("a small project's values are seen beside a project with thousands of value
   // Filtered usage is part of all usage, so it is not counted again.
   await store(db, filteredId, { [DAY]: { rarely: "2" } });
   const values = await storedValues(db, [large.id, small.id], { dimension: "accessor", atMost: 50 }, WINDOW);
-  expect(values.find(({ projectId }) => projectId === large.id)).toMatchObject({ valuesOfProject: 5_001 });
+  expect(values.find(({ projectId }) => projectId === large.id)).toMatchObject({ valueCount: 5_001 });
   expect(values.length).toBeLessThan(1_000);
   const ofSmall = values.filter(({ projectId }) => projectId === small.id);
   expect(ofSmall.map(({ value }) => value)).toEqual(["often", "rarely"]);
@@ -50,7 +50,7 @@ test("each member of a set is a value, with the first day that has it and the la
   await store(db, seriesId, usage, UNGUARDED);
   await failOn(db, seriesId, ["2026-03-19"]);
   const days = { start: "2026-03-16", end: "2026-03-19" };
-  const read = { projectId: project.id, lastRead: "2026-03-18", valuesOfProject: 3 };
+  const read = { projectId: project.id, readUntil: "2026-03-18", valueCount: 3 };
   expect(await storedValues(db, [project.id], { dimension: "tags", atMost: 50 }, days)).toEqual([
     { ...read, value: "eu", firstDay: DAY },
     { ...read, value: "prod", firstDay: DAY },
