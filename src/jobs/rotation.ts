@@ -103,7 +103,7 @@ async function rotateOne(context: RotationContext, rotation: RotationConfig, wan
     return await withRotationLease(context, rotation, (lease) => rotateKey(context, rotation, lease, request));
   } catch (error) {
     if (context.app.signal.aborted || !(error instanceof AppError)) throw error;
-    // A project without a key (`config`) ends the command, unless the rotation is for many projects: only such a one has a `jobName`.
+    // A `config` error, such as a missing key, ends the command, unless the rotation is for many projects: only such a one has a `jobName`.
     if (error.code === "config" && rotation.jobName === undefined) throw error;
     return { status: "failed", did: [], kept: [], idle: undefined, errors: [errorText(error)] };
   }
