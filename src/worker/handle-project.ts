@@ -58,12 +58,14 @@ async function handleUnknownProject(
   context: WorkerContext,
   { onUnknownProject }: ProjectDeps,
   claimed: ClaimedJob,
-  { runId, projectId, kind, job }: OpenProject,
+  { runId, projectId, kind, trigger, job }: OpenProject,
 ): Promise<void> {
   const isGone = await hasVanished(context.db, projectId);
   onUnknownProject();
   const reason = `project ${projectId} of ${kind} ${job} is not in the configuration of the worker that claimed it`;
   if (!isGone && claimed.retryCount < claimed.retryLimit) throw new AppError("config", reason);
+  if (kind === "rotation" && !isGone)
+    reportRunEnd(context, { runId, kind, trigger, job, status: "failed", error: reason });
   await endProject(context, { runId, projectId, counts: NO_COUNTS, error: isGone ? undefined : reason });
 }
 
@@ -136,10 +138,10 @@ async function remainingRequests({ ids, reader }: WorkerContext, job: ExportJob,
   return { requests, runDay, settledCounts };
 }
 
-/** Ends one project of a run. If it was the last one, the run has ended and is reported. */
+/** Ends one project of a run. If it was the last one of an export, the run has ended and is reported. */
 async function endProject(context: WorkerContext, { error, ...project }: ProjectEnd): Promise<void> {
   const run = await context.writer.endProject({ ...project, error: error && context.app.scrubber.scrub(error) });
-  // A rotation has reported each project when its key was rotated.
+  // A rotation has reported each project by itself.
   if (run?.kind === "export") reportRunEnd(context, run);
 }
 

@@ -276,7 +276,9 @@ test("a queue job of a rotation that a worker does not know is tried again, and 
   const config = { exports: [], rotations: [] };
   const service = { forgetRefusals() {} };
   const [reader, writer] = [openReader(db), openWriter(db)];
-  const context = { app, db, config, service, reader, writer } as unknown as WorkerContext;
+  const lines: string[] = [];
+  const logged = { ...app, log: pino({}, { write: (line) => lines.push(line) }) };
+  const context = { app: logged, db, config, service, reader, writer } as unknown as WorkerContext;
   const { signal } = new AbortController();
   let unknownProjects = 0;
   const deps = { stopping: signal, onUnknownProject: () => unknownProjects++, begunRuns: new Set<string>() };
@@ -290,6 +292,7 @@ test("a queue job of a rotation that a worker does not know is tried again, and 
   expect([unknownProjects, await run()]).toEqual([1, { status: "running", error: null }]);
   await handle(7);
   expect(await run()).toEqual({ status: "failed", error });
+  expect(lines.map((line) => JSON.parse(line))).toMatchObject([{ msg: "run finished", status: "failed", error }]);
 
   // A run has nothing to do for a project that the service no longer lists.
   const later = { ...planned, runId: randomUUID() };

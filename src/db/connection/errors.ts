@@ -63,7 +63,7 @@ export async function explainMissingRight(db: Kysely<Tables>, error: unknown): P
 /** Whether the database can't be used: not reached, busy, or a table is missing. Any SQLSTATE says so, unless it is about data (classes 21 to 23). */
 export function isDatabaseFailure(error: unknown): boolean {
   if (error instanceof AppError) return error.code === "database";
-  return isConnectionError(error) || isAccessFailure(error) || /^(?!2[123])[\dA-Z]{5}$/.test(systemCode(error));
+  return isConnectionError(error) || isAccessFailure(error) || /^(?!2[123])(?=.*\d)[\dA-Z]{5}$/.test(systemCode(error));
 }
 
 /** The SQLSTATEs of a serialisation failure, a deadlock and a lock timeout. */

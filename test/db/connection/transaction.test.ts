@@ -3,7 +3,7 @@
 import { type RawBuilder, sql } from "kysely";
 import { expect, test } from "vitest";
 import type { Database } from "../../../src/db/connection/database.ts";
-import { isAccessFailure, isConnectionError } from "../../../src/db/connection/errors.ts";
+import { isAccessFailure, isConnectionError, isDatabaseFailure } from "../../../src/db/connection/errors.ts";
 import { inTransaction, readAtOneMoment, type Tx } from "../../../src/db/connection/transaction.ts";
 import { testDatabase } from "../../support/database.ts";
 import { runStatement } from "../../support/postgres-admin.ts";
@@ -159,6 +159,11 @@ function kindOf(error: Error): string {
   const kinds = [isConnectionError(error) && "connection", isAccessFailure(error) && "denied access"];
   return kinds.filter((kind) => kind !== false).join(" and ") || "neither";
 }
+
+test("a failure of the database is neither one of its data nor one of the file system", () => {
+  const codes = ["40001", "42P01", "ECONNRESET", "23505", "EPERM", "EROFS"];
+  expect(codes.filter((code) => isDatabaseFailure(errorWith(code)))).toEqual(["40001", "42P01", "ECONNRESET"]);
+});
 
 /** A connection error may pass by itself, and a denied access will not. Too many connections (53300) count as both. */
 const CODES = {
