@@ -88,10 +88,10 @@ class ProcessLimiter extends Limiter implements RateLimiter {
     super.pause(key, ms);
   }
 
-  protected override onDemand(): void {
+  protected override onSlotRequest(): void {
     this.#isUsed = true;
     if (this.#db) this.#renewals ??= this.#renewUntilIdle(this.#db);
-    else this.setShare(this.caps.maxConcurrent, Number.POSITIVE_INFINITY, false);
+    else this.setShare(this.caps.maxConcurrent, Number.POSITIVE_INFINITY, { startsLater: false });
   }
 
   async #renewUntilIdle(db: Database): Promise<void> {
@@ -107,7 +107,7 @@ class ProcessLimiter extends Limiter implements RateLimiter {
       }
       await sleep(isSettled ? RENEW_MS : RENEW_MS_CONTENDED, this.#endOfSleep.signal).catch(() => {});
     }
-    this.setShare(0, 0, false);
+    this.setShare(0, 0, { startsLater: false });
     // If this fails, the other processes wait until the share has expired.
     await signOff(db, this.#id).catch(() => {});
     this.#renewals = this.#isBusy() ? this.#renewUntilIdle(db) : undefined;
@@ -124,7 +124,7 @@ class ProcessLimiter extends Limiter implements RateLimiter {
     const announced = Math.max(held, read.wanted);
     if (announced > held) read = await this.#announceAndRead(db, announced);
     const usable = Math.min(announced, read.wanted);
-    this.setShare(usable, startedMs + LIVE_MS - MARGIN_MS, read.hasOthers);
+    this.setShare(usable, startedMs + LIVE_MS - MARGIN_MS, { startsLater: read.hasOthers });
     return usable === announced && usable >= read.fair;
   }
 

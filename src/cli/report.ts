@@ -35,7 +35,7 @@ export async function runReport(app: App, options: ReportOptions): Promise<numbe
   return 0;
 }
 
-/** The page is scrubbed of secrets, because it contains error texts of the service and the database. */
+/** The page is scrubbed of secrets, because it contains names and comments that come from the service. */
 export async function readReport(app: App, db: Database, asked: Parameters<typeof readReportData>[1]) {
   const now = new Date();
   const data = await withOptionInError(readReportData(db, asked, now, { secondsMax: STATEMENT_SECONDS_MAX }));

@@ -13,7 +13,7 @@ import { crossFieldIssues } from "./cross-field-rules.ts";
 import { type ConfigIssue, parseJson } from "./json.ts";
 import { configError, defaultExpectation, fileReadProblem, quoteAll, toConfigIssues } from "./messages.ts";
 import { type Budget, resolveBudgets } from "./money.ts";
-import { type Discovery, keyName, matchesPattern, type ProjectInFile, projectsNamed, withId } from "./projects.ts";
+import { type Discovery, fillInId, keyName, matchesPattern, type ProjectInFile, projectsNamed } from "./projects.ts";
 import { deliveryIssues, jobNameOf, keyOfProject, type RotationConfig, rotationsOf } from "./rotations.ts";
 import { ConfigFile } from "./schema.ts";
 
@@ -144,7 +144,7 @@ function discoveredProjects(
       while (taken.has(name)) name = `${name} (${found.id})`;
       taken.add(name);
       const { backfill } = entry;
-      const key = withId(entry.projectKey ?? entry.key, found.id);
+      const key = fillInId(entry.projectKey ?? entry.key, found.id);
       const project = { id: found.id, name, key, isDiscovered: true as const, ...(backfill > 0 && { backfill }) };
       return { project, hasVanished: found.vanishedAt !== null };
     });

@@ -32,7 +32,7 @@ const Tier = object({
 export const PriceInFile = object({
   metric: z.enum(METRICS).describe(`The metric that is paid for: ${METRICS.join(", ")}.`),
   model: text(256)
-    // A set of models, '["nova-2","nova-3"]', is refused: "nova-*" matches its usage, too, and `overlaps` would not notice that both apply.
+    // A set of models, '["nova-2","nova-3"]', is refused: "nova-*" also matches the usage of a set, and `overlaps` would not notice that.
     .regex(/^(?!\[)[^*]*\*?$/, 'a model, the beginning of models such as "nova-*", or "*" for any usage')
     .describe('A model, a beginning such as "nova-*", or "*" for any usage.'),
   endpoint: text(256).exactOptional().describe("Only usage of this endpoint."),
@@ -68,7 +68,7 @@ function reportNotRising(amounts: readonly string[], what: string, report: (inde
   }
 }
 
-/** The price for `per` times this factor is the price for 1 of the metric (1 hour). It is exact text: dividing by `per` would round. */
+/** Multiplied by this factor, the price for `per` is the price for 1 of the metric (1 hour). It is exact text: dividing by `per` would round. */
 export function unitFactor(per: string): string {
   return UNITS_PER_HOUR[per] ?? (1 / Number(per)).toFixed(per.length - 1);
 }

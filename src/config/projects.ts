@@ -19,8 +19,8 @@ export function hasId(location: KeyLocation): boolean {
   return JSON.stringify(location).includes(ID);
 }
 
-export function withId<L extends KeyLocation>(location: L, id: string): L {
-  if ("first" in location) return { ...location, first: withId(location.first, id) };
+export function fillInId<L extends KeyLocation>(location: L, id: string): L {
+  if ("first" in location) return { ...location, first: fillInId(location.first, id) };
   if ("file" in location) return { ...location, file: location.file.replaceAll(ID, id) };
   if ("command" in location) return { ...location, command: location.command.map((text) => text.replaceAll(ID, id)) };
   return location;

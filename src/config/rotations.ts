@@ -5,7 +5,7 @@ import type { Project } from "../usage/series.ts";
 import { FilePath, Name, object, Schedule, Timezone, text, wholeNumber } from "./fields.ts";
 import type { ConfigIssue } from "./json.ts";
 import { formatPath } from "./messages.ts";
-import { type KeyReference, KeySource, projectsNamed, withId } from "./projects.ts";
+import { fillInId, type KeyReference, KeySource, projectsNamed } from "./projects.ts";
 
 const Sink = z.union(
   [
@@ -73,7 +73,7 @@ function ledgerName(jobName: string, { id }: Project): string {
 
 /** Puts the project's id into the reference. A reference to a rotation of many projects then names this project's own rotation. */
 export function keyOfProject(reference: KeyReference, rotations: readonly RotationInFile[], project: Project) {
-  const key = withId(reference, project.id);
+  const key = fillInId(reference, project.id);
   if (!("rotation" in key)) return key;
   const isForMany = rotations.some(({ name, projects }) => name === key.rotation && projects !== undefined);
   return isForMany ? { ...key, rotation: ledgerName(key.rotation, project) } : key;
@@ -92,7 +92,7 @@ export function rotationsOf(rotations: readonly RotationInFile[], projects: read
       const creator = createWith && { createWith: keyOfProject(createWith, rotations, project) };
       const rotation = { ...job, project, ...creator };
       if (names === undefined) return rotation;
-      const deliver = job.deliver.map((sink) => withId(sink, project.id));
+      const deliver = job.deliver.map((sink) => fillInId(sink, project.id));
       return { ...rotation, name: ledgerName(job.name, project), jobName: job.name, deliver };
     });
   });
@@ -101,7 +101,7 @@ export function rotationsOf(rotations: readonly RotationInFile[], projects: read
 /** Reports each delivery to a file that has another use. Paths that still have "{id}" are compared, too: projects may be discovered later. */
 export function deliveryIssues(rotations: readonly RotationInFile[], projects: readonly Project[]): ConfigIssue[] {
   const filesOf = (location: { readonly file: string }, chosen: readonly Project[]) =>
-    [location, ...chosen.map(({ id }) => withId(location, id))].map(({ file }) => file);
+    [location, ...chosen.map(({ id }) => fillInId(location, id))].map(({ file }) => file);
   const uses = new Map<string, string>();
   for (const rotation of rotations) {
     const { createWith } = rotation;

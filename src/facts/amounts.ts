@@ -8,18 +8,18 @@ import { type Answer, answerOf, type Basis, DRAWN_MAX, type UsageRow } from "./a
 import { isCost, literal, type Question, type Scope, type Split, viewAndConditions, within } from "./question.ts";
 import { type Query, readBasis, readCurrencies, readUnpriced } from "./scope.ts";
 
-/** `totalGrouping` is "none" or, if that is not exported, a grouping whose groups add up to the total. `basis` belongs to that grouping. */
+/** `totalGrouping`: "none" or, if not exported, a grouping that adds up to it; `basis`: its series, and the states of days from `since` on. */
 export async function readTotalBasis(query: Query, question: Question, since?: Day) {
   const basis = await readBasis(query, question, since);
   const available = basis.scope.available.groupings;
-  const summed = TOTAL_GROUPINGS.find((one) => available.includes(one)) ?? "none";
-  const totalGrouping = basis.scope.projectCount > 0 ? "none" : summed;
+  const substitute = TOTAL_GROUPINGS.find((one) => available.includes(one)) ?? "none";
+  const totalGrouping = basis.scope.projectCount > 0 ? "none" : substitute;
   if (totalGrouping === "none") return { totalGrouping, available, basis };
   return { totalGrouping, available, basis: await readBasis(query, { ...question, grouping: totalGrouping }, since) };
 }
 
-/** The question about the billed cost if all projects have it, else about the estimate, else about the billed cost of some projects. */
-export async function knownCost(query: Query, asked: Omit<Question, "grouping">, projectCount: number, since?: Day) {
+/** The question about the billed cost if all projects have it, else about the estimate, else about the billed cost of some, with its basis. */
+export async function chooseCost(query: Query, asked: Omit<Question, "grouping">, projectCount: number, since?: Day) {
   const totalQuestion = { ...asked, grouping: "none" } as const;
   const { totalGrouping, basis } = await readTotalBasis(query, { ...totalQuestion, metric: "billed_cost" }, since);
   const billedCount = basis.scope.projectCount;
@@ -33,9 +33,9 @@ export async function knownCost(query: Query, asked: Omit<Question, "grouping">,
 }
 
 /** The question about the cost, if one is known; otherwise the question itself. What is billed is not known by model. */
-export async function costFirst(query: Query, asked: Question): Promise<Question> {
+export async function preferCost(query: Query, asked: Question): Promise<Question> {
   const { basis } = await readTotalBasis(query, { ...asked, grouping: "none" });
-  const cost = await knownCost(query, asked, basis.scope.projectCount);
+  const cost = await chooseCost(query, asked, basis.scope.projectCount);
   if (!cost) return asked;
   const { projectCount, available } = cost.basis.scope;
   const billedSplit = projectCount > 1 ? "project" : "line_item";
@@ -43,7 +43,7 @@ export async function costFirst(query: Query, asked: Question): Promise<Question
   return { ...asked, ...cost.question, grouping: available.groupings.includes(split) ? split : "none" };
 }
 
-/** With `countsUnpriced` false, models without a price are not looked for. `sums`: the sums of the total, if they are already known. */
+/** With `countsUnpriced` false, models without a price are not looked for. `sums`: the total by day, if it is already known. */
 export async function readAnswer(
   query: Query,
   question: Question,
@@ -102,7 +102,7 @@ from by_day group by grouping sets ((rank, usage_date), (usage_date), ())
 order by part, rank`;
 }
 
-/** Selects the amounts of every group by day. The pages show this statement for people to copy. */
+/** Selects the amounts of every group by day. The pages show it for people to copy. Only estimates have several rows a day for a project. */
 function dayAmountSql(question: Question, scope: Scope, isSummed = true): string {
   const { view, column, conditions } = viewAndConditions(question, scope);
   const { grouping, metric, period, before } = question;
@@ -142,7 +142,7 @@ export function amountColumn({ metric }: Question): string {
   return isCost(metric) ? "amount" : metric;
 }
 
-/** Reads the sums of all groups by day. The groups of the question's split must add up to the total. */
+/** Reads the sums of all groups by day. The question's groups must add up to the total. */
 export function readDaySums(query: Query, question: Question, scope: Scope, days: Window): Promise<DaySums> {
   const { view, conditions } = viewAndConditions(question, scope);
   const sums = (isCost(question.metric) ? ["amount"] : METRICS).map((column) => `sum(${column}) as ${column}`);

@@ -19,13 +19,13 @@ import { mergeRotations, rotationHealth } from "./keys.ts";
 /** In `rotations`, a rotation for many projects is one entry, not one for each project. */
 export type HealthState = HealthFacts & { readonly conditions: readonly Condition[] };
 
-/** Completeness may come from `cache`, and `db` caches the budgets until something changes them. All else is read each time. */
+/** Completeness may come from `cache`, and budgets from an earlier read of `db` if they can't have changed. All else is read each time. */
 export async function health(
   db: Database,
   config: Config,
   { secondsMax, cache = oneReadCache }: ReadOptions = {},
 ): Promise<HealthState> {
-  // `cache` must be called before the transaction takes its snapshot.
+  // `cache` is called before the transaction takes its snapshot, so that its rows are never newer than the snapshot.
   const openQuery = cache();
   const read = async (tx: Tx) => healthFacts(db, tx, config, await completeness(await openQuery(tx)));
   return withConditions(await readAtOneMoment(db, read, secondsMax));

@@ -35,8 +35,8 @@ export type JobHealth = {
 export type LastRun = Pick<StoredRun, "trigger" | "status" | "startedAt" | "finishedAt" | "error" | "suspect">;
 
 /**
- * The newest run that failed or was interrupted. It is over once each of its projects that is still configured has ended well in a later run.
- * A scheduled run has all projects, so if it ends well, every earlier failure is over. Backfills and stopped runs do not count.
+ * The newest failed or interrupted run, except backfills, whose failure is not over. The failure is over once a later run is "ok" and each project
+ * that did not end well has done so since, or is no longer configured. A scheduled run has all projects, so if it is "ok", it ends all failures.
  */
 export type FailedRun = Pick<LastRun, "status" | "trigger" | "startedAt" | "error"> & {
   /** A condition about failed or suspect slices reports this failure already. */
@@ -95,7 +95,7 @@ type NewestRuns = { [What in "last" | "failed" | "success"]?: LastRun };
 /** Only the newest failed runs are read: a job that fails every night and is caught up every day has very many. */
 const FAILED_RUNS_READ_MAX = 5;
 
-/** The start of the job's newest run that ended well and meets `condition`; '-infinity' if there is none. */
+/** The start of the newest run that ended well and meets `condition`, of the job `c` in `newestRuns`; '-infinity' if there is none. */
 function newestOkStart(condition: RawBuilder<unknown>) {
   return sql`coalesce((
     select max(started_at) from usage_export.run where kind = c.kind and job = c.name and status = 'ok' ${condition}

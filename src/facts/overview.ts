@@ -7,7 +7,7 @@ import { queryAtOneMoment, type ReadOptions, readAtOneMoment, USAGE_SECONDS } fr
 import { budgetsIn } from "../db/prices-and-budgets.ts";
 import { addDays, comparedPeriod, type Day, dayOf, monthBefore, type Window } from "../usage/days.ts";
 import { type BudgetUse, budgetsOf } from "../usage/money.ts";
-import { amountColumn, type DaySums, figures, knownCost, readAnswer, readDaySums, readTotalBasis } from "./amounts.ts";
+import { amountColumn, chooseCost, type DaySums, figures, readAnswer, readDaySums, readTotalBasis } from "./amounts.ts";
 import type { Answer, Basis } from "./answer.ts";
 import { type AskedMetric, coverageConditions, isCost, literal, type Question } from "./question.ts";
 import { type Query, readBasis } from "./scope.ts";
@@ -21,7 +21,7 @@ export type ReportData = { readonly overview: Overview; readonly budgets: readon
 
 type AskedDays = { readonly period: Window; readonly project?: string | undefined };
 
-/** The part of a question that asks for these days and the days to compare them with. Leaves out the name that a URL gives to a period. */
+/** The part of a question that asks for these days and the days to compare them with. Leaves out the `name` that a View's period has. */
 export function comparedQuestion({ period: { start, end }, project }: AskedDays) {
   const period = { start, end };
   return { period, before: comparedPeriod(period), projects: project === undefined ? undefined : [project] };
@@ -55,7 +55,7 @@ export async function overview(query: Query, asked: Pick<Question, "period" | "b
   const reported = figures(usage, question);
   const metric = mainMetric(reported);
   const total = await readAnswer(query, { ...question, metric, grouping: totalGrouping }, basis, { sums: usage });
-  const asCost = await knownCost(query, question, total.projectCount, since);
+  const asCost = await chooseCost(query, question, total.projectCount, since);
   const costByDay = asCost && (await readDaySums(query, asCost.question, asCost.basis.scope, days));
   const cost = asCost && (await readAnswer(query, asCost.question, asCost.basis, { sums: costByDay }));
   const splits: Answer[] = [];
@@ -71,9 +71,9 @@ export async function overview(query: Query, asked: Pick<Question, "period" | "b
     const splitBasis = await readBasis(query, split, isOfTotal ? since : undefined);
     splits.push(await readAnswer(query, split, splitBasis, { countsUnpriced: false }));
   }
-  const main = asCost?.question ?? { ...question, metric, grouping: totalGrouping };
+  const mainQuestion = asCost?.question ?? { ...question, metric, grouping: totalGrouping };
   const monthSoFar =
-    month && (await readMonthSoFar(query, { ...main, ...month, limit: 1 }, costByDay ?? usage, today, since));
+    month && (await readMonthSoFar(query, { ...mainQuestion, ...month, limit: 1 }, costByDay ?? usage, today, since));
   return { period: asked.period, figures: reported, total, cost, splits, monthSoFar };
 }
 
@@ -110,7 +110,7 @@ const HISTORY_DAYS = 70;
 /** With more projects there is no forecast: finding the days that were read, project by project, would take a second. */
 const FORECAST_PROJECTS_MAX = 1_000;
 
-/** Forecasts as for budgets (docs/forecast.md). A day that any project lacks is estimated. Null if fewer than 14 days are known. */
+/** Forecasts as for budgets (docs/forecast.md). A day that any project lacks is estimated. Returns null also with fewer than 14 known days. */
 async function readForecast(query: Query, question: Question, scope: Basis["scope"], sums: DaySums, today: Day) {
   const isUnpriced = isCost(question.metric) && scope.currency === undefined;
   if (scope.projectCount === 0 || scope.projectCount > FORECAST_PROJECTS_MAX || isUnpriced) return null;

@@ -49,7 +49,7 @@ export class Limiter {
   }
 
   /** Called when a call asks for a slot. */
-  protected onDemand(): void {}
+  protected onSlotRequest(): void {}
 
   /** 0 if the share was not renewed in time. */
   get slots(): number {
@@ -75,7 +75,7 @@ export class Limiter {
   }
 
   /** `startsLater`: after slots are added, the next start waits `#intervalMs`, because another process may just have used one of them. */
-  setShare(slots: number, untilMs: number, startsLater: boolean): void {
+  setShare(slots: number, untilMs: number, { startsLater }: { readonly startsLater: boolean }): void {
     const isAdded = slots > this.slots;
     const generation = this.#share.generation + (this.#now() < this.#share.untilMs ? 0 : 1);
     this.#share = { slots, untilMs, generation };
@@ -94,7 +94,7 @@ export class Limiter {
       const ms = this.pausedMs(key);
       if (ms > waitMsMax) throw longWaitError("the service", ms, waitMsMax, { sent: "no" });
       if (ms > 0) await this.#sleep(ms, signal);
-      this.onDemand();
+      this.onSlotRequest();
       const startMs = await this.#waitForSlot(project, signal);
       const { generation } = this.#share;
       const isValid = () => generation === this.#share.generation && this.slots > 0 && this.pausedMs(key) === 0;

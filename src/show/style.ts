@@ -1,5 +1,5 @@
 // The one style sheet of a page, and its colours for light and dark. Text contrasts with its background by at least 4.5 to 1, bars and marks
-// by 3 to 1 except the pale `complete` and the expected part of a budget. No two series of a chart differ only in red, in green or in blue.
+// by 3 to 1 except the pale `complete` and the expected part of a budget. People who can't see red, green or blue can tell a chart's series apart.
 
 /** Each colour on a light and on a dark page. */
 export const COLOURS = {

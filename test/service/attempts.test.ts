@@ -82,7 +82,7 @@ test("no wait for the rate is negative, although time passes while it is compute
       return nowMs;
     };
     const limiter = new Limiter({ maxConcurrent: 1, requestsPerSecond }, now, async (ms) => void waits.push(ms));
-    limiter.setShare(1, Number.POSITIVE_INFINITY, false);
+    limiter.setShare(1, Number.POSITIVE_INFINITY, { startsLater: false });
     for (let i = 0; i < 10; i++) (await limiter.acquire(CALL, hangSignal())).release();
   }
   expect(waits.length).toBeGreaterThan(100);
@@ -230,7 +230,7 @@ test("every attempt of a call is reported, with its outcome", async () => {
 test("a call that is aborted while it waits for its start leaves its slot to others", async () => {
   const sleep = () => Promise.reject(new Error("stopped"));
   const limiter = new Limiter({ maxConcurrent: 1, requestsPerSecond: 1 }, () => 0, sleep);
-  limiter.setShare(1, 1, false);
+  limiter.setShare(1, 1, { startsLater: false });
   (await limiter.acquire(CALL, hangSignal())).release();
   await expect(limiter.acquire(CALL, hangSignal())).rejects.toThrow("stopped");
   expect(limiter.isIdle).toBe(true);

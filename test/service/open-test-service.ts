@@ -51,7 +51,7 @@ export function openTestService(
   };
   const limiter = new Limiter(all, now, sleep);
   // This process has all slots for ever, and its first call need not wait.
-  limiter.setShare(all.maxConcurrent, Number.POSITIVE_INFINITY, false);
+  limiter.setShare(all.maxConcurrent, Number.POSITIVE_INFINITY, { startsLater: false });
   const service = openService(all, {
     log: pino({}, { write: (line) => lines.push(line) }),
     now,

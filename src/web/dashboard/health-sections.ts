@@ -108,12 +108,12 @@ function stripHtml(period: Window, { days, project }: ProjectCoverage): Html {
     const text = `${periodText(window)}: ${QUALITY_WORDS[kind]}`;
     return html`<rect class="${kind}" x="${x}" width="${percent(dayCount(window))}" height="100%"><title>${text}</title></rect>`;
   });
-  const lacking = daysLacking(period, days);
-  const label = lacking === 0 ? "all complete" : `${counted(lacking, "day")} not complete`;
+  const incomplete = countIncompleteDays(period, days);
+  const label = incomplete === 0 ? "all complete" : `${counted(incomplete, "day")} not complete`;
   return html`<svg class="strip" role="img" aria-label="${project}: ${label}">${parts}</svg>`;
 }
 
-function daysLacking(period: Window, days: ProjectCoverage["days"]): number {
+function countIncompleteDays(period: Window, days: ProjectCoverage["days"]): number {
   return daysOf(period).filter((day) => (days[day] ?? "complete") !== "complete").length;
 }
 
@@ -122,7 +122,7 @@ function gapsHtml(period: Window, { gaps, days }: ProjectCoverage): Html {
     (gap) =>
       html`<li>${seriesHtml(gap)}, ${periodText(gap)}: ${QUALITY_WORDS[gap.quality]}${gap.error !== null && html`. <bdi>${gap.error}</bdi>`}</li>`,
   );
-  return html`<details><summary>${counted(daysLacking(period, days), "day")}</summary><ul>${items}</ul></details>`;
+  return html`<details><summary>${counted(countIncompleteDays(period, days), "day")}</summary><ul>${items}</ul></details>`;
 }
 
 /** "usage by model", or with a filter "usage by model, voice". */

@@ -129,7 +129,7 @@ export function projectTable(caption: string, columns: readonly Column[], rows: 
   }`;
 }
 
-/** The page of one run. The order of outcomes is that of `projects`. If all failed projects have the same error, it is shown once. */
+/** The page of one run. `projects` come with the worst outcome first; within an outcome, names are sorted. A common error is shown once. */
 export function runSections({ run, found, projects }: RunDetails): readonly Section[] {
   const failed = projects.filter(({ outcome }) => outcome === "failed");
   const [error, ...otherErrors] = new Set(failed.map((one) => one.error));
@@ -145,8 +145,8 @@ export function runSections({ run, found, projects }: RunDetails): readonly Sect
     ...readingCells(one),
   ]);
   const more = found - projects.length;
-  const hasOrder = projects.some(({ outcome }) => outcome !== "ok");
-  const caption = hasOrder ? "Failed ones first, then those that are not done yet" : "What was read of each project";
+  const areAllOk = projects.every(({ outcome }) => outcome === "ok");
+  const caption = areAllOk ? "What was read of each project" : "Failed ones first, then those that are not done yet";
   const reason = commonError !== null && html`<p class="notice bad">Why they failed: <bdi>${commonError}</bdi></p>\n`;
   const projectsHtml = html`${reason}${projectTable(caption, PROJECT_COLUMNS, rows)}${
     more > 0 && html`<p class="note">${counted(more, "project")} not shown, with the same outcome or a better one.</p>`

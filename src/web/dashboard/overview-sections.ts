@@ -31,13 +31,13 @@ import { groupParameters } from "./usage-sections.ts";
 /** The days and project that the links of the page keep; undefined in the report file, which has no links. */
 type LinkedView = View | undefined;
 
-/** Without `chartBy`, a grouping, the chart shows the first split. */
-export function overviewSections(data: Overview, budgets: readonly BudgetUse[], view: LinkedView, chartBy?: string) {
+/** The chart shows the split by the grouping that the URL's `by` names, or else the first split. */
+export function overviewSections(data: Overview, budgets: readonly BudgetUse[], view: LinkedView) {
   if (isNew(data)) return [];
   const main = data.cost ?? data.total;
   const { metric } = main.question;
   const mainSplits = data.splits.filter(({ question, groups }) => question.metric === metric && groups.length > 0);
-  const chart = mainSplits.find(({ question }) => question.grouping === chartBy) ?? mainSplits[0] ?? main;
+  const chart = mainSplits.find((one) => one.question.grouping === view?.pageParameters.by) ?? mainSplits[0] ?? main;
   const hasBudgets = budgets.length > 0;
   const splits = data.splits.filter(({ groups }) => groups.some(({ amount }) => !isZero(amount ?? "0")));
   // If there are no budgets, the first ranking stands beside the chart, and the others below it: two share the width in halves ("third half").

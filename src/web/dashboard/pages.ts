@@ -4,7 +4,7 @@
 import type { Logger } from "pino";
 import { memoizeAsync, oneAtATime } from "../../async.ts";
 import { errorText } from "../../errors.ts";
-import { costFirst, readAnswer } from "../../facts/amounts.ts";
+import { preferCost, readAnswer } from "../../facts/amounts.ts";
 import { comparedWindow } from "../../facts/answer.ts";
 import { changes } from "../../facts/changes.ts";
 import { causeTitle } from "../../facts/conditions.ts";
@@ -42,7 +42,7 @@ type PageSources = {
   readonly readRun: (id: string) => Promise<RunDetails | undefined>;
 };
 
-/** What each page reads for the URL that `view` was made of. */
+/** For each page, the function that reads its data. */
 export function pageReads({ queryAtOneMoment, readDataHealth, readRun }: PageSources): DashboardDeps["read"] {
   return {
     overview: (view, signal) =>
@@ -59,11 +59,11 @@ const REASONS_MAX = 5;
 /** If the URL has none of these parameters, the page chooses the cost, if it is known. */
 const QUESTION_PARAMETERS = ["metric", "grouping", "filter", "group", "no-value"];
 
-/** The answer, with the reasons of its change unless the question names a filter or a group. */
+/** The answer. It has the reasons of its change unless nothing is compared, or the question names a filter or a group. */
 async function usageAnswer(query: Query, view: View): Promise<UsageAnswer> {
   const question = usageQuestion(view, dayOf(new Date()));
   const isChosen = QUESTION_PARAMETERS.some((name) => view.pageParameters[name] !== undefined);
-  const asked = isChosen ? question : await costFirst(query, question);
+  const asked = isChosen ? question : await preferCost(query, question);
   const answer = await readAnswer(query, asked);
   const { before, filter, group, ...rest } = asked;
   if (!before || !answer.compared || filter !== undefined || group !== undefined) return { answer, change: undefined };
@@ -157,7 +157,7 @@ export const PAGE_CONTENT: { readonly [P in PageName]: Render<P> } = {
     return {
       lead: leadHtml(leadSentences(data, budgets, troubleOf(data, health))),
       compared: comparedWindow(data.cost ?? data.total),
-      sections: overviewSections(data, budgets, view, view.pageParameters.by),
+      sections: overviewSections(data, budgets, view),
     };
   },
   usage: usageContent,

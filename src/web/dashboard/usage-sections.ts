@@ -236,9 +236,9 @@ function signedAmount(amount: string, measure: Pick<Measure, "currency">): strin
 /** The links name the days by their dates, so that they lead to the same numbers tomorrow. */
 function downloads(view: View, rows: "groups" | "days"): Html {
   const fixed = fixedView(view);
-  const asked = { ...view.pageParameters, by: undefined };
-  const csv = viewQuery(fixed, { pageParameters: { ...asked, rows } });
-  const json = html` · <a href="api/v1/usage${viewQuery(fixed, { pageParameters: asked })}">JSON</a>`;
+  const withoutGrain = { ...view.pageParameters, by: undefined };
+  const csv = viewQuery(fixed, { pageParameters: { ...withoutGrain, rows } });
+  const json = html` · <a href="api/v1/usage${viewQuery(fixed, { pageParameters: withoutGrain })}">JSON</a>`;
   const charges = viewQuery(fixed, { pageParameters: {} });
   const chargesByKey = viewQuery(fixed, { pageParameters: { by: "accessor" } });
   const chargeback = html` · Chargeback <a href="api/v1/chargeback.csv${charges}" download>by project</a>, <a href="api/v1/chargeback.csv${chargesByKey}" download>by API key</a>`;
