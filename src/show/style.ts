@@ -16,7 +16,7 @@ export const COLOURS = {
   /** The pale fill: complete days in a bar of days (most are), the expected part of a budget, and shares in small tables. */
   complete: ["#c9d8e6", "#2f4660"],
   /** Marks days whose numbers are not complete. */
-  hatch: ["#8a9097", "#7f868d"],
+  hatch: ["#858b92", "#7f868d"],
   /** The remaining groups of a chart, added up (only the largest have a colour of their own), and days with older numbers. */
   rest: ["#5b5f63", "#a2a6ab"],
   "series-1": ["#2463ad", "#5b9fe6"],
