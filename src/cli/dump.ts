@@ -8,7 +8,7 @@ import {
   CHANGED_DAYS_VIEW,
   type DayChoice,
   type DumpedView,
-  isInChangedDays,
+  isCoveredByChangedDays,
   listViews,
   readChangedDays,
   readViewRows,
@@ -108,8 +108,8 @@ function chooseView(views: readonly DumpedView[], { view: name, from, to, change
   if ((from ?? to) !== undefined && !view.dayColumn) {
     throw new AppError("config", `--from, --to: bi.${name} has no column with a day; leave these options out`);
   }
-  if (changedSince !== undefined && !isInChangedDays(view)) {
-    const names = views.filter(isInChangedDays).map((one) => one.name);
+  if (changedSince !== undefined && !isCoveredByChangedDays(view)) {
+    const names = views.filter(isCoveredByChangedDays).map((one) => one.name);
     throw new AppError("config", `--changed-since: expected one of the views ${names.join(", ")}; got ${name}`);
   }
   return view;

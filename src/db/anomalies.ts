@@ -18,8 +18,8 @@ const SETTLING_TOLERANCE = 1.25;
 
 /**
  * The days to judge: those that have become final (even if judged before that), and the newest day if it is not final yet. Left out are:
- * - days before the oldest verdict on the project and filter or, without a verdict, before the newest final day; verdicts on days more than
- *   CATCH_UP_DAYS before the window do not count
+ * - days before the oldest verdict on the project and filter. Verdicts on days more than CATCH_UP_DAYS before the window do not count.
+ *   If there is no verdict, days before the newest final day are left out.
  * - filters made by `each`: with hundreds of keys there would be false alarms every day
  * - final days that were last read before half of their window had passed, for example because of an outage: their late usage
  *   was never read, so they would look like a drop. If an export runs at least once in half a window, it has no such days.
@@ -95,7 +95,7 @@ export async function judgePendingDays(db: Database, { sensitivity }: AnomalySet
             group by metric
           ) k
           cross join lateral usage_export.judge_day(p.usage_date, k.amount, k.days, k.amounts, ${TOLERANCES[sensitivity]} * case when p.is_final then 1 else ${SETTLING_TOLERANCE}::numeric end, k.minimum) judgement
-          -- Takes the most unusual metric, else a normal one, else one that can't be judged, else one that is low before the day is final.
+          -- Takes the most unusual metric, else a normal one, else one that can't be judged. Low ones come last until the day is final.
           order by not p.is_final and judgement.verdict = 'low', judgement.score desc, judgement.expected is null, k.metric limit 1
         ) j on true
         on conflict (project_id, filter_key, usage_date) do update
@@ -114,7 +114,7 @@ export async function judgePendingDays(db: Database, { sensitivity }: AnomalySet
   return rows;
 }
 
-/** A "normal" or "not judged" verdict is deleted this many days after its window. A normal one ends alerts, so it must outlive them (14 days). */
+/** A "normal" or "not judged" verdict is kept this long after its day left the window: longer than alerts (14 days), which a normal one ends. */
 const KEPT_DAYS = 60;
 
 async function removeOldVerdicts(tx: Tx): Promise<void> {

@@ -34,12 +34,12 @@ export async function listViews(tx: Tx): Promise<readonly DumpedView[]> {
   });
 }
 
-/** Whether bi.changed_days says which rows of the view may have changed. It does if each row belongs to a stored day. */
-export function isInChangedDays({ name }: DumpedView): boolean {
+/** Whether bi.changed_days tells which days of the view may have changed. It does for views whose rows all belong to a stored day. */
+export function isCoveredByChangedDays({ name }: DumpedView): boolean {
   return /^(usage|cost)_(total|filtered|by_\w+)$/.test(name);
 }
 
-/** Describes the changed days as if a view had them. The last column is the `changedSince` of the next dump, the same in each row. */
+/** The result of bi.changed_days, described like a view. The last column is the `changedSince` of the next dump, the same in each row. */
 export const CHANGED_DAYS_VIEW: DumpedView = {
   name: "changed_days",
   columns: [

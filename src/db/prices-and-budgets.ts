@@ -71,7 +71,7 @@ export const WATCHED_DAYS_MAX = 365;
 
 const lastRead = new WeakMap<Database, { readonly version: string; readonly budgets: readonly BudgetUse[] }>();
 
-/** Reads anew only if `budgetsVersion` has changed: that may take a second, and every scrape, tick and page calls this. `tx` belongs to `db`. */
+/** Reads anew only if `budgetsVersion` has changed: reading may take a second, and every scrape, tick and page asks. `tx` belongs to `db`. */
 export async function watchedBudgets(db: Database, tx: Tx): Promise<readonly BudgetUse[]> {
   const version = await budgetsVersion(tx);
   if (version === null) return [];
@@ -132,7 +132,7 @@ const groupsOfScope = sql`
   select from usage_export.group_value g
   where g."grouping" = case p.scope when 'key' then 'accessor' when 'tag' then 'tags' when 'model' then 'model' end
 `;
-/** Usage was read by the scope's dimension, but never had its value. For a key, a budget may name its rotation. Tags are in a JSON array. */
+/** Usage was read by the scope's dimension, but no group is `scope_value`, which may name a key's rotation. Several tags are a JSON array. */
 const isNeverSeen = sql`(
   exists (${groupsOfScope}) and not exists (
     ${groupsOfScope} and (

@@ -171,7 +171,7 @@ export async function makeRequest(
   const { series, window } = request;
   const seriesId = seriesIdOf(context.ids, series);
   const stored = (from?: Day) => storedDays(db, seriesId, from);
-  // For a failure before the call. This number is older than the numbers of answers that another process has stored since.
+  // For a failure before the call. This number is lower than those of later calls, so a slice that one of them has stored is not marked as failed.
   let attempt = { fetchNo, askedMs: performance.now() };
   // Each call takes its number right before it is sent. So its answer replaces those of earlier calls, and never a later one's.
   const onPermit = async () => {
@@ -232,7 +232,7 @@ export async function readBreakdown(
     const dialectToTry = isUnderstood ? undefined : await otherDialect();
     if (dialectToTry) return read(dialectToTry, false);
 
-    // `undated` says what rows without a date are: a snapshot, stored under the day of the run, or the usage of the service's today or yesterday.
+    // `undated` says what rows without a date are: a snapshot, whose rows are stored without a day, or usage of the service's today or yesterday.
     const readOn = undated === "snapshot" ? runDay : dayOf(service.serviceTime() ?? new Date());
     const undatedDay = undated === "day-before" ? addDays(readOn, -1) : readOn;
     const { slices, period } = normalise(request, answer, undatedDay, dialect);
@@ -244,7 +244,7 @@ export async function readBreakdown(
     await check.requireThatServiceGroups(request, answer);
     return { slices, period, doubt };
   };
-
+  // The total is all usage, without filter and grouping. The answers to filtered requests are compared with it.
   await check.prefetchTotal(request);
   const reading = read(await dialects.forRequest(request), true);
   check.offerTotal(request, async () => (await reading).slices);
@@ -252,8 +252,8 @@ export async function readBreakdown(
 }
 
 /**
- * Slices for days that are empty now. An answer to a request without a window counts for its whole period. So the days from the oldest stored one
- * to the first of the answer have no usage any more. Throws `bad_answer` if it has no row and no date: the empty days are unknown.
+ * Slices for days that are empty now. Without a window, an answer counts for its whole period: the days of the period that are stored, but
+ * before the answer's first day, have no usage any more. Throws `bad_answer` if it has no row and no date: the empty days are unknown.
  */
 function emptiedSlices(
   { oldest, hasRows }: StoredDays,
@@ -273,7 +273,7 @@ const READING_MS_MAX = 10_000;
 
 type Fetch<T> = (service: Service, projectId: string, key: Secret, signal: AbortSignal) => Promise<T>;
 
-/** Stores the names of keys, before they may be deleted; for billing, also balances and line items. Never throws: the run has succeeded. */
+/** Stores the names of keys while the service still lists them; for billing, also balances and line items. Never throws: the run has succeeded. */
 export async function readKeysAndBalances(context: ExportContext, project: Project, source: Source): Promise<void> {
   const { app, db, service, keyRing } = context;
   const log = app.log.child({ project: project.name });

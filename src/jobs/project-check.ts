@@ -156,6 +156,6 @@ async function checkFilter(target: Target, { series, hasWindow, filterCheck }: C
 
 /** Reads like the first run of an export, when nothing is stored. */
 function read(target: Target, request: UsageRequest, check = target.filterChecks.error) {
-  const stored = async () => ({ oldest: undefined, hasRows: false, isNewestEmpty: false });
+  const stored = async () => ({ oldest: null, hasRows: false, isNewestEmpty: false });
   return readBreakdown(target, { check, job: { undated: "snapshot" }, runDay: target.today, stored }, request);
 }

@@ -206,7 +206,7 @@ const UNLISTED_MS_MAX = HOUR_MS;
 /**
  * Each step of the cleanup, with the change that it writes to the ledger, if any.
  * - `mark-due` → `due-for-removal`: the grace period is over, and the service does not show that the key is still used
- * - `delete`, only if `retire` is "delete" → `retired`, which means gone at the service; `in-use` or `kept` if the key must stay
+ * - `delete` → `retired`: the key is gone at the service; or `in-use` or `kept`: it must stay. Planned only if `retire` is "delete"
  * - `recheck` → `retired`, if somebody has deleted the key at the service
  * - `search` → `found`: the service lists the orphan; or `retired`: with `giveUp`, an orphan that is not listed counts as not made
  */
@@ -215,7 +215,7 @@ export type CleanupStep = { readonly reason: string; readonly key: LedgerKey } &
   | { readonly kind: "search"; readonly giveUp: boolean }
 );
 
-/** Plans no step for an active or a pending key. If the steps are taken, `now` must be by the slowest clock: a fast one must not end a grace. */
+/** Leaves out active and pending keys. To take the steps, pass the earliest time of database, machine and service: a fast clock must end no grace. */
 export function cleanupSteps(job: RotationConfig, ledger: RotationState, now: Date): CleanupStep[] {
   const hasActive = activeKey(ledger) !== undefined;
   return ledger.keys.flatMap((key): CleanupStep[] => {

@@ -73,7 +73,7 @@ const FieldsAnswer = z
     line_items: z.record(z.string(), z.string().catch("")).optional().catch(undefined),
   })
   .transform(({ features, models, tags, accessors, deployments, line_items: lineItems }) => ({
-    /** What a condition of a filter may name, by its kind: "feature", or a dimension. */
+    /** The names that a filter may use, by the kind of its condition: "feature", or a dimension. */
     names: {
       feature: features ?? undefined,
       model: models?.flatMap(({ name, model_id: id = name }) => [name, id]),
@@ -91,7 +91,7 @@ const FieldsAnswer = z
 
 export type ListedFields = Readonly<z.output<typeof FieldsAnswer>>;
 
-/** Reads the values to filter by; undefined if the service lists none. The request has no dates, so the service lists the longest period. */
+/** Reads the values to filter by; undefined if the service lists none. The request has no dates: then the list covers the longest period. */
 export function fieldsReader(source: Source) {
   return async (service: Service, projectId: string, key: Secret, signal: AbortSignal) => {
     const path = ["v1", "projects", projectId, source, "fields"];

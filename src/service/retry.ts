@@ -1,4 +1,4 @@
-// Repeats failed calls, and remembers refusals, after which further calls are useless. An answer that broke off is not resumed.
+// Repeats failed calls, and remembers refusals, after which further calls are useless. If an answer broke off, the whole call is repeated.
 
 import { AppError, type ErrorCode, errorCode } from "../errors.ts";
 import type { Secret } from "../secret.ts";

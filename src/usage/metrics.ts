@@ -49,5 +49,5 @@ export const TOLERANCES = { low: 8, normal: 6, high: 5 } as const;
 
 export type AnomalySettings = { readonly sensitivity: keyof typeof TOLERANCES | "off" };
 
-/** By unit: the least amount that the cliff guard protects and that can make a day unusual. A restatement may cut smaller ones to a tenth. */
+/** By unit: the least amount that the cliff guard protects and that can make a day unusual. Smaller amounts may fall to a tenth without a fault. */
 export const GUARDED_FROM = { requests: 100, hours: 10, tokens: 10_000, characters: 10_000 } as const;

@@ -124,7 +124,7 @@ function reasonToDoubt(stored: StoredSlice, incoming: IncomingSlice, rules: Guar
 }
 
 /** A fall from a smaller amount than this is believed. */
-const AMOUNT_MIN = new Map<StoredMetric, number>([
+const FALL_FROM_MIN = new Map<StoredMetric, number>([
   ...METRIC_TABLE.map(({ name, unit }) => [name, GUARDED_FROM[unit]] as const),
   ["dollars", 10],
 ]);
@@ -137,7 +137,7 @@ function fallOf({ totals = [] }: StoredSlice, incoming: IncomingSlice) {
     const i = STORED_METRICS.indexOf(metric);
     const [before, after] = [totals[i], incoming.totals[i]];
     if (before === undefined || after === undefined) continue;
-    const isFall = before >= (AMOUNT_MIN.get(metric) ?? 0) && after < before * FALL_BELOW;
+    const isFall = before >= (FALL_FROM_MIN.get(metric) ?? 0) && after < before * FALL_BELOW;
     return isFall ? { metric, before, after } : undefined;
   }
 }
@@ -145,7 +145,7 @@ function fallOf({ totals = [] }: StoredSlice, incoming: IncomingSlice) {
 /** How an answer without any date is stored: as a snapshot of an unknown span, or as usage of the day on which it is read or of the day before. */
 export const UNDATED = ["snapshot", "day", "day-before"] as const;
 
-/** The settings of an export that decide how its answers are stored. Calls pass the whole export. */
+/** The settings of an export that decide how its answers are stored. Callers pass the whole export. */
 export type AnswerRules = Guards & { readonly undated: (typeof UNDATED)[number] };
 
 export type SnapshotDecision = Exclude<SliceDecision, "suspect">;
@@ -159,7 +159,7 @@ export function decideSnapshot(newest: StoredSnapshot | undefined, incoming: Sto
   return newest?.contentHash === incoming.contentHash ? "unchanged" : "replace";
 }
 
-/** Why an empty answer that names no day can't be stored, in a series with dated rows and without a window; undefined if it can. */
+/** For a series without a window that has dated rows: why an empty answer, which names no day, can't be stored. Undefined if it can. */
 export function undatedEmptyProblem({ emptyGuard, undated }: AnswerRules): string | undefined {
   if (undated !== "snapshot" || emptyGuard !== "confirm") return undefined;
   return 'the answer has no rows and names no day, though earlier ones had dated rows, so it is unknown which days are empty; "emptyGuard": "off" takes it for a day without usage';

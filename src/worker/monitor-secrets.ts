@@ -1,4 +1,4 @@
-// Checks the configuration's secrets except `first` keys, and reads those of the monitor: where notifications go, and what visitors must send.
+// Checks the configuration's secrets except the `first` keys of rotations. Reads the monitor's: where notifications go, what visitors must send.
 
 import type { App } from "../app.ts";
 import type { Config } from "../config/config.ts";

@@ -76,9 +76,9 @@ export function dashboardReads(
     readHealth: () => health(db, config(), { secondsMax: BRIEF_SECONDS, cache }),
     read: pageReads({
       queryAtOneMoment: (read, signal) => queryAtOneMoment(db, read, { signal, cache }),
-      async readDataHealth(asked, signal) {
+      async readDataHealth(question, signal) {
         const [covered, runs, keys] = await Promise.all([
-          queryAtOneMoment(db, (query) => coverage(query, asked), { signal }),
+          queryAtOneMoment(db, (query) => coverage(query, question), { signal }),
           readRuns(db),
           readKeys(db, config()),
         ]);
@@ -93,7 +93,7 @@ export function dashboardReads(
 /** Half of the time that Prometheus waits for the answer to a scrape. */
 const SCRAPE_MS_MAX = 5_000;
 
-/** Answers scrapes. While the database can't be reached, the answer lacks the metrics that are read from it. */
+/** Answers scrapes. If the health state can't be read within SCRAPE_MS_MAX, the answer lacks the metrics that come from it. */
 export function openScrape(log: Pick<App["log"], "warn">, metrics: Metrics, readHealth: () => Promise<HealthState>) {
   const inTurn = oneAtATime(SCRAPE_MS_MAX);
   let wasRead = true;

@@ -16,7 +16,7 @@ import type { Liveness } from "./liveness.ts";
 import { requireSecrets } from "./monitor-secrets.ts";
 import type { Reloader } from "./reload.ts";
 
-/** Here `app.signal` is not the stop signal: it aborts the claimed jobs, when the time to finish them (within `drainSeconds`) is over. */
+/** Here `app.signal` is not the stop signal: it aborts the claimed jobs that still run when `drainSeconds` are nearly over. */
 export type WorkerContext = ExportContext & { readonly queue: Queue };
 
 /** What a worker is started with, and keeps when its configuration changes. */

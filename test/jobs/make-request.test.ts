@@ -40,7 +40,7 @@ function read(
   request: UsageRequest,
   undated: AnswerRules["undated"] = "snapshot",
 ) {
-  const stored = async () => ({ oldest: undefined, hasRows: false, isNewestEmpty: false });
+  const stored = async () => ({ oldest: null, hasRows: false, isNewestEmpty: false });
   const how = { check: new FilterCheck(context, sampleJob()), job: sampleJob({ undated }), runDay: RUN_DAY, stored };
   return readBreakdown(context, how, request);
 }

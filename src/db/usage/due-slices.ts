@@ -30,8 +30,8 @@ export async function sliceStatuses(db: Database, jobs: readonly BackfillJob[], 
 }
 
 export type StoredDays = {
-  /** The oldest stored day from `from` on; null or undefined if there is none, or no `from`. */
-  readonly oldest: Day | null | undefined;
+  /** The oldest stored day from `from` on; null if there is none, or no `from`. */
+  readonly oldest: Day | null;
   readonly hasRows: boolean;
   /** Whether the newest complete day has no rows, or only amounts of 0: a bill may have a line item that is free. */
   readonly isNewestEmpty: boolean;
@@ -154,16 +154,16 @@ export async function settledSlices(db: Database, runs: readonly SeriesOfRun[]) 
 
 export type Reader = ReturnType<typeof openReader>;
 
-const LIMITS = { weightMax: 100 };
+const BATCH_LIMITS = { weightMax: 100 };
 
-/** Reads what a worker needs to start on a project. Projects that are claimed together share statements: 100 in one at most. */
+/** Reads what a worker needs to start on a project. Projects that are claimed together share statements, 100 projects at most. */
 export function openReader(db: Database) {
   return {
-    readOpenProject: batched((projects: readonly ProjectJob[]) => readOpenProjects(db, projects), LIMITS),
-    settledSlices: batched((series: readonly SeriesOfRun[]) => settledSlices(db, series), LIMITS),
+    readOpenProject: batched((projects: readonly ProjectJob[]) => readOpenProjects(db, projects), BATCH_LIMITS),
+    settledSlices: batched((series: readonly SeriesOfRun[]) => settledSlices(db, series), BATCH_LIMITS),
     dueSlices: batched(async (series: readonly (readonly number[])[]) => {
       const bySeries = Map.groupBy(await dueSlices(db, series.flat()), ({ seriesId }) => seriesId);
       return series.map((ids) => ids.flatMap((id) => bySeries.get(id) ?? []));
-    }, LIMITS),
+    }, BATCH_LIMITS),
   };
 }

@@ -1,4 +1,4 @@
-// Answers that carry no date: each is stored as a snapshot of unknown span, never as the usage of a day.
+// Stores answers without a date as snapshots of unknown span. If the export's `undated` says "day" or "day-before", they are slices instead.
 
 import { sql } from "kysely";
 import { METRICS } from "../../usage/metrics.ts";
@@ -29,8 +29,8 @@ export async function datedSeries(db: Database, series: readonly SeriesRef[]): P
   return new Set(rows.map(({ series_id }) => series_id));
 }
 
-/** The newest snapshots by series id, locked: until this transaction ends, no other one stores a snapshot of these series. */
-export async function lockSnapshots(tx: Tx, series: readonly SeriesRef[]) {
+/** Returns the newest snapshots by series id. Until this transaction ends, no other one changes these series, or stores a snapshot of them. */
+export async function lockSeriesAndReadSnapshots(tx: Tx, series: readonly SeriesRef[]) {
   if (series.length === 0) return new Map<number, NewestSnapshot>();
   const ids = series.map(({ seriesId }) => seriesId);
   await lockSeries(tx, ids);

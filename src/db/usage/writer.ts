@@ -33,7 +33,7 @@ import {
   sumSlices,
   writeSlices,
 } from "./stored-slices.ts";
-import { type DecidedSnapshot, datedSeries, lockSnapshots, writeSnapshots } from "./undated-snapshots.ts";
+import { type DecidedSnapshot, datedSeries, lockSeriesAndReadSnapshots, writeSnapshots } from "./undated-snapshots.ts";
 
 export type AnswerToStore = {
   readonly rules: AnswerRules;
@@ -121,7 +121,7 @@ async function writeBatch(db: Database, answers: readonly AnswerToStore[]): Prom
 type SliceToStore = FetchedSlice & { readonly answer: AnswerToStore; readonly filterDoubt: FilterDoubt | undefined };
 type ReadSlice = SliceToStore & Pick<DecidedSlice, "stored">;
 
-/** Stores all answers or none; no two may share a slice. Safe to repeat: a stored slice is found unchanged, a stored snapshot stale. */
+/** Stores all answers or none; no two may share a slice. Safe to repeat: a stored slice is then "unchanged", a stored snapshot "stale". */
 export async function mergeAnswers(db: Database, answers: readonly AnswerToStore[]): Promise<readonly StoredAnswer[]> {
   const all = answers
     .flatMap((answer) => {
@@ -161,13 +161,13 @@ async function readAndWrite(
   const changing = read.filter((slice) => reasonToKeep(slice.stored, slice) === undefined);
   const groupIds = await internGroups(tx, [...changing, ...undated]);
   await insertMissing(tx, missing);
-  // extendDueByAnswer may delete slices, so it goes through the series in the order in which every transaction inserts slices.
+  // extendDueByAnswer may delete slices, so it is called in the order of the series, in which every transaction inserts slices.
   const windowless = answers.filter((one) => one.serviceChoosesDays).sort((a, b) => a.seriesId - b.seriesId);
-  // Windowless answers change the due days of their series, undated slices its newest snapshot.
-  const toLock = [...windowless, ...undated];
-  const newestSnapshots = await lockSnapshots(tx, toLock);
+  // The series are locked whose due days (windowless answers) or newest snapshot (undated slices) may change.
+  const seriesToLock = [...windowless, ...undated];
+  const newestSnapshots = await lockSeriesAndReadSnapshots(tx, seriesToLock);
   // The time is read after an insert or a lock, which may have waited: the second of two changes of a slice must have the later time.
-  const seenAt = readAt && missing.length + toLock.length === 0 ? readAt : await databaseNow(tx);
+  const seenAt = readAt && missing.length + seriesToLock.length === 0 ? readAt : await databaseNow(tx);
   const totals = await storedTotals(tx, changing);
   const decided = read.map((slice) => ({ ...slice, ...decide(slice, totals, seenAt) }));
   const snapshots = undated.map((slice) => {
@@ -222,7 +222,7 @@ function decide(slice: ReadSlice, totals: ReadonlyMap<string, Totals>, now: Date
   return { askedAt, ...decideSlice({ ...stored, totals: totals.get(sliceKey(slice)) }, incoming, answer.rules) };
 }
 
-/** The sums of the answer's slice; undefined for a metric without a stored sum, because it is not compared. */
+/** The sums of the absolute amounts in the answer's slice; undefined for a metric without a stored sum, because it is not compared. */
 function totalsOf(slice: SliceToStore, totals: ReadonlyMap<string, Totals>): Totals {
   const { metricNames, metrics } = slice.columns;
   const storedSums = totals.get(sliceKey(slice));

@@ -38,7 +38,7 @@ export type PageData = {
 type PageSources = {
   /** Everything that `read` queries is as of one moment. */
   readonly queryAtOneMoment: <T>(read: (query: Query) => Promise<T>, signal: AbortSignal) => Promise<T>;
-  readonly readDataHealth: (asked: ReturnType<typeof comparedQuestion>, signal: AbortSignal) => Promise<DataHealth>;
+  readonly readDataHealth: (question: ReturnType<typeof comparedQuestion>, signal: AbortSignal) => Promise<DataHealth>;
   readonly readRun: (id: string) => Promise<RunDetails | undefined>;
 };
 
