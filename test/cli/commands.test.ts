@@ -1,4 +1,5 @@
-// Commands that need neither a service nor a database.
+// Commands that need neither a service nor a database, and mistakes that are found before either is used: DATABASE_URL leads nowhere.
+// After each test, all that its programs wrote is searched for its keys.
 
 import { mkdir, readdir, readFile, realpath } from "node:fs/promises";
 import path from "node:path";
@@ -36,7 +37,7 @@ const commandsIn = ({ commands }: Command): Command[] => commands.flatMap((one) 
 
 const WITHOUT_CONFIG = "demo dump emulator explain keys migrate report rewrap schema".split(" ");
 
-test("the help of each command has valid examples, and --config if the command reads the file", () => {
+test("the help of each command has valid examples and, if it reads the configuration, --config", () => {
   for (const command of commandsIn(PROGRAM)) {
     const help: string[] = [];
     command.configureOutput({ writeOut: (text) => help.push(text) }).outputHelp();
@@ -72,7 +73,7 @@ test("jobs next prints when a job runs, in UTC and in its timezone", async ({ co
   expect(status).toBe(0);
 });
 
-test("emulator serves until it is stopped, and does not print the given key", async ({ context }) => {
+test("emulator serves until it is stopped", async ({ context }) => {
   const program = context.start(["emulator", "--project", PROJECT_ID]);
   const line = await program.waitFor("answers at");
   const [url] = line.match(/http:\/\/127\.0\.0\.1:\d+/) ?? [];
@@ -85,8 +86,6 @@ test("emulator serves until it is stopped, and does not print the given key", as
   expect(await program.ended).toMatchObject({ status: 0, stderr: "" });
   await expect(fetch(`${url}/v1/projects`)).rejects.toThrow("fetch failed");
 });
-
-// A mistake is reported before the service is called and before the database is opened. Here the database can't be reached.
 
 type Given = { readonly args?: readonly string[]; readonly env?: Environment };
 
@@ -123,15 +122,15 @@ test.for<readonly [what: string, message: RegExp, given: Given]>([
   expect(stderr).not.toMatch(/\n\s+at /);
 });
 
-test("a key in the configuration is refused, and not shown", async ({ context }) => {
-  const literal = context.newSecret("jobs.config.json");
-  await context.setUp({ projects: [{ ...PRODUCTION, key: literal }] });
+test("a key written into the configuration is refused", async ({ context }) => {
+  const keyInFile = context.newSecret("jobs.config.json");
+  await context.setUp({ projects: [{ ...PRODUCTION, key: keyInFile }] });
   const says = expect.stringMatching(/projects\[0\]\.key.*"env"/);
   expect(await context.run(["export"])).toMatchObject({ status: 2, stderr: says });
 });
 
 test.for<[args: readonly string[]]>([[[]], [["help", "exprot"]]])(
-  "the arguments %j are an error, which lists the commands",
+  "the error for the arguments %j lists the commands",
   async ([args], { context }) => {
     const list = expect.stringMatching(/export .*runs export jobs now/);
     expect(await context.run(args)).toMatchObject({ status: 2, stdout: "", stderr: list });

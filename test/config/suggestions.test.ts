@@ -1,4 +1,4 @@
-// Parts of messages about names: suggestions, values as they are shown, and patterns of project names.
+// What is suggested for a misspelt name, how messages show values, and what a pattern of project names matches.
 
 import { expect, test } from "vitest";
 import { describeValue, didYouMean, requireKnown } from "../../src/config/messages.ts";
@@ -17,8 +17,8 @@ test.each([
   ["tag", "tags"],
   ["timeout", "timeoutSeconds"],
   ["methodology", "method"],
-])("%s was meant to be %s", (typed, meant) => {
-  expect(didYouMean(typed, WORDS)).toBe(`; did you mean "${meant}"?`);
+])("for %j the suggestion is %j", (typed, suggested) => {
+  expect(didYouMean(typed, WORDS)).toBe(`; did you mean "${suggested}"?`);
 });
 
 test.each(["", "x", "me", "user", "mo", "completely different", "sub-model two"])(
@@ -36,11 +36,11 @@ test("nothing is suggested for a word that is part of several candidates", () =>
   expect(didYouMean("days", ["maxAgeDays", "graceDaysLong"])).toBe("");
 });
 
-test("a word of two letters gets no suggestion that contains it or is contained in it", () => {
+test("a word of two letters is not matched as a part of a longer one", () => {
   expect([didYouMean("ms", ["timeoutMs"]), didYouMean("id-of-it", ["id"])]).toEqual(["", ""]);
 });
 
-test("a name that is not known is refused with those that are", () => {
+test("the error for an unknown name lists the known ones", () => {
   const refused = (given: readonly string[] | undefined, known: readonly string[]) => () =>
     requireKnown("--job", given, known);
   for (const given of [undefined, [], ["nightly"]]) expect(refused(given, ["nightly"])).not.toThrow();
@@ -75,7 +75,7 @@ test.each([
   ["*b*b", "b", false],
   ["a.c", "abc", false],
   ["plain", "plain", true],
-] as const)("whether the pattern %j matches %j: %j", (pattern, text, fits) => {
+] as const)("the pattern %j matches %j: %j", (pattern, text, fits) => {
   expect(matchesPattern(pattern, text)).toBe(fits);
 });
 

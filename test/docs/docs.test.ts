@@ -36,7 +36,7 @@ test("the README begins with the two commands that need nothing but Node: the de
   expect(commands.filter(Boolean)).toEqual(["npm ci && npm run demo", "npm cit"]);
 });
 
-test("the README is short, and its picture small", () => {
+test("the README and the pictures of the pages are small", () => {
   expect(Buffer.byteLength(read("README.md"))).toBeLessThanOrEqual(README_BYTES_MAX);
   const pictures = pages.flatMap((page) =>
     [...read(page).matchAll(/!\[[^\]]+\]\(([^)]+)\)/g)].map(([, file = ""]) => path.join(path.dirname(page), file)),
@@ -83,11 +83,11 @@ const FIELDS = fieldsOf(JSON.parse(JSON.stringify(configJsonSchema())), "").filt
 
 test("the tables of the configuration are made of its schema", async () => {
   const marked = /(?<=<!-- fields: (.*) -->\n)(?:\|.*\n)*/g;
-  const fieldsAt = (places: string) =>
-    FIELDS.filter(({ field }) => places.split(" ").some((place) => field.startsWith(place)));
+  const fieldsIn = (paths: string) =>
+    FIELDS.filter(({ field }) => paths.split(" ").some((start) => field.startsWith(start)));
   const page = read("docs/configuration.md");
-  const made = page.replaceAll(marked, (_, places: string) => {
-    const rows = fieldsAt(places).map(({ field, byDefault, text }) => `| \`${field}\` | ${byDefault} | ${text} |\n`);
+  const made = page.replaceAll(marked, (_, paths: string) => {
+    const rows = fieldsIn(paths).map(({ field, byDefault, text }) => `| \`${field}\` | ${byDefault} | ${text} |\n`);
     return `| Field | Default | Meaning |\n| --- | --- | --- |\n${rows.join("")}`;
   });
   // `--update` writes the tables anew.
@@ -95,7 +95,7 @@ test("the tables of the configuration are made of its schema", async () => {
   expect(FIELDS.filter(({ field }) => !made.includes(`| \`${field}\` |`))).toEqual([]);
 });
 
-/** An example is a whole export, fields of an export with its groupings, or fields of the top level. The README's configuration has the rest. */
+/** An example is a whole export, some fields of one (with `groupings`), or top-level fields. The README's configuration completes it. */
 test.each(blocksOf("docs/configuration.md", "json"))("the program accepts this example: %s", (example) => {
   const written = JSON.parse(blocksOf("README.md", "json")[0] ?? "");
   const part = JSON.parse(example.startsWith("{") ? example : `{${example}}`);
@@ -183,7 +183,7 @@ type Schema = {
 
 type Field = { readonly field: string; readonly byDefault: string; readonly text: string };
 
-/** All fields, including nested ones. Alternatives are entered only if they are a list of objects: the field's text describes the others. */
+/** All fields, including nested ones. Of alternatives only a list of objects is followed: the field's text describes the others. */
 function fieldsOf({ properties = {}, required = [], items, anyOf = [] }: Schema, at: string): Field[] {
   if (items?.properties) return fieldsOf(items, `${at}[]`);
   const list = anyOf.find((alternative) => alternative.items?.properties);

@@ -17,7 +17,7 @@ type View = { readonly name: string; readonly comment: string; readonly columns:
 
 const { db } = await testDatabase();
 
-test("docs/bi-views.md has every view with its columns, as their comments in the database say", async () => {
+test("docs/bi-views.md describes every view and its columns by their comments in the database", async () => {
   const { rows: views } = await sql<View>`
     select c.relname as name, obj_description(c.oid) as comment, (
       select json_agg(json_build_object('name', attname, 'comment', col_description(c.oid, attnum)) order by attnum)
@@ -33,7 +33,7 @@ test("docs/bi-views.md has every view with its columns, as their comments in the
   await expect(`${head}${BEGIN}\n${reference(views)}\n${END}${tail}`).toMatchFileSnapshot(PAGE);
 });
 
-/** Groups of columns that many views share. The page stands for each group by its one word. */
+/** Groups of columns that many views share. In a view's list, the name of a group stands for its columns. */
 const GROUPS = {
   metrics: [...METRICS, "extra_metrics"],
   history: ["finality", "revision", "first_seen_at", "last_changed_at"],
@@ -50,23 +50,23 @@ function reference(views: readonly View[]): string {
     const shared = columns.filter((column) => !own.includes(column));
     return { name, text: `${comment}\n\n${list(own)}${sharedText(shared)}` };
   });
-  const sections = [...Map.groupBy(described, textOfAnyDimension)].map(([text, alike]) => {
+  const sections = [...Map.groupBy(described, textWithPlaceholder)].map(([text, alike]) => {
     const heading = alike.map(({ name }) => code(`bi.${name}`)).join(", ");
     return `### ${heading}\n\n${alike.length === 1 ? alike[0]?.text : text}`;
   });
-  const shared = Object.entries(common).flatMap(([name, comment]) => (used.has(name) ? { name, comment } : []));
+  const commonColumns = Object.entries(common).flatMap(([name, comment]) => (used.has(name) ? { name, comment } : []));
   const groups = Object.entries(GROUPS).map(([word, names]) => `*${word}* are ${names.map(code).join(", ")}.`);
   return [
     "## Columns of several views\n",
     "A view that has one of these with another meaning says so.",
     ...groups,
-    `\n${list(shared)}\n## The views\n`,
+    `\n${list(commonColumns)}\n## The views\n`,
     sections.join("\n"),
   ].join("\n");
 }
 
 /** The text with "DIMENSION" for the view's dimension: views that differ only in it share a section. */
-function textOfAnyDimension({ name, text }: { name: string; text: string }): string {
+function textWithPlaceholder({ name, text }: { name: string; text: string }): string {
   const [, dimension] = name.split(/_by_(?:single_)?/);
   return dimension === undefined ? text : text.replaceAll(new RegExp(`\\b${dimension}\\b`, "g"), "DIMENSION");
 }

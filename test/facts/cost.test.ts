@@ -13,7 +13,7 @@ import { DIARIZED, forgetAll, storeSeries, type Usage } from "../db/reported-usa
 import { storeBills, storeHourPrices, sumOf } from "../db/stored-charges.ts";
 import { daysBack, newProject } from "../db/stored-usage.ts";
 import { testDatabase } from "../support/database.ts";
-import { askedBy, asReader, usageSite } from "../web/usage-site.ts";
+import { asReader, parseQuestion, usageSite } from "../web/usage-site.ts";
 
 const { db, read } = await testDatabase();
 const back = await daysBack(db);
@@ -28,7 +28,7 @@ const onEachDay = (...rows: Usage[string][number][]): Usage =>
   Object.fromEntries([1, 2, 3].map((day) => [back(day), rows]));
 
 async function ask(query: string): Promise<Answer> {
-  const question = askedBy(new URLSearchParams(`${PERIOD}&${query}`), back(0));
+  const question = parseQuestion(new URLSearchParams(`${PERIOD}&${query}`), back(0));
   return queryAtOneMoment(db, (run) => readAnswer(run, question));
 }
 
@@ -223,7 +223,7 @@ test("a billed day is incomplete if a charge lacks its amount or the day was rea
   expect(csv).toContain(`${back(2)},"incomplete","group","key-2",,"false"`);
   expect(await ask(`${query}&group=key-1`)).toMatchObject({ complete: true, total: { amount: "30" } });
   const later = new URLSearchParams(`from=${back(1)}&to=${back(1)}&${query}`);
-  const next = await queryAtOneMoment(db, (run) => readAnswer(run, askedBy(later, back(0))));
+  const next = await queryAtOneMoment(db, (run) => readAnswer(run, parseQuestion(later, back(0))));
   expect(next).toMatchObject({ complete: true, lacking: { incompleteDays: [], incompleteDaysBefore: [] } });
   await read(sql`update usage_export.slice set closed_at = null where usage_date = ${back(1)}`);
   expect((await ask(query)).lacking.incompleteDays).toEqual([back(2), back(1)]);

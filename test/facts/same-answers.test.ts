@@ -1,4 +1,4 @@
-// A hundred random questions. The page, the API, the CSV, explain and the SQL to copy must give the same amounts as a sum made here.
+// Asks random questions. The usage page, the API, the CSV, explain and the SQL to copy must give the amounts that this file sums up itself.
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -17,13 +17,13 @@ import { sumOf } from "../db/stored-charges.ts";
 import { daysBack, newProject } from "../db/stored-usage.ts";
 import { testDatabase } from "../support/database.ts";
 import { exact } from "../usage/expected-costs.ts";
-import { askedBy, asReader, usageSite } from "../web/usage-site.ts";
+import { asReader, parseQuestion, usageSite } from "../web/usage-site.ts";
 
 const { db } = await testDatabase();
 const back = await daysBack(db);
 const today = back(0);
 
-const NAMES = [
+const GROUP_NAMES = [
   "nova-3",
   "Nova-3",
   "'; drop table usage; --",
@@ -48,47 +48,48 @@ type Entry = { readonly day: Day; readonly group: string | null; readonly hours:
 /** By project, grouping and filter. */
 type Stored = ReadonlyMap<string, readonly Entry[]>;
 
-/** How many days back there is usage. */
-const DAYS = 18;
+/** The stored usage is of at most this many days. */
+const USAGE_DAYS = 18;
 
 const anEntry = fc.record({
-  back: fc.integer({ min: 1, max: DAYS }),
-  group: fc.constantFrom(...NAMES),
+  daysAgo: fc.integer({ min: 1, max: USAGE_DAYS }),
+  group: fc.constantFrom(...GROUP_NAMES),
   hours: fc.constantFrom(...AMOUNTS),
   requests: fc.constantFrom("0", "1", "2"),
 });
 const aQuestion = fc.record(
   {
     period: fc.constantFrom("7d", "this-month", "last-month"),
-    /** For a period without a name: its length in days less one, and how many days ago it ends. */
+    /** Used if `period` is missing: the length in days less one, and how many days ago the period ends. */
     days: fc.tuple(fc.integer({ min: 1, max: 6 }), fc.integer({ min: 0, max: 5 })),
     compare: fc.constantFrom("before", "before", "before", "none"),
+    /** The field by which the first project is selected. */
     project: fc.constantFrom(undefined, "name", "id"),
     metric: fc.constantFrom("hours", "requests", "tokens_in"),
     grouping: fc.constantFrom(...GROUPINGS),
     filter: fc.constantFrom(undefined, undefined, DIARIZED.name),
-    group: fc.constantFrom(undefined, undefined, undefined, ...NAMES),
+    group: fc.constantFrom(undefined, undefined, undefined, ...GROUP_NAMES),
     limit: fc.constantFrom("1", "3", "20"),
     sort: fc.constantFrom("amount", "change"),
   },
   { requiredKeys: ["compare", "grouping", "metric", "limit", "sort", "project", "filter", "group", "days"] },
 );
 
-test("a hundred random questions have the same answer on the page, in the API, the CSV, the copied SQL and explain", async () => {
+test("random questions get the same amounts from the page, the API, the CSV, the copied SQL and explain", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(anEntry, { minLength: 60, maxLength: 160 }),
       fc.boolean(),
       fc.array(aQuestion, { minLength: 20, maxLength: 20 }),
-      async (entries, isWhole, questions) => {
+      async (entries, allRead, questions) => {
         const projects = [newProject(), newProject()];
-        const stored = await storeEntries(projects, entries, isWhole);
+        const stored = await storeEntries(projects, entries, allRead);
         const site = usageSite(db);
-        for (const asked of questions) {
-          const query = queryOf(projects, asked);
-          const question = askedBy(query, today);
+        for (const fields of questions) {
+          const query = queryOf(projects, fields);
+          const question = parseQuestion(query, today);
           const answer = await queryAtOneMoment(db, (run) => readAnswer(run, question));
-          expectSums(answer, projects, stored, isWhole);
+          expectSums(answer, projects, stored, allRead);
           await expectSameFromSql(answer);
           await expectSameOnSite(site, query, answer);
           await expectSameExplained(question, answer);
@@ -99,13 +100,13 @@ test("a hundred random questions have the same answer on the page, in the API, t
   );
 });
 
-type Asked = typeof aQuestion extends fc.Arbitrary<infer Value> ? Value : never;
+type Fields = typeof aQuestion extends fc.Arbitrary<infer Value> ? Value : never;
 
-/** Gives each series its own part of the entries. All days are due; if `isWhole`, days without entries were read too. */
+/** Stores a part of the entries for each series. All days are due. If `allRead`, days without entries were read, too. */
 async function storeEntries(
   projects: readonly Project[],
-  entries: readonly Omit<Entry & { back: number }, "day">[],
-  isWhole: boolean,
+  entries: readonly Omit<Entry & { daysAgo: number }, "day">[],
+  allRead: boolean,
 ) {
   await forgetAll(db);
   for (const project of projects) await storeFormerKeys(db, ROTATION, project, KEYS);
@@ -115,12 +116,12 @@ async function storeEntries(
       [undefined, DIARIZED].map((filter, f) => {
         const own = entries
           .filter((_, i) => i % 3 !== (p + g + f) % 3)
-          .map(({ back: days, ...entry }): Entry => ({ ...entry, day: back(days) }));
+          .map(({ daysAgo, ...entry }): Entry => ({ ...entry, day: back(daysAgo) }));
         const perDay = Map.groupBy(own, ({ day }) => day);
         const kept = [...perDay.values()].flatMap((ofDay) => distinct(grouping === "none" ? ofDay.slice(0, 1) : ofDay));
-        stored.set(keyOf(project.id, grouping, filter?.name), kept);
-        const due = { start: back(DAYS), end: back(1) };
-        const read = isWhole ? Object.fromEntries(daysOf(due).map((day) => [day, []])) : {};
+        stored.set(seriesKey(project.id, grouping, filter?.name), kept);
+        const due = { start: back(USAGE_DAYS), end: back(1) };
+        const read = allRead ? Object.fromEntries(daysOf(due).map((day) => [day, []])) : {};
         const usage = { ...read, ...usageOf(grouping, kept) };
         return { project, grouping, ...(filter && { filter }), windowDays: 3, usage, due };
       }),
@@ -134,7 +135,7 @@ function distinct(entries: readonly Entry[]): readonly Entry[] {
   return [...new Map(entries.map((entry) => [entry.group, entry])).values()];
 }
 
-function keyOf(projectId: string, grouping: Split, filter: string | null | undefined): string {
+function seriesKey(projectId: string, grouping: Split, filter: string | null | undefined): string {
   return JSON.stringify([projectId, grouping, filter ?? null]);
 }
 
@@ -151,7 +152,7 @@ function usageOf(grouping: UsageGrouping, entries: readonly Entry[]): Usage {
   );
 }
 
-function queryOf(projects: readonly Project[], { period, days, project, group, ...rest }: Asked): URLSearchParams {
+function queryOf(projects: readonly Project[], { period, days, project, group, ...rest }: Fields): URLSearchParams {
   const [lengthLessOne, endDaysAgo] = days;
   const named: Record<string, string | undefined> = {
     ...(period === undefined ? { from: back(endDaysAgo + lengthLessOne), to: back(endDaysAgo) } : { period }),
@@ -176,25 +177,25 @@ function groupText(grouping: Split, group: string): string {
 
 /** The entries of the project's series that answers the question. */
 const entriesOf = (stored: Stored, { grouping, filter }: Answer["question"], { id }: Project) =>
-  stored.get(keyOf(id, grouping, filter)) ?? [];
+  stored.get(seriesKey(id, grouping, filter)) ?? [];
 
-/** Whether each project was read on every day of both periods. */
-function isReadInBoth(question: Answer["question"], asked: readonly Project[], stored: Stored, isWhole: boolean) {
+/** Whether both periods were read: every project, on every day. */
+function areBothRead(question: Answer["question"], projects: readonly Project[], stored: Stored, allRead: boolean) {
   const { from, to, before } = question;
   if (before === null) return false;
   const wanted = [...daysOf({ start: from, end: to }), ...daysOf({ start: before.from, end: before.to })];
-  const dueDays = daysOf({ start: back(DAYS), end: back(1) });
-  return asked.every((project) => {
-    const read = new Set(isWhole ? dueDays : entriesOf(stored, question, project).map(({ day }) => day));
+  const dueDays = daysOf({ start: back(USAGE_DAYS), end: back(1) });
+  return projects.every((project) => {
+    const read = new Set(allRead ? dueDays : entriesOf(stored, question, project).map(({ day }) => day));
     return wanted.every((day) => read.has(day));
   });
 }
 
-function expectSums(answer: Answer, projects: readonly Project[], stored: Stored, isWhole: boolean): void {
-  const { question, days, groups, other, total, otherByDay, beforeByDay } = answer;
+function expectSums(answer: Answer, projects: readonly Project[], stored: Stored, allRead: boolean): void {
+  const { question, days, groups, other, total, otherByDay, beforeByDay, lacking } = answer;
   const { metric, grouping, from, to, before, limit } = question;
-  const asked = projects.filter(({ id }) => question.project === null || question.project === id);
-  const entries = asked
+  const askedProjects = projects.filter(({ id }) => question.project === null || question.project === id);
+  const entries = askedProjects
     .flatMap((project) => entriesOf(stored, question, project))
     .map((entry) => ({
       day: entry.day,
@@ -204,19 +205,18 @@ function expectSums(answer: Answer, projects: readonly Project[], stored: Stored
     .filter(({ group }) => question.group === null || question.group.value === group);
   const sumIn = (window: { from: Day; to: Day } | null, some: typeof entries) =>
     window && sum(some.filter(({ day }) => day >= window.from && day <= window.to).map(({ amount }) => amount));
-  const isCompared = isReadInBoth(question, asked, stored, isWhole);
+  const isCompared = areBothRead(question, askedProjects, stored, allRead);
   expect(answer.compared).toBe(isCompared);
   const amountsOf = (some: typeof entries) => {
     const [amount, earlier] = [sumIn({ from, to }, some), sumIn(before, some)];
     // With "0" the change is known even if neither period has an amount.
     return { amount, before: earlier, change: isCompared ? sum([amount, earlier && `-${earlier}`, "0"]) : null };
   };
-  const { lacking } = answer;
   const isRead = lacking.incompleteDays.length + lacking.unreadDays.length === 0;
   const isReadBefore = lacking.incompleteDaysBefore.length + lacking.unreadDaysBefore.length === 0;
-  const sizeOf = ({ change }: { readonly change: string | null }) => change?.replace("-", "") ?? null;
+  const absoluteChange = ({ change }: { readonly change: string | null }) => change?.replace("-", "") ?? null;
   const byChange = (a: ReturnType<typeof amountsOf>, b: ReturnType<typeof amountsOf>) =>
-    question.sort === "change" && isCompared ? compare(sizeOf(b), sizeOf(a)) : 0;
+    question.sort === "change" && isCompared ? compare(absoluteChange(b), absoluteChange(a)) : 0;
   const expected = [...Map.groupBy(entries, ({ group }) => group)]
     .map(([group, ofGroup]) => ({ group, ofGroup, ...amountsOf(ofGroup) }))
     .filter(({ amount, before: earlier }) => [amount, earlier].some((one) => one !== null && one !== "0"))
@@ -229,10 +229,10 @@ function expectSums(answer: Answer, projects: readonly Project[], stored: Stored
   // A group without an amount in a period that was read in full has 0, unless the service sent no amount for any group.
   const zero = isRead && sums.some(({ amount }) => amount !== null) ? "0" : null;
   const zeroBefore = isReadBefore && sums.some(({ before: earlier }) => earlier !== null) ? "0" : null;
-  const orZero = <T extends ReturnType<typeof amountsOf>>(sums: T) => ({
-    ...sums,
-    amount: sums.amount ?? zero,
-    before: sums.before ?? zeroBefore,
+  const orZero = <T extends ReturnType<typeof amountsOf>>(given: T) => ({
+    ...given,
+    amount: given.amount ?? zero,
+    before: given.before ?? zeroBefore,
   });
   expect(ranked.map(({ byDay: _, label: __, rank, ...group }) => ({ ...group, rank }))).toEqual(
     expected.slice(0, limit).map(({ ofGroup: _, ...group }, i) => ({ ...orZero(group), rank: i + 1 })),
@@ -253,7 +253,7 @@ function expectSums(answer: Answer, projects: readonly Project[], stored: Stored
   for (const [i, { byDay }] of ranked.entries())
     expect(byDay).toEqual(i < DRAWN_MAX ? byDayOf(expected[i]?.ofGroup ?? []) : undefined);
   const drawn = new Set(expected.slice(0, Math.min(DRAWN_MAX, limit)).map(({ group }) => group));
-  // A group with only amounts of 0 is not listed, but counts here: on a day that was read in part, its 0 makes the others' amount known.
+  // A group whose amounts are all 0 is not listed, but is one of these: on an incomplete day, it makes their amount 0 instead of unknown.
   const notDrawn = entries.filter(({ group }) => !drawn.has(group));
   if (!addsUp(grouping)) expect(otherByDay).toBeNull();
   else if (otherByDay) expect(otherByDay).toEqual(byDayOf(notDrawn));
@@ -302,7 +302,7 @@ async function expectSameOnSite(site: Site, query: URLSearchParams, answer: Answ
   }
 }
 
-/** Compares the amounts that `explain` and the page of changes show for each group and in total. */
+/** Compares the amounts that `explain` and the page of changes show. They compare two periods, and select neither by filter nor by group. */
 async function expectSameExplained(question: Question, answer: Answer): Promise<void> {
   const { before, filter, group, grouping } = question;
   if (before === undefined || filter !== undefined || group !== undefined || grouping === "none") return;
@@ -313,9 +313,9 @@ async function expectSameExplained(question: Question, answer: Answer): Promise<
   expect(explained.answer.total).toEqual(total.total);
   const parts = explained.splits.flatMap((split) => split.parts);
   for (const part of parts) {
-    const same = answer.groups.find((one) => part.part === "group" && one.group === part.group);
-    const expected = [same?.before ?? "0", same?.amount ?? "0", same?.change];
-    if (same) expect([part.before, part.after, part.change]).toEqual(expected);
+    const inAnswer = answer.groups.find((one) => part.part === "group" && one.group === part.group);
+    const expected = [inAnswer?.before ?? "0", inAnswer?.amount ?? "0", inAnswer?.change];
+    if (inAnswer) expect([part.before, part.after, part.change]).toEqual(expected);
   }
   if (parts.length > 0) expect(sum(parts.map(({ change }) => change))).toBe(explained.answer.total?.change);
 }

@@ -9,7 +9,6 @@ import { findSecrets } from "../support/leak-search.ts";
 import { serve } from "./open-test-service.ts";
 
 const JSON_TYPE = { "content-type": "application/json" };
-
 const JSON_200 = { status: 200, headers: JSON_TYPE as ResponseHeaders };
 
 function outcomeOf(body: string | Uint8Array, part: Partial<typeof JSON_200> = {}, method: "GET" | "DELETE" = "GET") {
@@ -83,12 +82,12 @@ test.each([
 const KEY_TEXT = "sk_CANARY_0123456789abcdef";
 const hide = redactorFor(new Secret(KEY_TEXT), (text) => text);
 
-function read(headers: ResponseHeaders, body: string | Uint8Array | undefined) {
+function readError(headers: ResponseHeaders, body: string | Uint8Array | undefined) {
   return readErrorBody({ status: 400, headers, body: body === undefined ? undefined : Buffer.from(body) }, hide);
 }
 
 function textOf(body: string | Uint8Array, headers: ResponseHeaders = JSON_TYPE): string {
-  return read(headers, body).text;
+  return readError(headers, body).text;
 }
 
 test.each<[string, string, ResponseHeaders, string]>([
@@ -100,9 +99,9 @@ test.each<[string, string, ResponseHeaders, string]>([
   ],
   ["err_code and err_msg", '{"err_code":"INVALID_AUTH","err_msg":"Invalid."}', JSON_TYPE, "INVALID_AUTH: Invalid."],
   ["error_code", '{"error_code":"OVERLOADED","err_msg":"Later."}', JSON_TYPE, "OVERLOADED: Later."],
-  ["an error alone", '{"error":"Project is suspended."}', JSON_TYPE, "Project is suspended."],
-  ["an error of another type", '{"error":7}', JSON_TYPE, "(a body without a message)"],
-  ["a message alone", '{"message":"Later."}', JSON_TYPE, "Later."],
+  ["`error` alone", '{"error":"Project is suspended."}', JSON_TYPE, "Project is suspended."],
+  ["`error` that is not text", '{"error":7}', JSON_TYPE, "(a body without a message)"],
+  ["`message` alone", '{"message":"Later."}', JSON_TYPE, "Later."],
   ["members of other types", '{"err_code":7,"message":{"a":1},"err_msg":"Later."}', JSON_TYPE, "Later."],
   ["plain text", "Invalid credentials.", { "content-type": "text/plain" }, "Invalid credentials."],
   ["plain text without a type", "Invalid credentials.", {}, "Invalid credentials."],
@@ -117,7 +116,7 @@ test.each<[string, string, ResponseHeaders, string]>([
 });
 
 test("nothing is shown of a body that was cut, because it could end within a key", () => {
-  expect(read({}, undefined).text).toBe("(a body that was cut or too long)");
+  expect(readError({}, undefined).text).toBe("(a body that was cut or too long)");
 });
 
 test("a long text is cut to 300 characters, and never within a character", () => {
@@ -155,13 +154,13 @@ test.each<[string, ResponseHeaders, string, string | undefined]>([
   ["the header", { "dg-request-id": "r-header" }, '{"request_id":"r-body"}', "r-header"],
   ["the body", {}, '{"message":"x","request_id":"r-body"}', "r-body"],
   ["nowhere", {}, "plain", undefined],
-  ["a header with the key in it", { "dg-request-id": KEY_TEXT }, "", "[secret]"],
+  ["a header, in which the key is hidden", { "dg-request-id": KEY_TEXT }, "", "[secret]"],
 ])("the request id comes from %s", (_name, headers, body, expected) => {
-  expect(read(headers, body).requestId).toBe(expected);
+  expect(readError(headers, body).requestId).toBe(expected);
 });
 
 test("the missing scope is read if the service quotes it", () => {
   const details = "Check that your account has the 'keys:write' scope for this project.";
-  expect(read({}, JSON.stringify({ details })).scope).toBe("keys:write");
-  expect(read({}, "it's not yours: don't").scope).toBeUndefined();
+  expect(readError({}, JSON.stringify({ details })).scope).toBe("keys:write");
+  expect(readError({}, "it's not yours: don't").scope).toBeUndefined();
 });

@@ -1,6 +1,6 @@
 // Finds secrets (of ASCII characters) in text, whole or in part, in the encodings that programs commonly write. Pure.
 
-/** This many consecutive characters of a secret are no coincidence. A shorter secret is found only as a whole, or nearly so in a list of bytes. */
+/** This many consecutive characters of a secret are no coincidence. A shorter secret must be whole, or in a list of bytes nearly whole. */
 const RUN_LENGTH = 16;
 /** Sixteen bytes fill at least this many characters of base64, at any offset. */
 const RUN_LENGTH_BASE64 = 20;
@@ -92,7 +92,7 @@ function fromHex(_: string, digits: string): string {
 
 /** Whether the text has `runLength` consecutive characters of the form. */
 function holdsRun(text: string, { text: form, runLength }: Form): boolean {
-  // Every such run contains a whole block: they begin every `blockLength` characters. Each block that is found is extended.
+  // The form is cut into blocks so short that every such run contains a whole one. Each block that is found is extended on both sides.
   const blockLength = Math.floor((runLength + 1) / 2);
   for (let start = 0; start + blockLength <= form.length; start += blockLength) {
     const block = form.slice(start, start + blockLength);

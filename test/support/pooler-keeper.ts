@@ -1,4 +1,4 @@
-// A program: runs PgBouncer in front of the server at POOLED_SERVER_URL and prints its address, until standard input ends.
+// A program that runs PgBouncer in front of the server at POOLED_SERVER_URL until standard input ends. It prints PgBouncer's address.
 
 import { spawn } from "node:child_process";
 import { chown, mkdtemp, open, rm, writeFile } from "node:fs/promises";
@@ -18,7 +18,7 @@ try {
   // The driver parses the URL, and adds what the environment (PGPASSWORD and so on) says.
   const { host, port: serverPort, user = "", password, database } = new pg.Client({ connectionString: serverUrl });
   const port = await freePort();
-  // The defaults of the package except for the mode and the sizes.
+  // Every other setting has PgBouncer's default.
   const settings = [
     "[databases]",
     `* = host=${quoted(host, "'")} port=${serverPort}`,
@@ -34,7 +34,7 @@ try {
   ];
   const owner = serverOwner();
   await writeFor(owner, settingsFile, `${settings.join("\n")}\n`);
-  // Its users have the same password as at the server.
+  // The user has the same password at PgBouncer as at the server.
   await writeFor(owner, usersFile, `${quoted(user, '"')} ${quoted(password || "", '"')}\n`);
   if (owner.uid !== undefined && owner.gid !== undefined) await chown(folder, owner.uid, owner.gid);
 

@@ -61,6 +61,6 @@ export async function asReader(db: Database, statement: string): Promise<readonl
 }
 
 /** The question of a URL's parameters. */
-export function askedBy(query: URLSearchParams, today: Day): Question {
+export function parseQuestion(query: URLSearchParams, today: Day): Question {
   return questionOf(parseQuery(QuestionParameters, query), today);
 }

@@ -1,4 +1,4 @@
-// What `check` says about a rotation: whether its keys may create keys, and whether its sinks can be written.
+// What `check` says about the rights of a rotation's keys and about its sinks, how `rotate` works with them, and what neither prints.
 
 import { readFile, writeFile } from "node:fs/promises";
 import { expect } from "vitest";
@@ -7,8 +7,9 @@ import { rotationTest } from "./rotation-context.ts";
 
 const READING = ["project:read", "usage:read"];
 const test = await rotationTest();
-const limitedTest = await rotationTest({ scopes: READING });
-const creatingTest = await rotationTest({ scopes: ["keys:write"] });
+const readOnlyKeyTest = await rotationTest({ scopes: READING });
+/** The emulator adds keys:read to keys:write. */
+const createOnlyKeyTest = await rotationTest({ scopes: ["keys:write"] });
 const twoKeysTest = await rotationTest({ scopes: READING, creatorScopes: ["keys:write"] });
 
 const fineLine = (key: string) => `ok   rotation exporter: ${key} may create keys, and every sink can be written`;
@@ -18,13 +19,13 @@ test("check says that the key may create keys and that every sink can be written
   expect(context.proxy.creates).toEqual([]);
 });
 
-limitedTest("check says which scope is missing for creating keys", async ({ context }) => {
+readOnlyKeyTest("check says which scope is missing for creating keys", async ({ context }) => {
   const says =
     "FAIL rotation exporter: the key may not create keys: it has the scopes project:read, usage:read; add keys:write";
   expect(await context.run(["check"])).toMatchObject({ status: 1, stdout: expect.stringContaining(says) });
 });
 
-creatingTest("if no export reads its project, a key needs no other right than to create keys", async ({ context }) => {
+createOnlyKeyTest("a key whose project no export reads needs only the right to create keys", async ({ context }) => {
   await context.configure({}, { projects: [PRODUCTION], exports: [] });
   const { status, stdout } = await context.run(["check"]);
   expect(stdout).toContain("ok   key: scopes keys:read, keys:write; no export reads this project");
@@ -40,15 +41,15 @@ creatingTest("if no export reads its project, a key needs no other right than to
 twoKeysTest("a key that may only read is rotated with another key that may only create keys", async ({ context }) => {
   const { emulator } = context;
   await context.configure({ createWith: { env: "USAGE_EXPORT_CREATOR_KEY" }, scopes: READING, graceDays: 0 });
-  const creator = emulator.keys()[1]?.apiKeyId;
+  const [_readingKey, creatorKey] = emulator.keys();
   const says = expect.stringContaining(fineLine("the key of createWith"));
   expect(await context.run(["check"])).toMatchObject({ status: 0, stdout: says });
 
   for (let n = 0; n < 2; n++) expect((await context.run(["rotate", "--now"])).stdout).toMatch(/promote/);
-  const asked = emulator.requests.filter(({ method }) => method !== "GET");
-  expect(asked.map(({ method, keyId }) => [method, keyId])).toEqual([
-    ["POST", creator],
-    ["POST", creator],
+  const writes = emulator.requests.filter(({ method }) => method !== "GET");
+  expect(writes.map(({ method, keyId }) => [method, keyId])).toEqual([
+    ["POST", creatorKey?.apiKeyId],
+    ["POST", creatorKey?.apiKeyId],
   ]);
   const made = emulator.keys().filter(({ origin }) => origin === "created");
   const active = { scopes: READING, state: "active" };
@@ -63,11 +64,11 @@ twoKeysTest("a key that may only read is rotated with another key that may only 
 
 test("other files in the folder of a sink stay as they are", async ({ context }) => {
   // The program writes temporary files beside the sink. These files have names that it might choose.
-  const helpers = ["next", "probe"].map((name) => `${context.sink}.${name}`);
-  for (const file of helpers) await writeFile(file, "somebody's");
+  const otherFiles = ["next", "probe"].map((name) => `${context.sink}.${name}`);
+  for (const file of otherFiles) await writeFile(file, "somebody's");
   expect(await context.run(["check"])).toMatchObject({ status: 0 });
   expect(await context.run(["rotate"])).toMatchObject({ status: 0 });
-  for (const file of helpers) expect(await readFile(file, "utf8")).toBe("somebody's");
+  for (const file of otherFiles) expect(await readFile(file, "utf8")).toBe("somebody's");
 });
 
 test("control characters in the service's answers are not printed", async ({ context }) => {

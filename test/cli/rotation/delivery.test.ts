@@ -8,7 +8,7 @@ import { makeKeys, ROTATION, type RotationContext, rotationTest } from "./rotati
 
 const test = await rotationTest();
 
-/** Writes a script that runs `script` and then stores its input in a file. `stored` returns what is in the file. */
+/** Writes a program that runs the shell commands of `script` and then stores its input in a file. `stored` returns what is in the file. */
 async function storingCommand({ folder, allowedFiles }: RotationContext, script = "") {
   const program = path.join(folder, "store-key");
   const file = path.join(folder, "stored.key");
@@ -29,6 +29,7 @@ test("a key becomes active when every sink has it, even if a sink fails three ti
     expect(status).toBe(1);
     expect(stdout).toContain("ended with 1");
     expect(await context.ledgerRows()).toMatchObject([{ state: "active" }, { state: "pending", step: "verified" }]);
+    // The file has the new key from the first attempt on. Only the command lacks it.
     const delivered = await context.db.selectFrom("usage_export.key_delivery").select("sink").execute();
     expect(delivered).toMatchObject([{ sink: expect.stringMatching(/^file /) }]);
     expect(context.sinkKeyWorks()).toBe(true);
@@ -49,6 +50,7 @@ test.for<readonly [name: string, harm: (file: string) => Promise<void>, words: s
   await context.rotateOrThrow();
   const before = await readFile(context.sink, "utf8");
   await harm(context.sink);
+  // The first success after failed attempts is recorded as `recovered`.
   await sql`update usage_export.rotation set failed_attempts = 2`.execute(context.db);
   expect(await context.run(["rotate"])).toMatchObject({
     status: 0,
@@ -82,7 +84,7 @@ test("if both keys are refused, the next one is created with the configured `fir
 });
 
 test("a key is verified by a call that its scopes allow", async ({ context }) => {
-  // The scopes allow reading usage, so the program need not list projects if the service can't describe the key.
+  // The service neither describes the key nor lists projects for it. The key's scopes allow reading usage, so that is tried.
   context.emulator.fault = ({ path }) => {
     if (path === "/v1/auth/token") return { kind: "answer", status: 404 };
     return path === "/v1/projects" ? { kind: "answer", status: 401 } : undefined;
@@ -123,7 +125,7 @@ test("a rollback to a key that does not work any more fails", async ({ context }
   expect(await context.states()).toEqual(["draining", "active"]);
 });
 
-test("--rollback needs --job if there are several rotations, and excludes --now", async ({ context }) => {
+test("--rollback is refused for several rotations at once and together with --now", async ({ context }) => {
   await context.configure({}, { rotations: ["exporter", "other"].map((name) => ({ ...ROTATION, name })) });
   const several = await context.run(["rotate", "--rollback"]);
   expect(several).toMatchObject({ status: 2, stderr: expect.stringContaining("--rollback needs --job") });

@@ -99,7 +99,7 @@ export async function openRotationContext(
       secrets.push(key);
       return key;
     },
-    /** Rotates before the part that is tested. Cases of the fault harness do so concurrently, so none can rely on the working directory. */
+    /** Rotates, or throws. The fault harness rotates in several cases at once, so that the working directory can't be relied on. */
     async rotateOrThrow(...args: readonly string[]) {
       const config = path.join(program.folder, "jobs.config.json");
       const { status, stdout } = await program.run(["rotate", "--config", config, ...args], {

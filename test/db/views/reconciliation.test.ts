@@ -10,16 +10,16 @@ const { db } = await testDatabase();
 
 const DAY = "2026-03-17";
 
-/** Stores a total and the rows of a grouping for one day of a new project, and returns the differences. */
+/** Stores the total, if there is one, and the groups for one day of a new project. Returns the differences. */
 async function reconciled(
   totals: readonly Numbers[],
   groups: readonly Numbers[],
-  { grouping = "endpoint", ...filter }: { readonly grouping?: Grouping; readonly filter?: Filter } = {},
+  { grouping = "endpoint", ...rest }: { readonly grouping?: Grouping; readonly filter?: Filter } = {},
 ) {
   const project = newProject();
   await storeSeries(db, [
-    { project, ...filter, grouping: "none", usage: { [DAY]: totals[0] ?? {} } },
-    { project, ...filter, grouping, usage: { [DAY]: groups.map((numbers, i) => [`value ${i}`, numbers]) } },
+    { project, ...rest, grouping: "none", usage: { [DAY]: totals[0] ?? {} } },
+    { project, ...rest, grouping, usage: { [DAY]: groups.map((numbers, i) => [`value ${i}`, numbers]) } },
   ]);
   return view(db, "reconciliation", project);
 }
@@ -36,7 +36,7 @@ test.each<[string, readonly Numbers[], readonly Numbers[], difference?: string]>
     [{ hours: "1619724.2069444444" }],
     [{ hours: "1619724.20694444" }],
   ],
-  ["the same, without the other metrics", [{ requests: "1" }], [{ requests: "1" }]],
+  ["the same in the only metric", [{ requests: "1" }], [{ requests: "1" }]],
   ["both empty", [], []],
   ["a total of zeros and no group", [{ requests: "0" }], []],
   ["a total without any group", [{ requests: "3" }], [], "-3"],
@@ -47,7 +47,7 @@ test.each<[string, readonly Numbers[], readonly Numbers[], difference?: string]>
   expect(await reconciled(totals, groups)).toEqual(expected);
 });
 
-test("the amounts of billing are compared with the total by every grouping", async () => {
+test("the amounts of each grouping of billing are compared with the billed total", async () => {
   const project = newProject();
   const charges = [
     { day: DAY, line_item: "a", tags: ["x"], dollars: "1.5" },
@@ -57,16 +57,15 @@ test("the amounts of billing are compared with the total by every grouping", asy
   await storeBills(db, project, groupings, { start: DAY, end: DAY }, charges);
   expect(await view(db, "reconciliation", project)).toEqual([]);
 
-  const ids = await register(db, ...groupings.map((grouping) => configured(project, grouping, { source: "billing" })));
-  const restate = (grouping: (typeof groupings)[number], amount: string | null) =>
-    store(db, ids[groupings.indexOf(grouping)] ?? 0, [billed(DAY, grouping, [[amount]])]);
-  await restate("none", "2");
+  const [totalId = 0] = await register(db, ...groupings.map((one) => configured(project, one, { source: "billing" })));
+  const restateTotal = (amount: string | null) => store(db, totalId, [billed(DAY, "none", [[amount]])]);
+  await restateTotal("2");
   expect(await view(db, "reconciliation", project)).toMatchObject(
     ["line_item,tags", "line_item", "tags"].map((grouping) => ({
       ...{ grouping, metric: "dollars", source: "billing", total: "2", sum_of_groups: "1.25", difference: "-0.75" },
     })),
   );
-  await restate("none", null);
+  await restateTotal(null);
   expect(await view(db, "reconciliation", project)).toEqual([]);
 });
 
@@ -110,6 +109,6 @@ test("filtered usage is never compared", async () => {
 
 test("a day whose groups were not read has no difference", async () => {
   const { project } = await newSeries(db, "none", { usage: { [DAY]: { requests: "1" } } });
-  await register(db, configured(project, "none"), configured(project));
+  await register(db, configured(project, "none"), configured(project, "endpoint"));
   expect(await view(db, "reconciliation", project)).toEqual([]);
 });
