@@ -1,4 +1,4 @@
--- The login that dashboards read with, made with psql by the database's owner. Safe to repeat; a new password takes hold.
+-- The login that dashboards read with, made with psql by a superuser. Safe to repeat; a new password takes hold.
 \set ON_ERROR_STOP on
 set client_min_messages = warning;
 \getenv password BI_PASSWORD

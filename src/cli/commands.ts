@@ -119,13 +119,13 @@ function defineSetUp(program: Command, makeAction: MakeAction): void {
     .option("--yes", "asks nothing; uses the options and their defaults")
     .action(makeAction(async () => (await import("./init.ts")).runInit));
 
-  const check = "checks the configuration, the database, and each project: its key, window, groupings and filters";
+  const check = "checks the configuration, the database, and the projects: keys, windows, groupings and filters";
   addWithJson(program, "check", check, "check", "check --offline --config staging.config.json")
     .option("--offline", "checks the configuration and the environment; opens no database and calls no service")
     .option("--confirm-projects", "accepts the discovered projects, even if more than half of the known ones are gone")
     .action(makeAction(async () => (await import("./check.ts")).runCheck));
 
-  const migrate = "brings the database up to date; several replicas may run it at once";
+  const migrate = "creates or updates the tables and views; several replicas may run it at once";
   const migrating = addWithJson(program, "migrate", migrate, "migrate");
   migrating.action(makeAction(async () => (await import("./migrate.ts")).runMigrate));
 }
@@ -217,7 +217,7 @@ function defineAnswers(program: Command, makeAction: MakeAction): void {
     .addHelpText("after", "\nCompares a month with the month before it, and other days with days whole weeks earlier.")
     .option("--project <name...>", "only these projects")
     .addOption(choice("--metric <name...>", metric, [...METRICS, "cost"], ["requests", "cost"]))
-    .addOption(choice("--grouping <name...>", "explains by these groupings, line items and projects", USAGE_DIMENSIONS))
+    .addOption(choice("--grouping <name...>", "by these groupings, besides line items and projects", USAGE_DIMENSIONS))
     .option("--limit <number>", "how many groups each table names; the rest is one line", wholeNumberOption(1, 1000), 5)
     .action(makeAction(async () => (await import("./explain.ts")).runExplain));
 }

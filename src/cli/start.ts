@@ -71,7 +71,7 @@ async function work(app: App, first: Loaded, db: Database, liveness: Liveness): 
     reloader: opened,
     async onReady(config: Config) {
       writeToTerminal((await listJobs(db, config)).map(renderJob).join(""));
-      writeToTerminal("one line for each run follows; Ctrl-C stops the worker when its claimed jobs are finished\n");
+      writeToTerminal("one line for each run follows; Ctrl-C stops the worker after its requests in flight\n");
     },
   };
   // `runWorker` ends when the configuration changes, and is then called with the new one.

@@ -96,7 +96,7 @@ const Discovery = object({
   projectKey: StaticKey.exactOptional().describe("Where each project's key is found."),
   include: Patterns.min(1).prefault(["*"]).describe("Projects to read: patterns of their names or ids at the service."),
   exclude: Patterns.prefault([]).describe("Projects not to read, as for `include`."),
-  backfill: wholeNumber(0, 3660).default(0).describe("How many days before its discovery to read of each project."),
+  backfill: wholeNumber(0, 3660).default(0).describe("How many days before a project's discovery to read."),
 });
 
 export type Discovery = z.output<typeof Discovery>;

@@ -73,7 +73,7 @@ export async function runWorker(app: App, db: Database, deps: WorkerDeps): Promi
     app.log.info(
       app.signal.aborted
         ? "worker stops: it claims no more jobs"
-        : "worker takes up the changed configuration when its claimed jobs are finished",
+        : "worker takes up the changed configuration when its requests in flight are finished",
     );
   } finally {
     const drained = Promise.all([ticks.stop(), notifications.stop(), opened.queue.drain()]);

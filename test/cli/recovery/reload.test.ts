@@ -47,7 +47,7 @@ test("requests in flight end under the configuration that they began with", asyn
   const exports = [job, { name: "added", groupings: ["model"] }];
   await replaceConfig(context, workerConfig(emulator.url, { service: { maxConcurrent: 4 }, exports }));
   // The worker gets no signal: it watches the file.
-  await program.waitFor("takes up the changed configuration when its claimed jobs are finished");
+  await program.waitFor("takes up the changed configuration when its requests in flight are finished");
   emulator.fault = undefined;
   releaseAnswers();
   expect(await waitForRuns(db, 2)).toMatchObject([
