@@ -38,7 +38,7 @@ test("failed attempts stop neither a delivery nor a person's request", () => {
 
 test("with nothing to do the plan says when the key is due", () => {
   const { idle } = planRotation(JOB, ledger([key({ requestedAt: daysAgo(2, 1) })]), NOW);
-  expect(idle).toBe("the active key is 1 days old; due in 29 days");
+  expect(idle).toBe("the active key is 1 day old; due in 29 days");
 });
 
 test("a create and a cleanup say their reason", () => {
