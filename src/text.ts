@@ -2,7 +2,7 @@
 
 /** One line without control or direction characters, which could forge log lines or control a terminal. */
 export function toPrintableLine(text: string): string {
-  // Such a character may split a secret, which the scrubber then misses. Removing the character would join the secret again; a space does not.
+  // One of these may split a secret, which the scrubber then misses. Removing the character would join the secret again; a space does not.
   return text
     .replaceAll(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu, " ")
     .replaceAll(/\s+/g, " ")

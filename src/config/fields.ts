@@ -24,7 +24,7 @@ export function text(lengthMax: number): z.ZodString {
     z.maxLength(lengthMax, expected),
     z.regex(/^\S(?:.*\S)?$/, expected),
     z.superRefine((value, context) => {
-      // Not in the pattern above: the JSON Schema repeats that pattern, and not every editor knows these character classes.
+      // This is not in the pattern above, as the JSON Schema repeats that one, and not every editor knows these character classes.
       if (!/[\p{Cc}\p{Cs}]/u.test(value)) return;
       context.addIssue({ code: "invalid_format", format: "regex", message: expected, input: value });
     }),

@@ -67,7 +67,7 @@ export type Service = Pick<ServiceSettings, "baseUrl" | "dialect"> & {
 
 /** Goes into the metrics, so it has no path: a path holds ids. */
 export type AttemptReport = {
-  /** Such as "breakdown" or "create_key". */
+  /** "breakdown", "create_key" and others. */
   readonly operation: string;
   /** "ok" if a readable answer came: what it says is checked later. Otherwise the code of the error. */
   readonly result: "ok" | ErrorCode | "internal";
