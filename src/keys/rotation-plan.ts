@@ -1,7 +1,7 @@
 // Decides what a rotation does: the next step towards an active key, and the cleanup of replaced and lost keys. Pure.
 
 import type { RotationConfig, Sink } from "../config/rotations.ts";
-import { DAY_MS, daysText, HOUR_MS } from "../usage/days.ts";
+import { DAY_MS, dayCountText, HOUR_MS } from "../usage/days.ts";
 
 export type LedgerKey = {
   /** Recorded before the create, and in the key's comment. */
@@ -96,7 +96,7 @@ export function planRotation(
   const active = activeKey(ledger);
   const ageDays = active ? ageInDays(active, now) : 0;
   const dueInDays = Math.ceil(job.maxAgeDays - ageDays);
-  return { idle: `the active key is ${daysText(Math.floor(ageDays))} old; due in ${daysText(dueInDays)}` };
+  return { idle: `the active key is ${dayCountText(Math.floor(ageDays))} old; due in ${dayCountText(dueInDays)}` };
 }
 
 export function needsAttention(failedAttempts: number): boolean {
@@ -179,10 +179,10 @@ function dueReason(job: RotationConfig, now: Date, active?: LedgerKey, request?:
   if (request?.wants === "fresh" && active.activeSince < request.at) return "a fresh key was asked for";
   const ageDays = ageInDays(active, now);
   if (ageDays >= job.maxAgeDays)
-    return `the active key is ${daysText(Math.floor(ageDays))} old, of at most ${job.maxAgeDays}`;
+    return `the active key is ${dayCountText(Math.floor(ageDays))} old, of at most ${job.maxAgeDays}`;
   // The grace period is the time that programs have to change over to the next key.
   const leftDays = active.expiresAt ? daysBetween(now, active.expiresAt) : Number.POSITIVE_INFINITY;
-  return leftDays <= job.graceDays ? `the active key expires in ${daysText(Math.floor(leftDays))}` : undefined;
+  return leftDays <= job.graceDays ? `the active key expires in ${dayCountText(Math.floor(leftDays))}` : undefined;
 }
 
 /** The age starts again at a rollback: otherwise the old key would be due for replacement at once. */
@@ -225,7 +225,7 @@ export function cleanupSteps(job: RotationConfig, ledger: RotationState, now: Da
     if (key.dueForRemovalAt) return [removalStep(job, key, "it is due for removal")];
     const replacedDays = key.drainingSince ? daysBetween(key.drainingSince, now) : 0;
     if (replacedDays < job.graceDays) return [];
-    const reason = `it was replaced ${daysText(Math.floor(replacedDays))} ago, and its grace is ${daysText(job.graceDays)}`;
+    const reason = `it was replaced ${dayCountText(Math.floor(replacedDays))} ago, and its grace is ${dayCountText(job.graceDays)}`;
     return [{ kind: "mark-due", key, reason }];
   });
 }

@@ -87,6 +87,6 @@ export function periodError(
 }
 
 /** "1 day", "30 days" */
-export function daysText(count: number): string {
+export function dayCountText(count: number): string {
   return `${count} ${count === 1 ? "day" : "days"}`;
 }
