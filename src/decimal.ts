@@ -1,6 +1,6 @@
 // Numbers with all their digits: a double would lose some. Pure.
 
-/** A number in JSON that a double can't hold: 9007199254740993 would become 9007199254740992, and 1e999 Infinity. */
+/** A number as it is written. A double would make 9007199254740992 of 9007199254740993, and Infinity of 1e999. */
 export class ExactNumber {
   readonly source: string;
 

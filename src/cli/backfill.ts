@@ -2,13 +2,13 @@
 
 import type { App } from "../app.ts";
 import { type Config, loadConfig } from "../config/config.ts";
-import { requireStaticKeys } from "../config/secrets.ts";
+import { requireUnrotatedKeys } from "../config/secrets.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
 import { sliceStatuses } from "../db/usage/due-slices.ts";
 import { openExportContext } from "../jobs/context.ts";
 import { discoverProjects, withKnownProjects } from "../jobs/discovery.ts";
 import { executePlan } from "../jobs/export.ts";
-import { withSeenValues } from "../jobs/fan-outs.ts";
+import { withFanOutFilters } from "../jobs/fan-outs.ts";
 import { withDatabase } from "../open-database.ts";
 import { counted, durationText } from "../show/format.ts";
 import { firstOf } from "../text.ts";
@@ -33,11 +33,11 @@ export async function runBackfill(app: App, options: BackfillOptions): Promise<n
   const loaded = await loadConfig(app.configPath);
   // Refuses wrong options before the database is opened. With discovery, an option may name a project that is not known yet.
   if (loaded.discovery.length === 0) chooseBackfill(loaded, options, dayOf(new Date()));
-  if (!options.dryRun) await requireStaticKeys(app, loaded);
+  if (!options.dryRun) await requireUnrotatedKeys(app, loaded);
 
   return withDatabase(app, async (db) => {
     const withProjects = options.dryRun ? await withKnownProjects(loaded, db) : await discoverProjects(app, loaded, db);
-    const config = await withSeenValues(withProjects, db, { start: options.from, end: options.to });
+    const config = await withFanOutFilters(withProjects, db, { start: options.from, end: options.to });
     const today = dayOf(await databaseNow(db));
     const choice = chooseBackfill(config, options, today);
     for (const job of choice.windowless)

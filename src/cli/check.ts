@@ -128,6 +128,7 @@ function listFindings(read: ListOutcome): SubjectFindings {
   return { subject, findings };
 }
 
+/** Only with discovery. Without it, loading refuses a configuration with such a pattern. */
 function checkPatterns({ exports, discovery, file }: Config): Finding[] {
   return exports.flatMap(({ name, projects }, i) => {
     if (discovery.length === 0 || projects.length > 0) return [];
@@ -138,7 +139,7 @@ function checkPatterns({ exports, discovery, file }: Config): Finding[] {
 
 const MARKS = { ok: "ok  ", warn: "warn", fail: "FAIL" } as const;
 
-/** Warnings and failures that differ only in their request id have one cause, and share a line. Each `ok` has a line of its own. */
+/** Warnings and failures with the same text, apart from request ids, have one cause and share a line. Each `ok` has a line of its own. */
 export function renderFindings({ subject, findings }: SubjectFindings): string {
   const causeOf = ({ state, text }: Finding) =>
     state === "ok" ? Symbol() : `${state} ${text.replaceAll(/\(request id [^)]*\)/g, "")}`;

@@ -2,13 +2,13 @@
 
 import type { App } from "../app.ts";
 import { loadConfig } from "../config/config.ts";
-import { requireStaticKeys } from "../config/secrets.ts";
+import { requireUnrotatedKeys } from "../config/secrets.ts";
 import { databaseNow } from "../db/connection/database.ts";
 import { deleteOldRecords } from "../db/jobs/runs.ts";
 import { type ExportContext, openExportContext } from "../jobs/context.ts";
 import { discoverProjects } from "../jobs/discovery.ts";
 import { daysToReread, type ExportResult, executePlan, type RequestReason } from "../jobs/export.ts";
-import { warnOfValuesLeftOut, withSeenValues } from "../jobs/fan-outs.ts";
+import { warnOfValuesLeftOut, withFanOutFilters } from "../jobs/fan-outs.ts";
 import { withDatabase } from "../open-database.ts";
 import { durationText } from "../show/format.ts";
 import { firstOf, truncate } from "../text.ts";
@@ -21,14 +21,14 @@ import { chooseJobs, type SelectionOptions } from "./selection.ts";
 
 export async function runExport(app: App, options: SelectionOptions & { readonly json?: boolean }): Promise<number> {
   const fileConfig = await loadConfig(app.configPath);
-  // Discovered projects are known only once their lists are read.
+  // Refuses wrong options at once. With discovery, this must wait until the lists of projects are read.
   if (fileConfig.discovery.length === 0) chooseJobs(fileConfig, options, dayOf(new Date()));
   // A missing variable must not end the run halfway.
-  await requireStaticKeys(app, fileConfig);
+  await requireUnrotatedKeys(app, fileConfig);
   const results: JobResult[] = [];
   await withDatabase(app, async (db) => {
     const withProjects = await discoverProjects(app, fileConfig, db);
-    const config = await withSeenValues(withProjects, db, spanOf(options.day));
+    const config = await withFanOutFilters(withProjects, db, spanOf(options.day));
     const { jobs, selection } = chooseJobs(config, options, dayOf(new Date()));
     await using context = await openExportContext(app, config, db);
     for (const job of jobs) {
@@ -101,7 +101,7 @@ export function exportJson({ job, result }: JobResult) {
 }
 
 const REASONS_SHOWN_MAX = 5;
-/** Parts of a reason that differ between requests that failed for the same reason. */
+/** Parts of a reason that differ from request to request, even if the cause is the same. */
 const REQUEST_DETAILS = /^not called again after a refusal: | \(request id [^)]*\)/g;
 
 export function exportText({ job, result }: JobResult): string {

@@ -30,7 +30,6 @@ function keysText(keys: readonly KeyStatus[], rotations: readonly RotationRow[])
       const indent = row.project === null ? "  " : `  ${row.project}: `;
       const texts = (keysByLedger.get(row.ledgerName) ?? []).map(keyText);
       if (row.failedAttempts > 0) texts.push(attemptsText(row));
-      // Calls use another key, as the newest does not work.
       if (row.fallback !== null) texts.push(fallbackText(row));
       return texts.map((text) => `${indent}${text}`);
     }),

@@ -5,7 +5,7 @@ import { type Config, loadConfig } from "../config/config.ts";
 import { quoteAll, requireKnown } from "../config/messages.ts";
 import { isPattern } from "../config/projects.ts";
 import { jobNameOf, type RotationConfig } from "../config/rotations.ts";
-import { requireStaticKeys } from "../config/secrets.ts";
+import { requireUnrotatedKeys } from "../config/secrets.ts";
 import type { Database } from "../db/connection/database.ts";
 import { readLedger } from "../db/keys/ledger.ts";
 import { raiseLaggingSequences } from "../db/usage/fetch-numbers.ts";
@@ -37,7 +37,7 @@ export async function runRotate(app: App, options: RotateOptions): Promise<numbe
   requireKnown("--job", job, namesInFile(fileConfig));
   // Refuses a mistake before the database is opened. With discovery, the lists may still add a project that is unknown now.
   if (fileConfig.discovery.length === 0) chooseRotations(fileConfig, options);
-  await requireStaticKeys(app, fileConfig);
+  await requireUnrotatedKeys(app, fileConfig);
   readMasterKeys(app.env);
   return withDatabase(app, async (db) => {
     // Lists are read only if they may add a project to a rotation: not for --dry-run, which makes no call, nor for a rollback, an emergency.

@@ -74,7 +74,7 @@ async function work(app: App, first: Loaded, db: Database, liveness: Liveness): 
       writeToTerminal("one line for each run follows; Ctrl-C stops the worker after its requests in flight\n");
     },
   };
-  // `runWorker` ends when the configuration changes, and is then called with the new one.
+  // `runWorker` ends when the configuration changes. The next call gets the new one from the reloader.
   while (!app.signal.aborted) await runWorker(workerApp, db, deps);
 }
 

@@ -149,7 +149,7 @@ function checkFilters(report: Report, exports: readonly Export[]): void {
 /** `grouped`: the projects whose usage an export groups by the dimension, so that its values are stored. */
 function fanOutProblem(job: Export, each: EachDimension, grouped?: ReadonlySet<string>): string | undefined {
   if (job.source === "billing") return 'expected no "each" beside "source": "billing": only usage is fanned out';
-  if (job.window === undefined) return 'expected a "window" in this export: the values of its days are read';
+  if (job.window === undefined) return 'expected a "window" in this export: "each" takes the values seen on its days';
   const unread = job.projects.filter((name) => !grouped?.has(name));
   if (unread.length === 0) return undefined;
   return `expected an export that groups ${quoteAll(unread)} by ${JSON.stringify(each)} without conditions: "each" takes the values that it has stored`;

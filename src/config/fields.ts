@@ -1,4 +1,4 @@
-// Kinds of values in the configuration. Messages of zod's own checks continue the word "expected"; those of `refine` and `checked` are complete.
+// Kinds of configuration values. messages.ts puts "expected" before messages of zod's own checks; those of `refine` and `checked` are complete.
 
 import { Cron } from "croner";
 import { validateDetailed } from "node-cron";
@@ -107,7 +107,7 @@ export function neverInThisFile(word: string): string {
   return `(never write the ${word} itself into this file: put it in an environment variable and use { "env": "NAME" })`;
 }
 
-/** A feature becomes a parameter of the call. With the name of a dimension or a date, it would give plausible but wrong numbers. */
+/** A feature becomes a parameter of the call. Named like a dimension or "start", it would give plausible but wrong numbers. */
 export const FeatureName = checked(
   z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'the name of a feature: letters, digits, ".", "_" and "-"'),
   (feature) => {
@@ -125,7 +125,7 @@ const DimensionList = checked(z.array(z.enum(BILLING_DIMENSIONS)).min(1), (list)
   new Set(list).size < list.length ? "expected each dimension once" : undefined,
 );
 
-/** The output is the grouping's text. A list that has an issue already becomes "none", which nobody reads. */
+/** The output is the grouping's text. A refused list becomes "none", which nothing uses. */
 export const GroupingSetting = z
   .union([z.enum([...GROUPINGS, "line_item"]), DimensionList], {
     error: 'a dimension, "none" or a list of dimensions such as ["tags", "line_item"]',

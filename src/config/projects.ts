@@ -1,4 +1,4 @@
-// The schemas of the entries of `projects` and of references to keys. Pure.
+// The schemas of the entries of `projects` and of references to keys; names of keys; patterns of project names. Pure.
 
 import { hash } from "node:crypto";
 import { z } from "zod";

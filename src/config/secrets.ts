@@ -22,7 +22,7 @@ const SECRET_LENGTH_MAX = 4096;
 const ACCESS_SECRET_LENGTH_MIN = 16;
 
 const PASSWORD_FORMAT = /^[^\p{Cc}\p{Cs}]+$/u;
-/** Visible ASCII, because the value is sent in a header as it is. Quotes around it were meant for a shell or for JSON. */
+/** Visible ASCII, because the value is sent in a header as it is. A quote at an end is refused: it was meant for a shell or for JSON. */
 const HEADER_VALUE_FORMAT = /^(?!["'`])[\x21-\x7e]+(?<!["'`])$/;
 
 /** Throws `config`, or `unavailable` if a later try may succeed. */
@@ -84,7 +84,7 @@ async function readSecretFile(kind: SecretKind, path: string): Promise<string> {
 }
 
 /** Throws `config` and names every API key that can't be read. Ignores each `first` key, as its rotation may have made a newer one. */
-export async function requireStaticKeys({ env }: { readonly env: Environment }, config: Config): Promise<void> {
+export async function requireUnrotatedKeys({ env }: { readonly env: Environment }, config: Config): Promise<void> {
   await requireReadable(neededKeys(config, new Set(config.rotations.map(({ name }) => name))), env);
 }
 
@@ -102,7 +102,7 @@ export async function requireReadable(needed: readonly NeededSecret[], env: Envi
   throw new AppError("config", lines.join("\n"));
 }
 
-/** Does not run a command. An `unavailable` file is not reported: only the calls that need its secret fail. */
+/** Runs no command. A file for which `readSecret` throws `unavailable` is not reported: only calls that need its secret fail. */
 async function problemsIn({ path, kind, reference }: NeededSecret, env: Environment) {
   if ("command" in reference) {
     const [program = ""] = reference.command;
@@ -118,7 +118,7 @@ async function problemsIn({ path, kind, reference }: NeededSecret, env: Environm
   }
 }
 
-/** The API keys that the configuration must supply. `rotated` names the rotations that have made a key and need no `first` one any more. */
+/** The API keys that the configuration must supply, with paths in its file. `rotated`: rotations that have made a key and need no `first` one. */
 export function neededKeys({ file, rotations }: Config, rotated: ReadonlySet<string>): NeededSecret[] {
   const needed: NeededSecret[] = [];
   const add = (key: KeyReference, ...path: Path) => {

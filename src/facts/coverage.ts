@@ -34,7 +34,7 @@ export function countSlices(projects: readonly SliceCounts[]): SliceCounts {
   return { complete: sum("complete"), suspect: sum("suspect"), failed: sum("failed"), missing: sum("missing") };
 }
 
-/** The projects with the most missing or failed slices first. Suspect slices count less: they show numbers that were believed. */
+/** The projects with the most missing or failed slices first. Suspect slices count less: most show numbers that were believed. */
 export function worstFirst(projects: readonly ProjectHealth[]): readonly ProjectHealth[] {
   const unread = ({ missing, failed }: ProjectHealth) => missing + failed;
   const fresh = (one: ProjectHealth) => Date.parse(one.freshThrough ?? "9999-12-31");
@@ -44,7 +44,7 @@ export function worstFirst(projects: readonly ProjectHealth[]): readonly Project
 /**
  * From best to worst:
  * - `stale`: the numbers of an earlier reading are shown, as the newest one failed, or none was made since the day was over
- * - `suspect`: the newest answer is doubtful, so the numbers before it are shown
+ * - `suspect`: the newest answer is doubtful, so the numbers before it, if any, are shown
  * - `missing`: there are no numbers
  */
 export const DAY_QUALITIES = ["complete", "stale", "suspect", "missing"] as const;
@@ -93,10 +93,10 @@ const QUALITY_SQL = `case when status in ('complete', 'suspect') then status whe
 
 type ProjectRow = { readonly projectId: string; readonly project: string; readonly count: number };
 
-/** If more projects than this may lack days, reading the days of all projects takes no longer than reading theirs. */
+/** If more projects than this may lack days, reading the days of all projects is as fast as reading only the days of these. */
 const LACKING_MAX = 1_000;
 
-/** Conditions that select the projects that may lack a day. In most nights no project does, and then no day is read. */
+/** Conditions that select the projects that may lack a day. In most nights there is none: the condition is false, and no day is read. */
 async function lackingConditions(query: Query, inProjects: readonly string[]): Promise<readonly string[]> {
   const found = await query<Pick<ProjectRow, "projectId">>(`
 select distinct project_id as "projectId" from usage_export.series_days
@@ -160,7 +160,7 @@ type Gap = {
   readonly status: "missing" | "failed";
   readonly from: Day;
   readonly to: Day;
-  /** Why the newest day failed; of missing days, that they were read before they were over, or null if they were never read. */
+  /** Failed: why the newest day failed. Missing: that the days were read before they were over; null if they were never read. */
   readonly error: string | null;
   readonly series: readonly SeriesName[];
 };

@@ -25,7 +25,7 @@ export type KeyStatus = {
   readonly note: string | null;
 };
 
-/** Every key that may still exist, by rotation, the newest first. The view bi.api_keys is slower: it reads the usage of all keys. */
+/** The keys that may still exist, at most `keysMax`, by rotation, the newest first. bi.api_keys is slower: it reads the usage of all keys. */
 export async function keyStatuses(db: Database, keysMax: number | null = null): Promise<readonly KeyStatus[]> {
   const { rows } = await sql<KeyStatus>`
     select k.rotation as "ledgerName", coalesce(k.job_name, k.rotation) as rotation, k.job_name is not null as "isForMany",
@@ -89,17 +89,17 @@ export async function rotationRows(db: Database): Promise<readonly RotationRow[]
       from usage_export.rotation r left join usage_export.api_key k on k.rotation = r.name group by r.name
     )
     select coalesce(r.job_name, r.name) as rotation, r.name as "ledgerName",
-      case when r.job_name is not null then r.project end as project, used.api_key_id as "apiKeyId",
-      floor(used.age_seconds / 86400)::integer as "ageDays", used.age_seconds as "ageSeconds",
+      case when r.job_name is not null then r.project end as project, in_use.api_key_id as "apiKeyId",
+      floor(in_use.age_seconds / 86400)::integer as "ageDays", in_use.age_seconds as "ageSeconds",
       r.failed_attempts as "failedAttempts", r.last_error as "lastError", e.reason as fallback, e.at as "fallbackAt", c.keys
     from usage_export.rotation r join counted c using (name)
     left join (
       select *, extract(epoch from now() - coalesce(rollback_at, requested_at))::double precision as age_seconds
       from usage_export.api_key where state = 'active'
-    ) used on used.rotation = r.name
+    ) in_use on in_use.rotation = r.name
     left join lateral (
       select reason, at from usage_export.key_event
-      where rotation = r.name and event = 'fallback' and at > greatest(used.active_since, now() - interval '7 days')
+      where rotation = r.name and event = 'fallback' and at > greatest(in_use.active_since, now() - interval '7 days')
       order by at desc limit 1
     ) e on true
     order by r.name
@@ -120,14 +120,14 @@ export async function rotationHealth(db: Database, rotations: readonly RotationC
     // A RotationConfig is for one project, and its `name` is the one in the ledger.
     const configured = settings.get(row.ledgerName);
     if (configured) return { ...row, configured };
-    const rotation = row.project === null ? row.rotation : `${row.rotation}, projects that are gone`;
+    const rotation = row.project === null ? row.rotation : `${row.rotation}, projects no longer in it`;
     // A rotation that is not configured runs no more, so nothing could end its failures.
     const noFailures = { failedAttempts: 0, lastError: null, fallback: null, fallbackAt: null };
     return { ...row, ...noFailures, rotation, configured: undefined };
   });
 }
 
-/** Makes one entry for each rotation, and one for its gone projects. Adds up keys; the highest age and failures and the newest fallback stay. */
+/** One entry for each rotation, and one for projects no longer in it. Adds up keys; keeps the highest age and failures and the newest fallback. */
 export function mergeRotations(rotations: readonly RotationHealth[]): readonly RotationHealth[] {
   // A rotation that is not for many projects is a group of its own.
   const groups = Map.groupBy(rotations, (one) => (one.project === null ? one : one.rotation));
@@ -146,7 +146,7 @@ export function mergeRotations(rotations: readonly RotationHealth[]): readonly R
   });
 }
 
-export const KEYS_PER_PAGE = 100;
+export const KEYS_SHOWN_MAX = 100;
 const EVENTS_SHOWN_MAX = 50;
 
 export type KeysData = Awaited<ReturnType<typeof readKeys>>;
@@ -168,13 +168,13 @@ type Configured = {
   readonly file: { readonly rotations: readonly Pick<RotationConfig, "name" | "maxAgeDays">[] };
 };
 
-/** Reads the first `KEYS_PER_PAGE` keys by rotation, the configured rotations that have no key, and the newest events. */
+/** Reads the first `KEYS_SHOWN_MAX` keys by rotation, the configured rotations that have no key, and the newest events. */
 export async function readKeys(db: Database, config: Configured) {
   const read = async (tx: Database) =>
-    [await keyStatuses(tx, KEYS_PER_PAGE + 1), await rotationsWithKeys(tx), await newestEvents(tx)] as const;
+    [await keyStatuses(tx, KEYS_SHOWN_MAX + 1), await rotationsWithKeys(tx), await newestEvents(tx)] as const;
   const [keys, withKeys, events] = await readAtOneMoment(db, read, BRIEF_SECONDS);
   const maxAges = new Map(config.rotations.map(({ name, maxAgeDays }) => [name, maxAgeDays]));
-  const byName = Map.groupBy(keys.slice(0, KEYS_PER_PAGE), ({ ledgerName }) => ledgerName);
+  const byName = Map.groupBy(keys.slice(0, KEYS_SHOWN_MAX), ({ ledgerName }) => ledgerName);
   const shown = [...byName].flatMap(([name, ofRotation]): RotationKeys[] => {
     const [newest] = ofRotation;
     if (!newest) return [];
@@ -183,7 +183,7 @@ export async function readKeys(db: Database, config: Configured) {
   });
   const without = config.file.rotations.filter(({ name }) => !withKeys.has(name));
   const keyless = without.map(({ name, maxAgeDays }): RotationKeys => ({ rotation: name, maxAgeDays, keys: [] }));
-  return { rotations: [...keyless, ...shown], hasMore: keys.length > KEYS_PER_PAGE, events };
+  return { rotations: [...keyless, ...shown], hasMore: keys.length > KEYS_SHOWN_MAX, events };
 }
 
 /** Returns the names of rotations in the configuration. */

@@ -14,7 +14,7 @@ import type { Service, ServiceDeps } from "../service/client-types.ts";
 import { configuredSeries } from "../usage/export-plan.ts";
 import { Dialects } from "./dialects.ts";
 import { makeFirstDaysDue } from "./discovery.ts";
-import { withSeenValues } from "./fan-outs.ts";
+import { withFanOutFilters } from "./fan-outs.ts";
 import { type KeyRing, openKeyRing } from "./key-ring.ts";
 
 export type ServiceContext<Db extends Database | undefined = Database | undefined> = {
@@ -62,7 +62,7 @@ export async function openExportContext(app: App, configured: Config, db: Databa
   keepMemoryFlat();
   await raiseLaggingSequences(db, app.log);
   // A command with picked days has already put a filter for each fan-out value of those days into `seen`.
-  const config = configured.exports.some(({ seen }) => seen) ? configured : await withSeenValues(configured, db);
+  const config = configured.exports.some(({ seen }) => seen) ? configured : await withFanOutFilters(configured, db);
   const context = await openServiceContext(app, config, db, options);
   const ids = await registerSeries(db, configuredSeries(config.exports));
   await makeFirstDaysDue(db, config, ids);

@@ -12,7 +12,7 @@ import { type Filter, filterKey, seenFilter } from "../usage/series.ts";
 const VALUE_LENGTH_MAX = 256;
 
 /** Gives each job a filter for each value with usage in the job's window (by the database's clock) or on the days that a person picked. */
-export async function withSeenValues(config: Config, db: Database, pickedDays?: Window): Promise<Config> {
+export async function withFanOutFilters(config: Config, db: Database, pickedDays?: Window): Promise<Config> {
   if (config.exports.every(({ fanOuts = [] }) => fanOuts.length === 0)) return config;
   const today = dayOf(await databaseNow(db));
   const filters = config.exports.flatMap((job) => job.filters);

@@ -4,7 +4,7 @@ import { Cron } from "croner";
 import { addSeconds } from "date-fns/addSeconds";
 import { max } from "date-fns/max";
 import { startOfSecond } from "date-fns/startOfSecond";
-import { schedule } from "node-cron";
+import { schedule as startTimer } from "node-cron";
 import type { StoredJob } from "../db/jobs/jobs.ts";
 
 export type Schedule = { readonly schedule: string; readonly timezone: string };
@@ -35,7 +35,7 @@ export function nextOccurrences(schedule: Schedule, after: Date, count: number):
   return cronOf(schedule).nextRuns(count, startOfSecond(after));
 }
 
-/** Ticks are 10 s apart. If no tick has started a job for this long after it was due, no worker runs, or one hangs. */
+/** Ticks are 10 s apart. If a job has been due for this long and is not running, no worker runs, or one hangs. */
 const OVERDUE_MS = 3 * 60_000;
 
 export function overdueSince(job: Schedule, stored: StoredJob | undefined, now: Date): Date | undefined {
@@ -68,13 +68,13 @@ export function planTick(job: Schedule, { scheduledThrough, pause }: StoredJob, 
 const SILENT = { info() {}, warn() {}, error() {}, debug() {} };
 
 /**
- * Calls `fire` at each scheduled time, and at an interval: a new job is due at once, and daylight saving time skips some times.
+ * Calls `fire` at each scheduled time and at an interval. The interval starts new jobs, which are due at once, and runs whose time the clocks skip.
  * The database decides what is due, so a call may come late or twice, or be missing. The returned function stops all timers.
  */
 export function setTimers(schedules: readonly Schedule[], intervalMs: number, fire: () => void): () => void {
   const tasks = schedules.flatMap(({ schedule: expression, timezone }) => {
     try {
-      return schedule(expression, fire, { timezone, logger: SILENT, suppressMissedWarning: true });
+      return startTimer(expression, fire, { timezone, logger: SILENT, suppressMissedWarning: true });
     } catch {
       // node-cron throws if daylight saving time skips all times of the schedule, such as `30 2 * 3 0L` (the last Sunday of March) in Vienna.
       return [];

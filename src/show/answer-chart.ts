@@ -20,8 +20,8 @@ export type ChartDescription = {
   readonly titles: readonly string[];
   /** The indexes of bars that may still change: they are lighter. */
   readonly changing: readonly number[];
-  /** The indexes of bars that lack something: they are hatched. */
-  readonly lacking: readonly number[];
+  /** The indexes of bars that are not complete: they are hatched. */
+  readonly incomplete: readonly number[];
   readonly series: readonly ChartSeries[];
 };
 
@@ -88,13 +88,13 @@ export function answerChart(answer: Answer, options: ChartOptions): Html {
     labels: bars.map(({ start }) => (grain === "month" ? start.slice(0, 7) : dayLabel(start))),
     titles: bars.map((bar) => bar.title),
     changing: bars.flatMap(({ isChanging }, i) => (isChanging ? [i] : [])),
-    lacking: bars.flatMap(({ isLacking }, i) => (isLacking ? [i] : [])),
+    incomplete: bars.flatMap(({ isIncomplete }, i) => (isIncomplete ? [i] : [])),
     series,
   };
   const tableSeries = series.filter(({ look }) => look !== "before");
-  const rows = bars.map(({ title, isLacking, isChanging }, i) => {
-    const lacking = isLacking && html` <b class="flag">not complete</b>`;
-    const day = html`<time>${title}</time>${lacking}${isChanging && html` <small>may change</small>`}`;
+  const rows = bars.map(({ title, isIncomplete, isChanging }, i) => {
+    const incomplete = isIncomplete && html` <b class="flag">not complete</b>`;
+    const day = html`<time>${title}</time>${incomplete}${isChanging && html` <small>may change</small>`}`;
     return [day, ...tableSeries.map(({ values }) => exactText(values[i] ?? "–"))];
   });
   const title = chartTitle(answer, grain);
@@ -145,10 +145,10 @@ function barsOf(days: Answer["days"], grain: Grain) {
     const states = new Set(members.map(({ state }) => state));
     // The bar of a week or month that the period contains only in part is too low, even if all of its days in the period were read.
     const isCut = start !== grainDay || grainStart(addDays(end, 1), grain) === grainDay;
-    const isLacking = isCut || states.has("incomplete") || states.has("unread");
+    const isIncomplete = isCut || states.has("incomplete") || states.has("unread");
     const title = grain === "day" ? start : periodText({ start, end });
     const dayIndexes = members.map(({ i }) => i);
-    return { start, title, dayIndexes, isChanging: states.has("settling"), isLacking };
+    return { start, title, dayIndexes, isChanging: states.has("settling"), isIncomplete };
   });
 }
 

@@ -1,4 +1,4 @@
-// The HTTP server of a worker, the monitor. Health checks must be answered when nothing else works, so they read nothing.
+// The HTTP server of a worker, the monitor. Health checks must be answered when nothing else works, so they need only this process.
 
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";

@@ -49,7 +49,7 @@ export const QuestionParameters = z.strictObject({
   compare: z
     .enum(["before", "none"])
     .default("before")
-    .describe("before: for a whole month the month before, else as many days, whole weeks earlier. none: nothing"),
+    .describe("before: for a whole month the previous one, else as many days, but whole weeks earlier. none: nothing"),
   metric: z
     .enum(ASKED_METRICS)
     .default("hours")

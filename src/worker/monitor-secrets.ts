@@ -3,7 +3,7 @@
 import type { App } from "../app.ts";
 import type { Config } from "../config/config.ts";
 import type { SecretReference } from "../config/fields.ts";
-import { readSecret, requireReadable, requireStaticKeys, type SecretKind } from "../config/secrets.ts";
+import { readSecret, requireReadable, requireUnrotatedKeys, type SecretKind } from "../config/secrets.ts";
 import { readMasterKeys } from "../keys/seal.ts";
 import { proxyOf } from "../proxy.ts";
 import { Secret } from "../secret.ts";
@@ -14,7 +14,7 @@ export type MonitorSecrets = { readonly receivers: Receivers; readonly access: A
 
 /** Throws an AppError "config" if a key, a secret of the monitor or a master key is missing or malformed. Sends nothing to check them. */
 export async function requireSecrets(app: App, config: Config): Promise<MonitorSecrets> {
-  await requireStaticKeys(app, config);
+  await requireUnrotatedKeys(app, config);
   const secrets = await readMonitorSecrets(app, config);
   if (config.file.rotations.length > 0) readMasterKeys(app.env);
   return secrets;

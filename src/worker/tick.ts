@@ -22,7 +22,7 @@ import { begunRotations } from "../db/keys/lease.ts";
 import { dueSlices, incompleteSeries } from "../db/usage/due-slices.ts";
 import { extendDue, registerSeries, type SeriesIds, seriesIdOf } from "../db/usage/stored-series.ts";
 import { errorCode, errorText } from "../errors.ts";
-import { warnOfValuesLeftOut, withSeenValues } from "../jobs/fan-outs.ts";
+import { warnOfValuesLeftOut, withFanOutFilters } from "../jobs/fan-outs.ts";
 import { nextOccurrence, planTick } from "../schedule/schedule.ts";
 import { dayOf } from "../usage/days.ts";
 import {
@@ -61,7 +61,7 @@ export async function tick(context: WorkerContext): Promise<boolean> {
 export async function withCurrentValues(opened: WorkerContext): Promise<WorkerContext> {
   const { app, config: configured, db } = opened;
   try {
-    const config = await withSeenValues(configured, db);
+    const config = await withFanOutFilters(configured, db);
     if (config === configured) return opened;
     return { ...opened, config, ids: await registerSeries(db, configuredSeries(config.exports)) };
   } catch (error) {

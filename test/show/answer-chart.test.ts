@@ -80,9 +80,9 @@ test.each([
   // The first week is cut at its start, and the second at its end.
   ["week", ["Feb 26 – Mar 1, 2026", "Mar 2, 2026"], [1], [0, 1], ["8", "3"]],
   ["month", ["Feb 26 – 28, 2026", "Mar 1 – 2, 2026"], [1], [0, 1], ["6", "5"]],
-] as const)("by %s, a bar has the exact sum of its days that were read", (grain, titles, changing, lacking, values) => {
+] as const)("by %s, a bar has the exact sum of days that were read", (grain, titles, changing, incomplete, values) => {
   const { series, ...chart } = chartOf(ANSWER, { grain });
-  expect(chart).toMatchObject({ kind: "bars", titles, changing, lacking });
+  expect(chart).toMatchObject({ kind: "bars", titles, changing, incomplete });
   expect(series[0]?.values).toEqual(values);
 });
 
@@ -90,8 +90,8 @@ test("only weeks and months that are cut at an end of the period lack days", () 
   // February 2026 is Sunday to Saturday, so its first and last weeks are cut.
   const days = daysOf({ start: "2026-02-01", end: "2026-02-28" }).map((day) => ({ day, state: "final" as const }));
   const answer = { ...ANSWER, days, groups: [], otherByDay: null, compared: false };
-  expect(chartOf(answer, { grain: "week" }).lacking).toEqual([0, 4]);
-  expect(chartOf(answer, { grain: "month" })).toMatchObject({ labels: ["2026-02"], lacking: [], changing: [] });
+  expect(chartOf(answer, { grain: "week" }).incomplete).toEqual([0, 4]);
+  expect(chartOf(answer, { grain: "month" })).toMatchObject({ labels: ["2026-02"], incomplete: [], changing: [] });
 });
 
 test("groups that cannot be summed, such as tags, are drawn as lines", () => {

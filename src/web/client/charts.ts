@@ -11,7 +11,7 @@ import { SVGRenderer } from "echarts/renderers";
 import type { ChartDescription, ChartSeries } from "../../show/answer-chart.ts";
 import { axisText, exactText, isZero, moneyText } from "../../show/format.ts";
 
-const NOT_COMPLETE = "not complete";
+const INCOMPLETE = "not complete";
 
 /** Strings become text nodes, so that none becomes markup. */
 export function element<Name extends keyof HTMLElementTagNameMap>(
@@ -35,12 +35,12 @@ export function drawCharts(): void {
 
 function drawChart(figure: HTMLElement, description: ChartDescription): void {
   const title = figure.querySelector("h3")?.textContent ?? "";
-  const { series, lacking } = description;
+  const { series, incomplete } = description;
   const label = `${title}; the table below has the amounts`;
   const plot = element("div", { class: "plot", role: "img", "aria-label": label });
   const legend = element("ul", { class: "legend", "aria-label": `Legend of ${title}` });
   legend.append(...series.map(legendItem).reverse());
-  if (lacking.length > 0) legend.append(element("li", {}, element("span", { class: "swatch hatched" }), NOT_COMPLETE));
+  if (incomplete.length > 0) legend.append(element("li", {}, element("span", { class: "swatch hatched" }), INCOMPLETE));
   figure.querySelector("figcaption")?.after(element("div", { class: "drawing" }, plot, legend));
   const canvas = init(plot, null, { renderer: "svg", locale: "EN" });
   canvas.on("click", ({ seriesName }) => {
@@ -55,7 +55,7 @@ function drawChart(figure: HTMLElement, description: ChartDescription): void {
 }
 
 /** The amounts of one bar, in the order of the stack. Series whose amount there is 0 or unknown are left out. */
-function tipOf({ series, titles, lacking, unit, currency }: ChartDescription, index: number): HTMLElement {
+function tipOf({ series, titles, incomplete, unit, currency }: ChartDescription, index: number): HTMLElement {
   const rows = [...series].reverse().flatMap((one) => {
     const value = one.values[index] ?? "0";
     if (isZero(value)) return [];
@@ -63,8 +63,8 @@ function tipOf({ series, titles, lacking, unit, currency }: ChartDescription, in
     const name = element("span", {}, swatch(one), element("bdi", {}, one.name));
     return element("tr", {}, element("th", { scope: "row" }, name), element("td", {}, text));
   });
-  const title = `${titles[index] ?? ""}${lacking.includes(index) ? `, ${NOT_COMPLETE}` : ""}`;
-  const amounts = rows.length > 0 ? element("table", {}, ...rows) : element("p", {}, "nothing used");
+  const title = `${titles[index] ?? ""}${incomplete.includes(index) ? `, ${INCOMPLETE}` : ""}`;
+  const amounts = rows.length > 0 ? element("table", {}, ...rows) : element("p", {}, "no amounts");
   return element("div", {}, element("b", {}, title), amounts);
 }
 
@@ -98,7 +98,7 @@ const AXIS_STYLE = {
 } as const;
 
 function chartOption(description: ChartDescription, widthPx: number) {
-  const { kind, labels, titles, currency, series, lacking } = description;
+  const { kind, labels, titles, currency, series, incomplete } = description;
   const hasGaps = titles.length * BAR_WITH_GAP_PX <= widthPx;
   return {
     animation: false,
@@ -106,7 +106,7 @@ function chartOption(description: ChartDescription, widthPx: number) {
     grid: { left: 56, right: 24, top: 16, bottom: 32 },
     xAxis: [
       barAxis(labels, titles, Math.max(2, Math.floor(widthPx / LABEL_WIDTH_PX))),
-      { type: "category", data: [...titles], show: false, axisPointer: { show: false, triggerTooltip: false } },
+      { type: "category", data: [...titles], show: false, axisPointer: { show: false, triggerTooltip: false } }, // for the hatches
     ],
     yAxis: [
       {
@@ -114,10 +114,10 @@ function chartOption(description: ChartDescription, widthPx: number) {
         type: "value",
         axisLabel: { ...AXIS_STYLE.axisLabel, formatter: (value: number) => axisText(value, currency) },
       },
-      { type: "value", min: 0, max: 1, show: false },
+      { type: "value", min: 0, max: 1, show: false }, // for the hatches
     ],
     series: [
-      lackingSeries(titles, lacking),
+      incompleteSeries(titles, incomplete),
       // The names are numbers, because the library interprets names as patterns and confuses equal ones.
       ...series.map((one, i) => {
         const isLine = kind === "lines" || one.look === "before";
@@ -198,16 +198,16 @@ function numbers({ values }: ChartSeries): (number | null)[] {
 }
 
 /** Hatches have their own axes and cover the whole height of the chart, so that a day without a bar is marked as well. */
-function lackingSeries(titles: readonly string[], lacking: readonly number[]): BarSeriesOption {
+function incompleteSeries(titles: readonly string[], incomplete: readonly number[]): BarSeriesOption {
   const hatched = { symbol: "rect", dashArrayX: [1, 0], dashArrayY: [1.5, 3.5], rotation: -Math.PI / 4 };
   return {
     type: "bar",
-    name: "lacking",
+    name: "incomplete",
     xAxisIndex: 1,
     yAxisIndex: 1,
     silent: true,
     barCategoryGap: "0%",
     itemStyle: { color: "var(--wash)", decal: { ...hatched, color: "var(--hatch)" } },
-    data: titles.map((_, i) => (lacking.includes(i) ? 1 : null)),
+    data: titles.map((_, i) => (incomplete.includes(i) ? 1 : null)),
   };
 }

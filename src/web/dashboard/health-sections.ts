@@ -4,7 +4,7 @@ import { causeTitle } from "../../facts/conditions.ts";
 import { type Coverage, DAY_QUALITIES, type DayQuality, type ProjectCoverage } from "../../facts/coverage.ts";
 import type { HealthState } from "../../facts/health.ts";
 import type { StoredRun } from "../../facts/jobs.ts";
-import { KEYS_PER_PAGE, type KeyStatus, type KeysData, type RotationKeys } from "../../facts/keys.ts";
+import { KEYS_SHOWN_MAX, type KeyStatus, type KeysData, type RotationKeys } from "../../facts/keys.ts";
 import { capitalized, counted, periodText, roundedText, windowsByKind } from "../../show/format.ts";
 import {
   foldedText,
@@ -138,7 +138,7 @@ function keysSection({ rotations, hasMore, events }: KeysData): Section {
   const byNextRotation = rotations.toSorted((a, b) => daysLeft(a) - daysLeft(b));
   const note =
     hasMore &&
-    html`<p class="note">The first ${KEYS_PER_PAGE} API keys: <code>usage-export keys</code> lists all.</p>\n`;
+    html`<p class="note">The first ${KEYS_SHOWN_MAX} API keys: <code>usage-export keys</code> lists all.</p>\n`;
   const shown = stackedTable("The next rotation first", KEY_COLUMNS, byNextRotation.map(rotationCells));
   return { id: "keys", title: "API keys", body: html`${note}${shown}${events.length > 0 && eventsHtml(events)}` };
 }

@@ -182,7 +182,7 @@ test("discovered projects get keys that read them, and keep them if they vanish 
   const status = await run("status");
   expect(status.stdout).toMatch(/^all is well/);
   expect(status.stdout).toContain("rotation fleet of 2 projects");
-  expect(status.stdout).toContain("rotation fleet, projects that are gone: 1 key of 1 projects");
+  expect(status.stdout).toContain("rotation fleet, projects no longer in it: 1 key of 1 projects");
 
   const rotated = await run("rotate", "--project", "renamed", "--now");
   expect(rotated.stdout).toMatch(/^fleet, project renamed\n {2}create: /);

@@ -137,7 +137,7 @@ test("missing days are named above the numbers, and marked where they are shown"
   expect(page).toMatch(/Not compared .* 1 day of this period is not complete/);
   expect(page).toContain(`Not in these figures, because their usage is not read in this way: ${other.name}.`);
   expect(page).toMatch(new RegExp(`<time>${back(2)}</time> <b class="flag">not complete</b>`));
-  expect(page.replaceAll("&quot;", '"')).toMatch(/"lacking":\[\d/);
+  expect(page.replaceAll("&quot;", '"')).toMatch(/"incomplete":\[\d/);
 });
 
 test("without usage the page says what to do", async () => {
