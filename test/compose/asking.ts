@@ -33,6 +33,7 @@ export async function openReader(url: string, range: TimeRange) {
   }
 
   async function optionsOf(dashboard: Dashboard): Promise<Options> {
+    // A variable's query may use the variables before it. Grafana reads an option from the columns __text and __value.
     const options: Record<string, readonly string[]> = {};
     for (const { name, query } of dashboard.templating.list) {
       const { rows } = await ask(query, firstChoices(dashboard, options));

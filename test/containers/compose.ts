@@ -1,4 +1,4 @@
-// Runs docker-compose.yml on this machine's engine, as a project of its own beside one that a person may have running.
+// Runs docker-compose.yml on this machine's engine, as a Compose project of its own beside one that a person may have running.
 
 import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";

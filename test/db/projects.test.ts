@@ -27,7 +27,7 @@ async function readList(minute: number, ids: string, { name = "name", keyName = 
   return storeReading(db, { keyName, listed, readAt: after(minute) });
 }
 
-async function shown() {
+async function projectsInView() {
   const { rows } = await sql<Record<"id" | "name", string> & Record<"first" | "last" | "missing" | "vanished", Date>>`
     select project_id as id, name, first_seen_at as first, last_seen_at as last, missing_since as missing,
       vanished_at as vanished
@@ -42,9 +42,9 @@ test.each([
   ["a vanished project that is listed again is back", "0 abc, 1 ac, 2 abc", "abc", ""],
   ["half of the projects may vanish at once", "0 abcd, 1 ab", "ab", ""],
   ["no list is in doubt after an empty one", "0 , 1 a", "a", ""],
-  ["a list that lacks more than half changes nothing", "0 abcd, 10 ax", "abcd", "bcd"],
-  ["a second such list within the hour changes nothing", "0 abcd, 10 ax, 69 ax", "abcd", "bcd"],
-  ["a second such list an hour later confirms the first", "0 abcd, 10 ax, 70 ax", "ax", ""],
+  ["a list that lacks more than half adds and removes no project", "0 abcd, 10 ax", "abcd", "bcd"],
+  ["a second short list within the hour removes no project", "0 abcd, 10 ax, 69 ax", "abcd", "bcd"],
+  ["a second short list an hour later confirms the first", "0 abcd, 10 ax, 70 ax", "ax", ""],
   ["a missing project that is listed again no longer waits", "0 abcd, 10 a, 20 abcd", "abcd", ""],
   ["the hour begins anew after a complete list", "0 abcd, 10 a, 20 abcd, 75 a", "abcd", "bcd"],
   ["a project must be missing from both lists to vanish", "0 abcdef, 10 ab, 80 ef", "abef", "ab"],
@@ -56,7 +56,7 @@ test.each([
     await readList(Number(minute), ids);
   }
 
-  const projects = await shown();
+  const projects = await projectsInView();
   const idsOf = (some: typeof projects) => some.map(({ id }) => id).join("");
   expect(idsOf(projects.filter(({ vanished }) => vanished === null))).toBe(current);
   expect(idsOf(projects.filter(({ missing }) => missing !== null))).toBe(waiting);
@@ -72,14 +72,14 @@ test("the view says when a project was listed first and last", async () => {
   await readList(20, "bc");
 
   const none = { missing: null, vanished: null };
-  expect(await shown()).toMatchObject([
+  expect(await projectsInView()).toMatchObject([
     { ...none, id: "a", first: START, last: after(10), vanished: after(20) },
     { ...none, id: "b", first: START, last: after(20) },
     { ...none, id: "c", first: after(20), last: after(20) },
   ]);
   expect(await storedProjects(db)).toMatchObject([{ id: "a", vanishedAt: after(20) }, { id: "b" }, { id: "c" }]);
   await readList(30, "abc");
-  expect((await shown())[0]).toMatchObject({ ...none, id: "a", first: START, last: after(30) });
+  expect((await projectsInView())[0]).toMatchObject({ ...none, id: "a", first: START, last: after(30) });
 });
 
 test("a project that two lists in doubt lack was last seen before both", async () => {
@@ -87,7 +87,7 @@ test("a project that two lists in doubt lack was last seen before both", async (
   await readList(10, "c");
   expect(await storedProjectLists(db)).toMatchObject([{ waitingSince: after(10) }]);
   await readList(70, "c");
-  expect((await shown())[0]).toMatchObject({ id: "a", last: START, vanished: after(70) });
+  expect((await projectsInView())[0]).toMatchObject({ id: "a", last: START, vanished: after(70) });
 });
 
 test("the version of the projects changes only if a project appears, vanishes or is renamed", async () => {
@@ -97,7 +97,7 @@ test("the version of the projects changes only if a project appears, vanishes or
   await readList(20, "a");
   expect(await projectsVersion(db)).toBe(first);
   await readList(40, "abcd", { name: "other" });
-  expect((await shown())[0]).toMatchObject({ name: "other of a", first: START });
+  expect((await projectsInView())[0]).toMatchObject({ name: "other of a", first: START });
   const renamed = await projectsVersion(db);
   expect(renamed).not.toBe(first);
   await readList(50, "abc", { name: "other" });
@@ -108,15 +108,15 @@ test("a list that was read earlier than the stored list changes nothing", async 
   await readList(10, "ab");
 
   expect(await readList(9, "abc")).toBeUndefined();
-  expect((await shown()).map(({ id }) => id)).toEqual(["a", "b"]);
+  expect((await projectsInView()).map(({ id }) => id)).toEqual(["a", "b"]);
 });
 
-test("a list by one key does not change the projects of another key", async () => {
+test("a list that one key reads does not change the projects of another key", async () => {
   await readList(0, "ab");
   await readList(1, "bc", { keyName: "env OTHER_KEY" });
   await readList(2, "a");
 
-  expect((await shown()).map(({ id, vanished }) => [id, vanished === null])).toEqual([
+  expect((await projectsInView()).map(({ id, vanished }) => [id, vanished === null])).toEqual([
     ["a", true],
     ["b", false],
     ["b", true],
@@ -125,7 +125,7 @@ test("a list by one key does not change the projects of another key", async () =
   expect(await hasVanished(db, "b")).toBe(false);
 });
 
-test("after a failure the projects stay, and the next list ends the failure", async () => {
+test("a failure to read a list leaves its projects and ends with the next list", async () => {
   await readList(0, "ab");
   await recordListFailure(db, KEY_NAME, "the first reason");
   const [first] = await storedProjectLists(db);

@@ -74,7 +74,7 @@ test("a list of keys has every field of each key, and no secret", async () => {
 });
 
 test.each([`Basic ${SECRET}`, "", `Token ${SECRET}x`])(
-  "the header '%s' is refused in plain text",
+  "the authorization header '%s' gets a 401 in plain text",
   async (authorization) => {
     await using emulator = await start();
     const response = await ask(emulator, "usage/breakdown", { headers: { authorization } });

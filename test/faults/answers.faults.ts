@@ -7,12 +7,12 @@ import { type AnswerCase, askedSeries } from "./asked-series.ts";
 import { HAND_MADE } from "./hand-made-answers.ts";
 import { HOSTILE_NUMBERS } from "./hostile-numbers.ts";
 import { mutated } from "./mutate.ts";
-import { ONLY_CASE, SEED, TAKES_ALL } from "./sweep.ts";
+import { IS_LONG_RUN, ONLY_CASE, SEED } from "./sweep.ts";
 
 const LIMIT = { timeout: 30 * 60_000 };
-const CHANGED_COUNT = Number(process.env.FAULTS_COUNT ?? (TAKES_ALL ? 20_000 : 500));
+const CHANGED_COUNT = Number(process.env.FAULTS_COUNT ?? (IS_LONG_RUN ? 20_000 : 500));
 /** Answers are cut after each multiple of this many bytes. */
-const CUT_STEP = TAKES_ALL ? 1 : 13;
+const CUT_STEP = IS_LONG_RUN ? 1 : 13;
 /** How many series each fixture has. One run of the program reads one case in each of them. */
 const SLOTS = 200;
 
@@ -25,7 +25,7 @@ test(`${CHANGED_COUNT} answers changed at random are stored exactly, or refused 
     const again = `FAULTS_SEED=${SEED} FAULTS_CASE=${n} npx vitest run --config test/faults/vitest.config.ts answers -t random`;
     const fixture = FIXTURES[n % FIXTURES.length] ?? expect.fail("expected fixtures");
     const { how } = mutated(fixture.body(SOME_DAYS), SEED, n);
-    return caseOf(fixture, `${how} (again: ${again})`, (sound) => mutated(sound, SEED, n).body);
+    return caseOf(fixture, `${how} (again: ${again})`, (valid) => mutated(valid, SEED, n).body);
   });
   expect(await violations(`answers changed at random (seed ${SEED})`, cases)).toEqual([]);
 });
@@ -34,7 +34,7 @@ test("an answer that is cut anywhere is refused", LIMIT, async () => {
   const cases = FIXTURES.flatMap((fixture) => {
     const length = Buffer.byteLength(fixture.body(SOME_DAYS));
     const ends = Array.from({ length: Math.ceil(length / CUT_STEP) }, (_, n) => n * CUT_STEP);
-    return ends.map((end) => caseOf(fixture, `its first ${end} bytes`, (sound) => Buffer.from(sound).subarray(0, end)));
+    return ends.map((end) => caseOf(fixture, `its first ${end} bytes`, (valid) => Buffer.from(valid).subarray(0, end)));
   });
   expect(await violations("answers cut short", cases)).toEqual([]);
 });
@@ -42,8 +42,8 @@ test("an answer that is cut anywhere is refused", LIMIT, async () => {
 test("a number is stored with every digit, or refused if it is not an amount", async () => {
   const cases = FIXTURES.flatMap((fixture) =>
     HOSTILE_NUMBERS.map(([digits]) =>
-      caseOf(fixture, `requests ${digits.slice(0, 50)}`, (sound) =>
-        Buffer.from(sound.replace(/"requests":[\d.]+/, `"requests":${digits}`)),
+      caseOf(fixture, `requests ${digits.slice(0, 50)}`, (valid) =>
+        Buffer.from(valid.replace(/"requests":[\d.]+/, `"requests":${digits}`)),
       ),
     ),
   );
@@ -57,7 +57,7 @@ test("an answer made by hand is stored exactly, or refused", async () => {
   expect(await violations("answers made by hand", cases)).toEqual([]);
 });
 
-function caseOf(fixture: Fixture, what: string, change: (sound: string) => Uint8Array): AnswerCase {
+function caseOf(fixture: Fixture, what: string, change: (valid: string) => Uint8Array): AnswerCase {
   const body = (window: Window | undefined) => change(fixture.body(window));
   return { name: `${fixture.name}: ${what}`, fixture, body };
 }

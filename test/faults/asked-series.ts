@@ -49,7 +49,7 @@ export async function askedSeries(dialect: Fixture["dialect"], slots: number) {
       }
       if (!pathname.endsWith("/breakdown") || asked === undefined) return answer(response, 404, "");
       const name = `${asked.grouping}/${query.get("accessor")}`;
-      const answerCase = cases.get(name) ?? soundAnswer(asked);
+      const answerCase = cases.get(name) ?? validAnswer(asked);
       const { days, last } = series.get(name) ?? { days: new Map(), last: undefined };
       // A repeated request gets the same answer.
       const served = last ?? serve(answerCase, window);
@@ -103,8 +103,8 @@ function isGroupingCheck(asked: Fixture | undefined, grouping: string, query: UR
   return asked.windowDays === undefined && query.has("start");
 }
 
-function soundAnswer(fixture: Fixture): AnswerCase {
-  return { name: `a sound answer: ${fixture.name}`, fixture, body: (window) => Buffer.from(fixture.body(window)) };
+function validAnswer(fixture: Fixture): AnswerCase {
+  return { name: `a valid answer: ${fixture.name}`, fixture, body: (window) => Buffer.from(fixture.body(window)) };
 }
 
 function serve({ name, fixture, body: bodyFor, headers }: AnswerCase, window: Window | undefined): Served {

@@ -8,12 +8,12 @@ import { openRotationContext } from "../cli/rotation/rotation-context.ts";
 import { ENCODINGS } from "../support/encodings.ts";
 import { findLeaks } from "../support/leaks.ts";
 import { scriptedServer } from "../support/scripted-server.ts";
-import { everyNth, LIMIT, TAKES_ALL } from "./sweep.ts";
+import { everyNth, IS_LONG_RUN, LIMIT } from "./sweep.ts";
 
 const { test, db } = await databaseTest();
 
 /** In CI every fourth, because each takes a run of `rotate`. */
-const QUOTED_ENCODINGS = everyNth(TAKES_ALL ? 1 : 4, Object.entries(ENCODINGS));
+const QUOTED_ENCODINGS = everyNth(IS_LONG_RUN ? 1 : 4, Object.entries(ENCODINGS));
 /** Makes Node write a diagnostic report on SIGUSR2. A report contains the environment, unless Node is told otherwise. */
 const DIAGNOSTICS = "--report-on-signal --report-signal=SIGUSR2 --report-directory=.";
 

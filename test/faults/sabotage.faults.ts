@@ -7,7 +7,7 @@ import path from "node:path";
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
 import { startScript } from "../support/program.ts";
 import { SABOTAGES } from "./sabotages.ts";
-import { LIMIT, TAKES_ALL } from "./sweep.ts";
+import { IS_LONG_RUN, LIMIT } from "./sweep.ts";
 
 const ROOT = path.join(import.meta.dirname, "../..");
 const { url } = inject("postgres");
@@ -50,7 +50,7 @@ async function passUnharmed(): Promise<void> {
   unharmed.push(folder);
   expect(before.status, before.stdout).toBe(0);
 }
-if (TAKES_ALL) beforeAll(passUnharmed, LIMIT.timeout);
+if (IS_LONG_RUN) beforeAll(passUnharmed, LIMIT.timeout);
 
 test.concurrent.each(SABOTAGES)("$name: noticed", LIMIT, async ({ file, replace, by, noticedBy }) => {
   const folder = await unharmedCopy();

@@ -12,7 +12,7 @@ import type { FaultEvent } from "./fault-decision.ts";
  */
 const { FAULTS = "ci", FAULTS_SEED = "1", FAULTS_CASE, FAULTS_STRIDE } = process.env;
 
-export const TAKES_ALL = FAULTS === "all";
+export const IS_LONG_RUN = FAULTS === "all";
 export const SEED = Number(FAULTS_SEED);
 export const ONLY_CASE = FAULTS_CASE;
 
@@ -53,7 +53,7 @@ export function sweepKinds(swept: Swept, kinds: readonly KindOfCases[]): void {
 
 async function sweepKind(swept: Swept, cases: KindOfCases): Promise<void> {
   const part = `${swept.part}, ${cases.kind}`;
-  const configured = TAKES_ALL ? cases.all : cases.ci;
+  const configured = IS_LONG_RUN ? cases.all : cases.ci;
   const strides = configured.map((stride) => (stride === 0 ? 0 : Number(FAULTS_STRIDE ?? stride)));
   if (ONLY_CASE === undefined && strides.every((stride) => stride === 0)) return;
   // A case starts fewer than eight programs. Each adds a listener for the end of this process.

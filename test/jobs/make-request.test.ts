@@ -34,7 +34,7 @@ function contextOf(service: Service) {
   return { app, db, service, keyRing: KEY_RING, dialects: new Dialects({ app, db, service, keyRing: KEY_RING }) };
 }
 
-/** Makes the request for a series of which nothing is stored. */
+/** Reads the answer without storing it, for a series of which nothing is stored. */
 function read(
   context: ReturnType<typeof contextOf>,
   request: UsageRequest,
@@ -45,7 +45,7 @@ function read(
   return readBreakdown(context, how, request);
 }
 
-test("if the service lists no tags, it does not say whether it knows a filter's tag", async () => {
+test("a filter's tag is reported as neither known nor unknown if the service lists no tags", async () => {
   const { service } = await serve(answeringJson(200, { models: [] }));
   const { series } = sampleRequest("none");
   const byTag = { ...series, filter: { ...ALL_USAGE, dimensions: { tags: "prod" } } };
@@ -71,8 +71,7 @@ test("if the service begins to speak the other dialect, its groups are read in t
     },
     { dialect: "auto" },
   );
-  const own = contextOf(service);
-  const context = { ...own, dialects: new Dialects({ ...own, db: undefined }) };
+  const context = contextOf(service);
   const displays = async () => {
     const { slices } = await read(context, sampleRequest("model"));
     return slices.flatMap(({ columns }) => columns.groups.map(({ display }) => display));
@@ -82,7 +81,7 @@ test("if the service begins to speak the other dialect, its groups are read in t
   expect(await displays()).toEqual(["nova"]);
 });
 
-test("an answer is refused if the service ignores the grouping, even if it does so only beside a filter", async () => {
+test("an answer is refused if the service ignores the grouping only beside a filter", async () => {
   const { service } = await serve(({ target }, response) => {
     const { searchParams } = new URL(target, "http://service");
     const grouping = searchParams.get("grouping") ?? "none";
@@ -100,17 +99,14 @@ test.each([
   ["day", "Thu, 19 Mar 2026 00:10:00 GMT", "2026-03-19"],
   ["day-before", "Thu, 19 Mar 2026 00:10:00 GMT", "2026-03-18"],
   ["snapshot", "Thu, 19 Mar 2026 00:10:00 GMT", RUN_DAY],
-] as const)(
-  '"undated": "%s": an answer of %s counts for %s, on whichever day its run was planned',
-  async (undated, date, day) => {
-    const { service } = await serve(answeringJson(200, { results: [{ requests: 3 }] }, { date }));
-    const { slices } = await read(contextOf(service), windowless("none"), undated);
-    expect(slices.map((one) => one.day)).toEqual([day]);
-  },
-);
+] as const)(`"undated": "%s": in a run of ${RUN_DAY} an answer of %s counts for %s`, async (undated, date, day) => {
+  const { service } = await serve(answeringJson(200, { results: [{ requests: 3 }] }, { date }));
+  const { slices } = await read(contextOf(service), windowless("none"), undated);
+  expect(slices.map((one) => one.day)).toEqual([day]);
+});
 
 /** Makes a request for DAY of a new series, in a run that began before `meanwhile`. */
-async function make(
+async function readAndStore(
   service: Service,
   {
     meanwhile = async () => {},
@@ -138,7 +134,7 @@ test("a failure is stored on its day without the secrets that the program knows"
   await using service = openTestService("http://127.0.0.1:1");
   const app = silentApp({ scrubber });
   const keyRing = { ...KEY_RING, use: () => Promise.reject(new AppError("config", `no key at ${SECRET}`)) };
-  const { outcome, coverage, lines } = await make(service, { app, keyRing });
+  const { outcome, coverage, lines } = await readAndStore(service, { app, keyRing });
   expect(outcome).toMatchObject({ code: "config" });
   expect(coverage).toMatchObject([{ usage_date: DAY, status: "failed", error: "no key at [secret]" }]);
   expect(lines).toMatchObject([{ msg: "usage request failed", code: "config", start: DAY }]);
@@ -148,20 +144,20 @@ test("a request that fails before its call does not fail a day that was read sin
   await using service = openTestService("http://127.0.0.1:1");
   const keyRing = { ...KEY_RING, use: () => Promise.reject(new AppError("config", "no key")) };
   const meanwhile = ({ seriesId }: { readonly seriesId: number }) => store(db, seriesId, { [DAY]: { listen: "1" } });
-  const { outcome, coverage } = await make(service, { keyRing, meanwhile });
+  const { outcome, coverage } = await readAndStore(service, { keyRing, meanwhile });
   expect(outcome).toMatchObject({ code: "config" });
   expect(coverage).toMatchObject([{ status: "complete", error: null }]);
 });
 
-test("an answer is newer than what another process stored before the answer's last attempt", async () => {
+test("an answer replaces what another process stored before its last attempt", async () => {
   let seriesId = 0;
   const storeOther = () => store(db, seriesId, { [DAY]: { listen: "2" } });
   const { service } = await serve(({ number }, response) => {
     if (number === 1) void storeOther().then(() => answerJson(response, 503, {}));
     else answerJson(response, 200, DAY_ANSWER);
   });
-  const { outcome } = await make(service, {
-    // A spare fetch number may be some milliseconds older than its call.
+  const { outcome } = await readAndStore(service, {
+    // openFetchNumbers takes numbers in advance, so a number may be lower than that of the other process.
     nextFetchNo: () => nextFetchNo(db),
     meanwhile: async (series) => {
       seriesId = series.seriesId;
@@ -170,13 +166,13 @@ test("an answer is newer than what another process stored before the answer's la
   expect(outcome).toMatchObject({ slices: [{ day: DAY, decision: "replace" }] });
 });
 
-const storing = (error: Error): Partial<ExportContext> => ({
+const failingStore = (error: Error): Partial<ExportContext> => ({
   writer: { ...openWriter(db), store: () => Promise.reject(error) },
 });
 
 test("a bug in this program fails only its request, and the log has the stack", async () => {
   const { service } = await serve(answeringJson(200, DAY_ANSWER));
-  const { outcome, coverage, lines } = await make(service, storing(new TypeError("x is not a function")));
+  const { outcome, coverage, lines } = await readAndStore(service, failingStore(new TypeError("x is not a function")));
   expect(outcome).toMatchObject({ code: "internal", reason: "x is not a function" });
   expect(coverage).toMatchObject([{ status: "failed" }]);
   expect(lines).toMatchObject([{ code: "internal", stack: expect.stringContaining("request.test.ts") }]);
@@ -188,5 +184,5 @@ test.each<[string, Error]>([
   ["a table that is missing", Object.assign(new Error('relation "slice" does not exist'), { code: "42P01" })],
 ])("%s ends the run", async (_, error) => {
   const { service } = await serve(answeringJson(200, DAY_ANSWER));
-  await expect(make(service, storing(error))).rejects.toBe(error);
+  await expect(readAndStore(service, failingStore(error))).rejects.toBe(error);
 });

@@ -8,19 +8,21 @@ import type { BudgetUse } from "../../src/usage/money.ts";
 import { makeAnswer, makeOverview, NOTHING_LACKING, PERIOD } from "../facts/sample-facts.ts";
 import { makeBudget } from "../health/sample-health-state.ts";
 
-// PERIOD is 2026-02-10 to 2026-03-09.
+// PERIOD is 2026-02-10 to 2026-03-09. By default, makeAnswer has 1,620 hours, and makeBudget forecasts 1050 to 1190.
 const DAYS = daysOf(PERIOD);
 const TOO_LOW = "are too low: not all of it could be read.";
 const NOT_DUE = "as the export began later or these days are not due yet.";
 const COST = { metric: "billed_cost", currency: "USD", grouping: "none" } as const;
 const MONTH = { start: "2026-03-01", end: "2026-03-09" };
-const total = (amount: string, before: string, change: string) => ({ total: { amount, before, change } });
+const totalOf = (amount: string, before: string, change: string) => ({ total: { amount, before, change } });
 
+/** March so far, with its cost and forecast. */
 function monthOf(part: Partial<Parameters<typeof makeAnswer>[0]> = {}) {
-  const answer = makeAnswer({ question: COST, ...total("165519.4", "213000", "-47480.6"), ...part });
+  const answer = makeAnswer({ question: COST, ...totalOf("165519.4", "213000", "-47480.6"), ...part });
   return { period: MONTH, answer, forecast: { forecast: "239012", low: "232001", high: "245999" } };
 }
 
+/** A breakdown of the cost that has only the change of each group. */
 function splitOf(grouping: Answer["question"]["grouping"], changes: Readonly<Record<string, string>>): Answer {
   const split = makeAnswer({
     question: { ...COST, grouping },
@@ -41,7 +43,7 @@ const lackingOf = (part: Partial<Answer["lacking"]>) =>
   });
 
 test("with a cost, the sentences name the month's forecast, the budget, the change and its cause", () => {
-  const cost = makeAnswer({ question: COST, ...total("150", "100", "50") });
+  const cost = makeAnswer({ question: COST, ...totalOf("150", "100", "50") });
   const splits = [
     splitOf("project", { "Call Centre US": "25", other: "5" }),
     splitOf("accessor", { "key (Call Centre US)": "20" }),
@@ -54,7 +56,7 @@ test("with a cost, the sentences name the month's forecast, the budget, the chan
   ]);
 });
 
-test("the month shows the forecast of the budget for everything instead of its own", () => {
+test("the month shows the budget's forecast instead of its own", () => {
   const budgets = [makeBudget({ amount: "1000", forecast: "1120.4", forecastPercent: "112.04" })];
   expect(sentencesOf({ monthSoFar: monthOf() }, budgets)[0]).toContain(
     "heading for $1,120 ($1,050 to $1,190), 112% of the budget of $1,000.",
@@ -62,15 +64,15 @@ test("the month shows the forecast of the budget for everything instead of its o
 });
 
 test("without a cost the sentences are about hours", () => {
-  const hours = { ...monthOf({ question: { grouping: "none" }, ...total("3116.4", "0", "0") }), forecast: null };
+  const hours = { ...monthOf({ question: { grouping: "none" }, ...totalOf("3116.4", "0", "0") }), forecast: null };
   expect(sentencesOf({ monthSoFar: hours, splits: [] })[0]).toBe("March: 3,116 hours so far.");
-  const steady = makeAnswer({ question: { grouping: "none" }, ...total("100", "99", "1") });
+  const steady = makeAnswer({ question: { grouping: "none" }, ...totalOf("100", "99", "1") });
   expect(sentencesOf({ total: steady, splits: [] })).toEqual([
     "Hours rose by 1%, from 99 hours (Jan 13 – Feb 9) to 100 hours (Feb 10 – Mar 9, 2026).",
   ]);
 });
 
-test("what is missing comes first, and then nothing is compared", () => {
+test("the first sentence says what is missing", () => {
   const total = lackingOf({ incompleteDays: ["2026-03-08", PERIOD.end] });
   expect(sentencesOf({ total })).toEqual([
     `The numbers of Mar 8 – 9, 2026 ${TOO_LOW}`,
@@ -80,7 +82,7 @@ test("what is missing comes first, and then nothing is compared", () => {
   expect(sentencesOf({ total }, [], trouble)[0]).toBe(trouble);
 });
 
-test("if no day could be read, there are no numbers that could be too low", () => {
+test("incomplete days without any number are not said to be too low", () => {
   const total = { ...lackingOf({ incompleteDays: [PERIOD.end] }), total: null, groups: [] };
   expect(sentencesOf({ total })).toEqual(["There are no numbers for Mar 9, 2026, which could not be read."]);
   const [one] = makeAnswer({ groups: [{ group: "a" }] }).groups;
@@ -89,21 +91,13 @@ test("if no day could be read, there are no numbers that could be too low", () =
 });
 
 test.each<[string, Partial<Answer["lacking"]>, said: string]>([
-  [
-    "the days before the first night",
-    { unreadDays: DAYS.slice(0, -7) },
-    "The numbers begin on Mar 3: the days before were not read.",
-  ],
+  ["the first days", { unreadDays: DAYS.slice(0, -7) }, "The numbers begin on Mar 3: the days before were not read."],
   ["the newest days", { unreadDays: DAYS.slice(-2) }, "The numbers end on Mar 7: the days after were not read yet."],
-  ["every day that was not due", { unreadDays: DAYS }, `Not read: Feb 10 – Mar 9, 2026, ${NOT_DUE}`],
-  ["the day that is not over", { incompleteDays: [PERIOD.end] }, `The numbers of Mar 9, 2026 ${TOO_LOW}`],
-  ["every day", { incompleteDays: DAYS }, `The numbers of Feb 10 – Mar 9, 2026 ${TOO_LOW}`],
+  ["every day as not due", { unreadDays: DAYS }, `Not read: Feb 10 – Mar 9, 2026, ${NOT_DUE}`],
+  ["the last day", { incompleteDays: [PERIOD.end] }, `The numbers of Mar 9, 2026 ${TOO_LOW}`],
+  ["every day as too low", { incompleteDays: DAYS }, `The numbers of Feb 10 – Mar 9, 2026 ${TOO_LOW}`],
   ["a day between", { unreadDays: ["2026-03-04"] }, `Not read: Mar 4, 2026, ${NOT_DUE}`],
-  [
-    "days apart from the start",
-    { unreadDays: [PERIOD.start, "2026-02-12"] },
-    `Not read: Feb 10, 2026; Feb 12, 2026, ${NOT_DUE}`,
-  ],
+  ["days apart", { unreadDays: [PERIOD.start, "2026-02-12"] }, `Not read: Feb 10, 2026; Feb 12, 2026, ${NOT_DUE}`],
   ["the first day", { incompleteDays: [PERIOD.start] }, `The numbers of Feb 10, 2026 ${TOO_LOW}`],
 ])("what is lacking is said: %s", (_, lacking, said) => {
   expect(sentencesOf({ total: lackingOf(lacking) })[0]).toBe(said);
@@ -115,8 +109,8 @@ test("days that could not be read come before those that were not due", () => {
   expect(sentencesOf({ total }).slice(0, 2)).toEqual(said);
 });
 
-const rise = (amount: string, before: string, change: string) =>
-  makeAnswer({ question: COST, ...total(amount, before, change) });
+const costOf = (amount: string, before: string, change: string) =>
+  makeAnswer({ question: COST, ...totalOf(amount, before, change) });
 const saidOfChange = (cost: Answer, splits: readonly Answer[] = []) =>
   sentencesOf({ cost, splits: [...splits] }).at(-1);
 
@@ -129,28 +123,28 @@ test.each([
   ["11.2", "a third"],
   ["7.4", "a quarter"],
 ])("a project with %s of a rise of 25 caused %s of it", (change, share) => {
-  expect(saidOfChange(rise("125", "100", "25"), [splitOf("project", { other: "1", US: change })])).toBe(
+  expect(saidOfChange(costOf("125", "100", "25"), [splitOf("project", { other: "1", US: change })])).toBe(
     `US caused ${share} of the rise.`,
   );
 });
 
-const DOUBLED = rise("200", "100", "100");
+const DOUBLED = costOf("200", "100", "100");
 const BY_MODEL = splitOf("model", { a: "90" });
-const OF_A_KEY = [splitOf("project", { US: "80" }), splitOf("accessor", { k: "40" })];
+const BY_PROJECT_AND_KEY = [splitOf("project", { US: "80" }), splitOf("accessor", { k: "40" })];
 const BILLED = /^Billed cost rose/;
 
 test.each<[string, Answer, readonly Answer[], said: RegExp]>([
-  ["a fall", rise("60", "100", "-40"), [splitOf("model", { a: "-20", b: "5" })], /^a caused half of the fall\.$/],
+  ["a fall", costOf("60", "100", "-40"), [splitOf("model", { a: "-20", b: "5" })], /^a caused half of the fall\.$/],
   ["groups of less than a fifth", DOUBLED, [splitOf("model", { a: "19.9" })], BILLED],
   ["tags, which overlap", DOUBLED, [splitOf("tags", { '["a"]': "90" })], BILLED],
   ["a split that is not compared", DOUBLED, [{ ...BY_MODEL, compared: false }], BILLED],
   ["a split of another metric", DOUBLED, [makeAnswer({ groups: [{ group: "a" }] })], BILLED],
-  ["a key with half of its project", DOUBLED, OF_A_KEY, /^US caused most of the rise\.$/],
+  ["a key with half of its project", DOUBLED, BY_PROJECT_AND_KEY, /^US caused most of the rise\.$/],
   ["a split whose groups fell", DOUBLED, [splitOf("project", { US: "-5" }), BY_MODEL], /^a caused most of the rise\.$/],
   ["keys", DOUBLED, [splitOf("accessor", { k: "100" })], /^k caused all of the rise\.$/],
-  ["what was not used before", rise("90", "0", "90"), [BY_MODEL], /^a caused all of the rise\.$/],
-  ["3 %", rise("103", "100", "3"), [BY_MODEL], BILLED],
-  ["nothing", rise("0", "0", "0"), [BY_MODEL], /^Billed cost did not change/],
+  ["what was not used before", costOf("90", "0", "90"), [BY_MODEL], /^a caused all of the rise\.$/],
+  ["3 %", costOf("103", "100", "3"), [BY_MODEL], BILLED],
+  ["nothing", costOf("0", "0", "0"), [BY_MODEL], /^Billed cost did not change/],
 ])("the sentence says who caused the change, if anyone did: %s", (_, cost, splits, said) => {
   expect(saidOfChange(cost, splits)).toMatch(said);
 });
@@ -159,9 +153,9 @@ test("a cost that is not compared is not said to have changed", () => {
   expect(sentencesOf({ cost: makeAnswer({ question: COST, compared: false }) })).toHaveLength(1);
 });
 
-test("a single day is named, and an estimate is called one", () => {
+test("the sentences name a single day and an estimate", () => {
   const period = { start: PERIOD.end, end: PERIOD.end };
-  const cost = makeAnswer({ question: { ...COST, metric: "estimated_cost" }, ...total("110", "100", "10"), period });
+  const cost = makeAnswer({ question: { ...COST, metric: "estimated_cost" }, ...totalOf("110", "100", "10"), period });
   expect(sentencesOf({ cost, period, splits: [] })).toEqual([
     "Estimated cost rose by 10%, from $100.00 (Jan 13 – Feb 9) to $110.00 (Mar 9, 2026).",
   ]);
@@ -219,7 +213,7 @@ test("a total without an amount is left out", () => {
 });
 
 test("a message has the sentences, and then each amount with its change", () => {
-  const cost = rise("150", "100", "50");
+  const cost = costOf("150", "100", "50");
   const compared = makeOverview({ cost, splits: [] });
   expect(reportText(compared, [])).toBe(
     "Billed cost rose by 50%, from $100.00 (Jan 13 – Feb 9) to $150.00 (Feb 10 – Mar 9, 2026). " +

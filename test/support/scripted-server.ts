@@ -16,6 +16,7 @@ type SeenRequest = {
 export type Listening = AsyncDisposable & {
   readonly origin: string;
   readonly port: number;
+  /** How many were opened until now. */
   readonly connections: () => number;
 };
 
@@ -42,7 +43,7 @@ export async function scriptedServer(script: Script): Promise<ScriptedServer> {
   return { ...(await listen(server)), requests };
 }
 
-/** For answers that no HTTP server would send: the script gets the socket whenever data of a request arrives. */
+/** For answers that no HTTP server would send: the script gets the socket and a running number whenever data arrives. */
 export async function rawServer(
   script: (socket: net.Socket, number: number, request: string) => void,
 ): Promise<Listening> {

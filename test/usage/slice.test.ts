@@ -35,7 +35,7 @@ const noMatch = { filterDoubt: { kind: "filter-empty", reason: "nothing", isConf
 test.each<[string, Partial<StoredSlice>, Partial<IncomingSlice>, SliceDecision]>([
   ["an answer whose filter is ignored is suspect, even if nothing is stored", unread, ignored, "suspect"],
   ["the same numbers are suspect if their filter is ignored", {}, { ...ignored, contentHash: "full" }, "suspect"],
-  ["an answer whose filter is ignored is confirmed by no run", doubt({ kind: "filter-ignored" }), ignored, "suspect"],
+  ["no run confirms an answer whose filter is ignored", doubt({ kind: "filter-ignored" }), ignored, "suspect"],
   ["an older answer whose filter is ignored is stale", { fetchNo: 10 }, ignored, "stale"],
   ["an empty answer of a filter is suspect, even if nothing is stored", unread, noMatch, "suspect"],
   ["a later run confirms an empty filter", { ...unread, ...doubt({ kind: "filter-empty" }) }, noMatch, "replace"],
@@ -56,7 +56,7 @@ test.each<[string, Partial<StoredSlice>, Partial<IncomingSlice>, SliceDecision]>
   ["the run that made a slice suspect can't confirm it", doubt({ runId: "run-2" }), empty, "suspect"],
   ["another run that finds the slice empty an hour later confirms it", doubt(), empty, "replace"],
   ["another run within the hour does not confirm an empty slice", doubt({ since: minutesAgo(59) }), empty, "suspect"],
-  ["an empty answer does not confirm the doubt of a fall", doubt({ kind: "fall" }), empty, "suspect"],
+  ["an empty answer does not confirm a doubt about a fall", doubt({ kind: "fall" }), empty, "suspect"],
   ["a doubt from before the clock was set back is not confirmed", doubt({ since: minutesAgo(-90) }), empty, "suspect"],
   ["a suspect slice whose rows are back is unchanged", doubt(), { contentHash: "full" }, "unchanged"],
   ["a suspect slice with other rows is replaced", doubt(), {}, "replace"],
@@ -79,8 +79,8 @@ test.each<[string, SliceDecision, before: Amounts, after: Amounts, Partial<Store
   ["hours decide if the answer has no requests", "suspect", { requests: 500, hours: 90 }, { hours: 1 }, {}],
   ["tokens decide if there is no other metric", "suspect", { tokens_in: 90_000 }, { tokens_in: 8_999 }, {}],
   ["numbers without a common metric are not suspect", "replace", { hours: 90 }, { tokens_in: 1 }, {}],
-  ["a later fall confirms the doubt of a fall", "replace", THOUSAND, { requests: 20 }, doubt({ kind: "fall" })],
-  ["a fall does not confirm the doubt of an empty answer", "suspect", THOUSAND, { requests: 20 }, doubt()],
+  ["a later fall confirms a doubt about a fall", "replace", THOUSAND, { requests: 20 }, doubt({ kind: "fall" })],
+  ["a fall does not confirm a doubt about an empty answer", "suspect", THOUSAND, { requests: 20 }, doubt()],
 ])("cliff guard: %s", (_, decision, before, after, part) => {
   const [was, is] = [sums(before), sums(after)];
   const decided = decideSlice({ ...stored, ...part, totals: was }, { ...incoming, totals: is }, GUARDED).decision;
@@ -112,7 +112,7 @@ test.each<[string, Partial<StoredSlice>, Partial<IncomingSlice>, object | undefi
   expect(after).toEqual(expected && expect.objectContaining(expected));
 });
 
-test("the reason of a doubt is that of the filter's doubt, or shows both amounts", () => {
+test("a doubt's reason is that of the filter's doubt, both amounts, or the lack of rows", () => {
   const before = { ...stored, totals: sums({ requests: 4_000 }) };
   const reasonAfter = (part: Partial<IncomingSlice>) =>
     decideSlice(before, { ...incoming, ...part }, GUARDED).doubt?.reason;

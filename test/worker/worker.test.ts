@@ -1,5 +1,5 @@
-// Which runs a worker starts at a tick, how it starts and becomes unready, and what it does with a queue job that was delivered twice or
-// whose project its configuration lacks.
+// Which runs a worker starts at a tick, when it is live and ready, what it needs to start, and what it does with a queue job that was
+// delivered twice or whose project its configuration lacks.
 
 import { randomUUID } from "node:crypto";
 import path from "node:path";
@@ -32,7 +32,7 @@ import { startEmulator } from "../support/emulator.ts";
 import { silentApp } from "../support/silent-app.ts";
 
 const { db, read } = await testDatabase();
-const { db: broken } = await testDatabase();
+const { db: dbToDamage } = await testDatabase();
 /** Plans once. Returns whether a run was started. */
 const tickStartsRun = tick;
 
@@ -68,7 +68,7 @@ test("a new project gets its first key while another project of the rotation is 
   expect((await priorities.execute(db)).rows).toEqual([{ priority: 1 }, { priority: 0 }]);
 });
 
-test("a new project gets another run at once if its run failed, and after an hour if no worker could do it", async () => {
+test("a new project whose run failed gets another at once, or after an hour if no worker knew the project", async () => {
   const context = await workerWith("newer", ["a"]);
   /** `planned` is the number of planned slices: 0 if no worker knew the project. */
   const failRuns = async (planned: 0 | 1) => {
@@ -107,9 +107,9 @@ test("a scheduled run waits until an earlier run, which was late, has ended", as
 });
 
 test("a job that can't be planned does not keep another job from its run", async () => {
-  const [well, broken] = [await workerWith("well", ["a"]), await workerWith("broken", ["unregistered"])];
+  const [well, unplannable] = [await workerWith("well", ["a"]), await workerWith("broken", ["unregistered"])];
   // The ids of `well` lack the series of the broken job.
-  const config = { ...well.config, exports: [...broken.config.exports, ...well.config.exports] };
+  const config = { ...well.config, exports: [...unplannable.config.exports, ...well.config.exports] };
   expect(await tickStartsRun({ ...well, config })).toBe(true);
   expect([await projectsOfRuns("broken"), await projectsOfRuns("well")]).toEqual([[], ["a"]]);
 });
@@ -117,7 +117,7 @@ test("a job that can't be planned does not keep another job from its run", async
 const KEY = "0123456789abcdef0123456789abcdef";
 const app = silentApp({ env: { ACCOUNT_KEY: KEY, DATABASE_URL: "postgres://127.0.0.1/usage" } });
 
-test("ticks do not wait long for a list of projects that hangs, and use it when it comes", async () => {
+test("a list of projects that hangs delays planning only briefly", async () => {
   const released = Promise.withResolvers<void>();
   await using emulator = await startEmulator({
     consoleKeys: [{ secret: KEY, projectId: "a", scopes: ["member"], isAccountKey: true }],
@@ -126,16 +126,16 @@ test("ticks do not wait long for a list of projects that hangs, and use it when 
   const projects = [{ discover: true, key: { env: "ACCOUNT_KEY" } }];
   const written = smallConfig(emulator.url, { projects, exports: [{ projects: ["*"] }] });
   const config = await withKnownProjects(parse(written), db);
-  let [changes, reads] = [0, 0];
+  let [changes, endedReadings] = [0, 0];
   const holdMs = 300;
-  const mayPlan = watchProjects({ app, config, db, onChange: () => changes++, onRead: () => reads++ }, holdMs);
+  const mayPlan = watchProjects({ app, config, db, onChange: () => changes++, onRead: () => endedReadings++ }, holdMs);
 
   expect(await mayPlan()).toBe(false);
   await expect.poll(mayPlan).toBe(true);
   await expect.poll(() => emulator.requests.length).toBe(1);
   expect(changes).toBe(0);
   released.resolve();
-  await expect.poll(() => reads).toBe(1);
+  await expect.poll(() => endedReadings).toBe(1);
 
   expect([await mayPlan(), changes]).toEqual([false, 1]);
   // The worker has not taken up the changed list, so it goes on planning with the projects that it has.
@@ -144,14 +144,14 @@ test("ticks do not wait long for a list of projects that hangs, and use it when 
   const asked = emulator.requests.length;
   await sql`update usage_export.project_list set read_at = read_at + interval '2 hours'`.execute(db);
   // An unexpected error ends neither the worker nor the wait for the list.
-  const broken = { ...app, env: undefined as never };
-  for (const each of [broken, app])
-    await watchProjects({ app: each, config, db, onChange: () => {}, onRead: () => reads++ })();
-  await expect.poll(() => reads).toBe(3);
+  const brokenApp = { ...app, env: undefined as never };
+  for (const each of [brokenApp, app])
+    await watchProjects({ app: each, config, db, onChange: () => {}, onRead: () => endedReadings++ })();
+  await expect.poll(() => endedReadings).toBe(3);
   expect(emulator.requests).toHaveLength(asked + 1);
 });
 
-test("a worker that has read a changed list of projects uses it before it plans", async () => {
+test("a worker that reads a changed list of projects asks for a reload before it plans", async () => {
   const stop = new AbortController();
   const env = { OTHER_KEY: KEY, DATABASE_URL: "postgres://127.0.0.1/usage" };
   await using emulator = await startEmulator({
@@ -169,14 +169,14 @@ test("a worker that has read a changed list of projects uses it before it plans"
   // A queue job of a project that the worker does not know would also make it read the configuration.
   await sql`delete from usage_export_queue.job`.execute(db);
   const receivers = { webhook: undefined, deadMan: undefined };
-  const first = { config, receivers, access: undefined, superseded: new AbortController().signal };
+  const current = { config, receivers, access: undefined, superseded: new AbortController().signal };
   const working = runWorker(stoppable, db, {
     ...{ worker: await newWorker(), liveness: openLiveness(app.log, () => 0) },
     metrics: { attemptEnded() {} },
-    reloader: { current: () => first, refusal: () => undefined, request: () => changes++ },
+    reloader: { current: () => current, refusal: () => undefined, request: () => changes++ },
     onReady: async () => {},
   });
-  // A tick may have begun before the answer, so only the tick after it must see the list.
+  // The first tick after the answer may have begun before it, and the next before the list was stored, but not the third.
   await expect.poll(() => changes > 0 || ticksSinceAnswer > 2).toBe(true);
   stop.abort();
   await working;
@@ -184,11 +184,11 @@ test("a worker that has read a changed list of projects uses it before it plans"
   expect(await projectsOfRuns("of the list")).toEqual([]);
 });
 
-const failed = (code: string, message: string) => Object.assign(new Error(message), { code });
+const databaseError = (code: string, message: string) => Object.assign(new Error(message), { code });
 
 test.each([
-  ["a deadlock", failed("40P01", "deadlock detected")],
-  ["a lock that was waited for too long", failed("55P03", "canceling statement due to lock timeout")],
+  ["a deadlock", databaseError("40P01", "deadlock detected")],
+  ["a lock that was waited for too long", databaseError("55P03", "canceling statement due to lock timeout")],
 ])("after %s the worker stays ready, and no outage is logged", (_name, error) => {
   const lines: string[] = [];
   const liveness = openLiveness(pino({}, { write: (line) => lines.push(line) }), () => 0);
@@ -208,10 +208,10 @@ test("an outage is logged once when it begins and once when it ends", () => {
   liveness.reportDatabase();
   expect(liveness.reasons()).toEqual([]);
   seconds = 10;
-  for (let i = 0; i < 3; i++) liveness.reportDatabase(failed("57P01", "terminating connection"));
+  for (let i = 0; i < 3; i++) liveness.reportDatabase(databaseError("57P01", "terminating connection"));
   expect(liveness.reasons()).toEqual(["terminating connection"]);
   seconds = 40;
-  liveness.reportDatabase(failed("ECONNREFUSED", "connect ECONNREFUSED"));
+  liveness.reportDatabase(databaseError("ECONNREFUSED", "connect ECONNREFUSED"));
   expect(liveness.reasons()).toEqual(["connect ECONNREFUSED"]);
   seconds = 70;
   for (let i = 0; i < 3; i++) liveness.reportDatabase();
@@ -226,7 +226,7 @@ test("an outage is logged once when it begins and once when it ends", () => {
   ]);
 });
 
-test("a worker is live for as long as a tick may take, and then neither live nor ready", () => {
+test("a worker is neither live nor ready if no tick has ended for over 10 minutes", () => {
   let minutes = 0;
   const liveness = openLiveness(pino({}, { write: () => {} }), () => minutes * 60_000);
   const shown = () => {
@@ -241,7 +241,7 @@ test("a worker is live for as long as a tick may take, and then neither live nor
   expect(shown()).toEqual([true, []]);
 });
 
-test("a tick that fails without an outage is logged with its error, and the worker is not ready until a tick succeeds", async () => {
+test("a tick that fails without an outage makes the worker unready until a tick succeeds", async () => {
   const lines: string[] = [];
   const [logged, stop] = [pino({}, { write: (line) => lines.push(line) }), new AbortController()];
   const liveness = openLiveness(logged, () => 0);
@@ -249,12 +249,12 @@ test("a tick that fails without an outage is logged with its error, and the work
   const env = { USAGE_EXPORT_KEY: KEY, DATABASE_URL: "postgres://127.0.0.1/usage" };
   const written = smallConfig("https://api.example.com", { exports: [{ schedule: farSchedule() }] });
   const receivers = { webhook: undefined, deadMan: undefined };
-  const first = { config: parse(written), receivers, access: undefined, superseded: new AbortController().signal };
-  const working = runWorker({ ...silentApp({ env }), log: logged, signal: stop.signal }, broken, {
+  const current = { config: parse(written), receivers, access: undefined, superseded: new AbortController().signal };
+  const working = runWorker({ ...silentApp({ env }), log: logged, signal: stop.signal }, dbToDamage, {
     ...{ worker: await newWorker(), liveness },
     metrics: { attemptEnded() {} },
-    reloader: { current: () => first, refusal: () => undefined, request() {} },
-    onReady: () => sql`alter table usage_export.worker rename to lost_worker`.execute(broken).then(() => {}),
+    reloader: { current: () => current, refusal: () => undefined, request() {} },
+    onReady: () => sql`alter table usage_export.worker rename to lost_worker`.execute(dbToDamage).then(() => {}),
   });
   const error = 'relation "usage_export.worker" does not exist';
   await expect.poll(liveness.reasons).toEqual([`the newest tick failed: ${error}`]);
@@ -269,7 +269,7 @@ test("a tick that fails without an outage is logged with its error, and the work
 
 const rotationCase = await rotationTest();
 
-test("a queue job of a rotation that a worker does not know is tried again, and fails only at its last try", async () => {
+test("a queue job of a rotation that the worker's configuration lacks fails only at its last try", async () => {
   const [runId, projectId] = [randomUUID(), "p"];
   const planned = { runId, kind: "rotation", job: "exporter", trigger: "schedule" } as const;
   await inTransaction(db, (tx) => insertRun(tx, planned, [{ projectId, planned: 0 }]));
@@ -303,28 +303,28 @@ test("a queue job of a rotation that a worker does not know is tried again, and 
   expect(await run(later.runId)).toEqual({ status: "ok", error: null });
 });
 
-rotationCase("a queue job that is delivered twice sends one create, even if that fails", async ({ context: lab }) => {
-  lab.emulator.fault = ({ method }) => (method === "POST" ? { kind: "answer", status: 400, body: "{}" } : undefined);
-  const config = await loadConfig(path.join(lab.folder, "jobs.config.json"));
+rotationCase("two deliveries of a queue job send one create, even if it fails", async ({ context: setup }) => {
+  setup.emulator.fault = ({ method }) => (method === "POST" ? { kind: "answer", status: 400, body: "{}" } : undefined);
+  const config = await loadConfig(path.join(setup.folder, "jobs.config.json"));
   const lines: string[] = [];
-  const env = { USAGE_EXPORT_KEY: lab.key, USAGE_EXPORT_MASTER_KEY: lab.masterKey };
+  const env = { USAGE_EXPORT_KEY: setup.key, USAGE_EXPORT_MASTER_KEY: setup.masterKey };
   const app = { ...silentApp({ env }), log: pino({}, { write: (line) => lines.push(line) }) };
-  await using opened = await openExportContext(app, config, lab.db);
+  await using opened = await openExportContext(app, config, setup.db);
   const context = opened as unknown as WorkerContext;
   const [runId, projectId] = [randomUUID(), PROJECT_ID];
   const planned = { runId, kind: "rotation", job: "exporter", trigger: "schedule" } as const;
-  await inTransaction(lab.db, (tx) => insertRun(tx, planned, [{ projectId, planned: 0 }]));
+  await inTransaction(setup.db, (tx) => insertRun(tx, planned, [{ projectId, planned: 0 }]));
   const { signal } = app;
   const deps = { stopping: signal, onUnknownProject: () => {}, begunRuns: new Set<string>() };
   const claimed = { data: { runId, projectId }, retryCount: 0, retryLimit: 7, signal };
   await Promise.all([handleProject(context, deps, claimed), handleProject(context, deps, claimed)]);
-  expect(lab.emulator.requests.filter(({ method }) => method === "POST")).toHaveLength(1);
+  expect(setup.emulator.requests.filter(({ method }) => method === "POST")).toHaveLength(1);
   const ended = lines.map((line) => JSON.parse(line)).filter(({ msg }) => msg === "run finished");
   expect(ended).toMatchObject([{ status: "failed", error: expect.stringContaining("answered 400") }]);
 
   // A rotation that fails before its first step is not repeated either.
   const next = { ...planned, runId: randomUUID() };
-  await inTransaction(lab.db, (tx) => insertRun(tx, next, [{ projectId, planned: 0 }]));
+  await inTransaction(setup.db, (tx) => insertRun(tx, next, [{ projectId, planned: 0 }]));
   const withoutMasterKey = { ...context, app: { ...app, env: {} } };
   await handleProject(withoutMasterKey, deps, { ...claimed, data: { runId: next.runId, projectId } });
   expect(lines.at(-1)).toMatch(/"error":".*USAGE_EXPORT_MASTER_KEY is not set/);

@@ -11,26 +11,27 @@ const { test, db } = await databaseTest();
 
 const ABC = { a: "alpha", b: "beta", c: "gamma" };
 
-/** Serves an account with these projects, and configures an export that discovers them. A test changes the account by changing `names`. */
-async function openAccount(context: ProgramContext, projects: Readonly<Record<string, string>>, entry: object = {}) {
+/** An account of projects with 5 API calls a day, in `names`, which a test may change, and an export of two days that discovers them. */
+async function openAccount(context: ProgramContext, projects: Readonly<Record<string, string>>, fields: object = {}) {
   const names = new Map(Object.entries(projects));
   const secret = context.newSecret();
-  const configOf = (more: object) => {
-    const discovering = { discover: true, key: { env: "ACCOUNT_KEY" }, ...more };
-    return { projects: [discovering], exports: [{ projects: ["*"] }] };
-  };
-  const emulator = await context.setUp(configOf(entry), accountOptions(names, secret));
+  const discovering = (entryFields: object) => ({
+    projects: [{ discover: true, key: { env: "ACCOUNT_KEY" }, ...entryFields }],
+    exports: [{ projects: ["*"] }],
+  });
+  const emulator = await context.setUp(discovering(fields), accountOptions(names, secret));
   const env = { ACCOUNT_KEY: secret, USAGE_EXPORT_KEY: undefined };
   return {
     emulator,
     names,
-    configure: (more: object) => context.configure(workerConfig(emulator.url, configOf(more))),
+    /** Writes what setUp wrote, with other fields in the entry of projects. */
+    configure: (changed: object) => context.configure(workerConfig(emulator.url, discovering(changed))),
     run: (...args: readonly string[]) => context.run(args, env),
   };
 }
 
-/** Each project's name in the views and the requests of its days, by the project's id. */
-async function storedRequests() {
+/** Each project's name and its API calls on each stored day, by the project's id. */
+async function storedCalls() {
   const { rows } = await sql<{ id: string; name: string; requests: string }>`
     select project_id as id, project as name, string_agg(requests::text, ' ' order by usage_date) as requests
     from bi.usage_total group by 1, 2 order by 1, 2
@@ -40,20 +41,20 @@ async function storedRequests() {
 
 const OK = { status: 0 };
 const FAILED = { status: 1 };
-const printsRequests = (count: number) => ({ stdout: expect.stringContaining(`nightly: ${count} requests`) });
+const printsUsageRequests = (count: number) => ({ stdout: expect.stringContaining(`nightly: ${count} requests`) });
 const listFault = (fault: Fault) => (request: SeenRequest) => (request.path === "/v1/projects" ? fault : undefined);
 
 test("projects may appear, vanish, change their names and come back", async ({ context }) => {
   const { names, run } = await openAccount(context, ABC);
   expect(await run("export")).toMatchObject(OK);
-  expect(await storedRequests()).toEqual({ a: "alpha: 5 5", b: "beta: 5 5", c: "gamma: 5 5" });
+  expect(await storedCalls()).toEqual({ a: "alpha: 5 5", b: "beta: 5 5", c: "gamma: 5 5" });
 
   names.delete("c");
   names.set("b", "renamed").set("d", "delta");
   const second = await run("export");
   expect(second).toMatchObject(OK);
   expect(second.stdout).toContain("nightly: 3 requests, 6 slices complete");
-  expect(await storedRequests()).toEqual({ a: "alpha: 5 5", b: "renamed: 5 5", c: "gamma: 5 5", d: "delta: 5 5" });
+  expect(await storedCalls()).toEqual({ a: "alpha: 5 5", b: "renamed: 5 5", c: "gamma: 5 5", d: "delta: 5 5" });
   // The days of a project that is gone are no longer due: status is well even without their slices.
   await sql`
     delete from usage_export.slice
@@ -65,7 +66,7 @@ test("projects may appear, vanish, change their names and come back", async ({ c
 
   names.set("c", "gamma");
   await run("export");
-  expect(await storedRequests()).toMatchObject({ c: "gamma: 5 5" });
+  expect(await storedCalls()).toMatchObject({ c: "gamma: 5 5" });
   const { rows } = await sql`
     select count(*)::integer as due from usage_export.due_series where project_id = 'c'
   `.execute(db);
@@ -82,22 +83,22 @@ test("a list that lacks more than half of the projects is believed only an hour 
     /projects\/[bcd]\//.test(path) ? { kind: "answer", status: 404, body: "{}" } : undefined;
 
   const doubtful = await run("export");
-  expect(doubtful).toMatchObject(printsRequests(4));
+  expect(doubtful).toMatchObject(printsUsageRequests(4));
   expect(doubtful.stderr).toContain("more than half of the projects are missing from the list");
   const status = await run("status");
   expect(status).toMatchObject(FAILED);
   expect(status.stdout.match(/missing from the list/g)).toHaveLength(1);
   expect(status.stdout).toContain("3 of 4 projects of env ACCOUNT_KEY have been missing from the list since");
   expect((await run("check")).stdout).toMatch(/warn missing: 3 are missing, more than half \(beta, gamma, delta\)/);
-  expect(await run("export")).toMatchObject(printsRequests(4));
+  expect(await run("export")).toMatchObject(printsUsageRequests(4));
 
   const overAnHour = sql`interval '61 minutes'`;
   await sql`
     update usage_export.discovered_project
     set first_seen_at = first_seen_at - ${overAnHour}, missing_since = missing_since - ${overAnHour}
   `.execute(db);
-  expect(await run("export")).toMatchObject({ ...OK, ...printsRequests(1) });
-  expect(await storedRequests()).toEqual({ a: "alpha: 5 5", b: "beta: 5 5", c: "gamma: 5 5", d: "delta: 5 5" });
+  expect(await run("export")).toMatchObject({ ...OK, ...printsUsageRequests(1) });
+  expect(await storedCalls()).toEqual({ a: "alpha: 5 5", b: "beta: 5 5", c: "gamma: 5 5", d: "delta: 5 5" });
   expect(await run("status")).toMatchObject(OK);
 });
 
@@ -107,14 +108,15 @@ test("check --confirm-projects believes a short list at once", async ({ context 
   names.delete("b");
   names.delete("c");
   expect((await run("check", "--confirm-projects")).stdout).toContain("ok   list: 1 listed; 0 new, 2 gone");
-  expect(await run("export")).toMatchObject(printsRequests(1));
+  expect(await run("export")).toMatchObject(printsUsageRequests(1));
+  // An empty list is believed, too.
   names.clear();
   expect((await run("check", "--confirm-projects")).stdout).toContain("warn list: 0 listed; 0 new, 1 gone");
 });
 
 test("a list that is cut off or can't be read leaves the projects as they were", async ({ context }) => {
   const { emulator, names, run } = await openAccount(context, ABC);
-  expect(await run("export")).toMatchObject(printsRequests(3));
+  expect(await run("export")).toMatchObject(printsUsageRequests(3));
   names.set("d", "delta");
   for (const fault of [
     listFault({ kind: "body", change: (json) => JSON.stringify(json).slice(0, -9) }),
@@ -126,7 +128,7 @@ test("a list that is cut off or can't be read leaves the projects as they were",
     emulator.fault = fault;
     expect(await run("export")).toMatchObject({
       ...OK,
-      ...printsRequests(3),
+      ...printsUsageRequests(3),
       stderr: expect.stringContaining("the list of projects could not be read: the last one is used"),
     });
   }
@@ -136,7 +138,7 @@ test("a list that is cut off or can't be read leaves the projects as they were",
   expect((await run("check")).stdout).toMatch(/FAIL list: .*403.*; projects that were listed before stay/);
 
   emulator.fault = undefined;
-  expect(await run("export")).toMatchObject(printsRequests(4));
+  expect(await run("export")).toMatchObject(printsUsageRequests(4));
   expect(await run("status")).toMatchObject(OK);
 });
 
@@ -153,7 +155,7 @@ test("a project that the key may not read fails alone, until it is excluded", as
   emulator.fault = ({ path }) =>
     path.includes("projects/b/") ? { kind: "answer", status: 403, body: "{}" } : undefined;
   expect((await run("export")).stdout).toContain("nightly: 3 requests, 4 slices complete, 0 suspect, 2 failed");
-  expect(await storedRequests()).toEqual({ a: "alpha: 5 5", c: "gamma: 5 5" });
+  expect(await storedCalls()).toEqual({ a: "alpha: 5 5", c: "gamma: 5 5" });
   expect(await run("status")).toMatchObject(FAILED);
 
   await configure({ exclude: ["beta"] });
@@ -166,8 +168,8 @@ test("`backfill` adds earlier days only when a project is new", async ({ context
   expect((await run("export")).stdout).toContain("nightly: 1 requests, 6 slices complete");
   names.set("b", "beta");
   expect((await run("export")).stdout).toContain("nightly: 2 requests, 8 slices complete");
-  expect(await storedRequests()).toEqual({ a: "alpha: 5 5 5 5 5 5", b: "beta: 5 5 5 5 5 5" });
-  // Today is not over, so it is due only tomorrow night.
+  expect(await storedCalls()).toEqual({ a: "alpha: 5 5 5 5 5 5", b: "beta: 5 5 5 5 5 5" });
+  // Today becomes due when it is over.
   const { rows } = await sql`
     select distinct due_through = (now() at time zone 'UTC')::date - 1 as "untilYesterday" from usage_export.series
   `.execute(db);
@@ -175,7 +177,7 @@ test("`backfill` adds earlier days only when a project is new", async ({ context
   expect(await run("status")).toMatchObject(OK);
 });
 
-test("check shows a line for each list and checks only some of its projects", async ({ context }) => {
+test("check counts all listed projects and checks three of them", async ({ context }) => {
   const prod = Object.fromEntries(Array.from({ length: 40 }, (_, i) => [`p${i}`, `prod-${i}`]));
   const { emulator, names, run } = await openAccount(context, { ...prod, lab: "lab" }, { include: ["prod-*"] });
   emulator.fault = listFault({ kind: "body", change: (list) => ({ projects: [{}, ...Object(list).projects] }) });

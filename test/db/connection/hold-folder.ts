@@ -1,4 +1,4 @@
-// A program that locks a folder (its second argument; the first stands for a command), prints whether it could, and ends after a minute.
+// hold-folder.ts COMMAND FOLDER: prints whether it could lock the folder, and holds it for a minute. The lock names the command of its holder.
 
 import { lockFolder } from "../../../src/db/connection/database.ts";
 

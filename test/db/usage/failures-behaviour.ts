@@ -7,14 +7,14 @@ import { coverageOf, failOn, newSeries, nextFetchNo, store, total, view } from "
 
 const THE_16TH = "2026-03-16";
 const THE_17TH = "2026-03-17";
-/** An answer to a request without a window. */
+/** The request had no window, so the service chose the days. */
 const NO_WINDOW = { serviceChoosesDays: true } as const;
 
 export function testFailures(db: Database): void {
   const statuses = async (project: Project) =>
     (await coverageOf(db, project)).map(({ usage_date, status }) => [usage_date, status]);
 
-  test("a day shows the reason of its newest failure, without NUL and cut to at most 1,000 characters", async () => {
+  test("a day shows at most 1,000 characters of its newest failure's reason", async () => {
     const { project, seriesId } = await newSeries(db);
     await failOn(db, seriesId, [THE_16TH], { reason: "first" });
     await failOn(db, seriesId, [THE_16TH], { reason: `a\u0000b ${"😀".repeat(2_000)}` });
@@ -39,7 +39,7 @@ export function testFailures(db: Database): void {
     ]);
   });
 
-  test("without a window, the days that the answers name are due, and a missed day between two answers is a gap", async () => {
+  test("without a window, a missed day between two answers is due and a gap", async () => {
     const { project, seriesId } = await newSeries(db, "none");
     const due = async () =>
       (await view(db, "freshness", project)).map((row) => [row.due_from, row.due_through, row.fresh_through]);
@@ -66,7 +66,7 @@ export function testFailures(db: Database): void {
     ]);
   });
 
-  test("if undated answers count as days, the failure of a day ends only with an answer of the same day", async () => {
+  test("if an undated answer counts for its own day, it ends only the failure of that day", async () => {
     const { project, seriesId } = await newSeries(db, "none");
     const storeUndated = (day: string) =>
       store(db, seriesId, [{ ...total(day, { requests: "1" }), undated: true }], { ...NO_WINDOW, undated: "day" });
