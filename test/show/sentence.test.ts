@@ -145,7 +145,7 @@ test.each<[string, Answer, readonly Answer[], said: RegExp]>([
   ["what was not used before", costOf("90", "0", "90"), [BY_MODEL], /^a caused all of the rise\.$/],
   ["3 %", costOf("103", "100", "3"), [BY_MODEL], BILLED],
   ["nothing", costOf("0", "0", "0"), [BY_MODEL], /^Billed cost did not change/],
-])("the sentence says who caused the change, if anyone did: %s", (_, cost, splits, said) => {
+])("the sentence names the cause of a change only if it is clear: %s", (_, cost, splits, said) => {
   expect(saidOfChange(cost, splits)).toMatch(said);
 });
 
@@ -212,7 +212,7 @@ test("a total without an amount is left out", () => {
   }
 });
 
-test("a message has the sentences, and then each amount with its change", () => {
+test("a message ends with each amount and its change", () => {
   const cost = costOf("150", "100", "50");
   const compared = makeOverview({ cost, splits: [] });
   expect(reportText(compared, [])).toBe(

@@ -87,7 +87,7 @@ test.each<[string, SliceDecision, before: Amounts, after: Amounts, Partial<Store
   expect(decided).toBe(decision);
 });
 
-test("a guard that is off doubts no answer, but does not make a stale one fresh", () => {
+test("a guard that is off doubts no answer", () => {
   const fallen = { ...stored, totals: sums({ requests: 1_000 }) };
   const low = { ...incoming, totals: sums({ requests: 1 }) };
   expect(decideSlice(stored, { ...incoming, ...empty }, { ...GUARDED, emptyGuard: "off" }).decision).toBe("replace");

@@ -87,7 +87,7 @@ test("a new project whose run failed gets another at once, or after an hour if n
   for (const job of ["newer", "newer-keys"]) expect(await projectsOfRuns(job)).toEqual(["a", "a", "a"]);
 });
 
-test("a scheduled run waits until an earlier run, which was late, has ended", async () => {
+test("a scheduled run waits until an earlier late run has ended", async () => {
   const app = silentApp();
   const job = { schedule: farSchedule(), window: { days: 3 }, groupings: ["none", "model"] };
   const config = parse(smallConfig("https://api.example.com", { exports: [job] }));
@@ -189,7 +189,7 @@ const databaseError = (code: string, message: string) => Object.assign(new Error
 test.each([
   ["a deadlock", databaseError("40P01", "deadlock detected")],
   ["a lock that was waited for too long", databaseError("55P03", "canceling statement due to lock timeout")],
-])("after %s the worker stays ready, and no outage is logged", (_name, error) => {
+])("%s is not reported as an outage", (_name, error) => {
   const lines: string[] = [];
   const liveness = openLiveness(pino({}, { write: (line) => lines.push(line) }), () => 0);
   liveness.reportDatabase();
@@ -350,7 +350,7 @@ async function attemptsAfter(code: string): Promise<number> {
   });
 }
 
-test("a starting worker tries again if the database can't be reached, but not if it refuses access", async () => {
+test("a starting worker tries again only if the database can't be reached", async () => {
   expect(await attemptsAfter("ECONNREFUSED")).toBe(2);
   await expect(attemptsAfter("28P01")).rejects.toThrow("a fault of the test");
 });

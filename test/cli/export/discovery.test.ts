@@ -150,7 +150,7 @@ test("an export fails if the service does not list projects", async ({ context }
   expect(await run("check")).toMatchObject({ ...FAILED, stdout: expect.stringContaining(`FAIL list: ${says}`) });
 });
 
-test("a project that the key may not read fails alone, until it is excluded", async ({ context }) => {
+test("a project that the key may not read fails alone until it is excluded", async ({ context }) => {
   const { configure, emulator, run } = await openAccount(context, ABC);
   emulator.fault = ({ path }) =>
     path.includes("projects/b/") ? { kind: "answer", status: 403, body: "{}" } : undefined;
