@@ -32,7 +32,7 @@ export function crossFieldIssues(file: ConfigFile): ConfigIssue[] {
   reportDuplicates(report, valuesOf("id"), "each project once");
   reportDuplicates(report, valuesOf("name"), "a name that no other project has");
   for (const { key, name, at } of inFile) {
-    if ("rotation" in key) checkRotationName(context, key.rotation, name, [...at, "key", "rotation"]);
+    if ("rotation" in key) checkRotationName(context, key.rotation, [name], [...at, "key", "rotation"]);
   }
   const jobs = [...namesAt("exports", exports), ...namesAt("rotations", rotations)];
   reportDuplicates(report, jobs, "a name that no other job has");
@@ -196,13 +196,16 @@ function checkRotation(context: CheckContext, job: RotationInFile, at: Path): vo
     const message = `expected keys:write, or a role with it, because each key creates the next one unless createWith names another key; got ${scopes.join(", ")}`;
     report([...at, "scopes"], message);
   }
-  if (project !== undefined && createWith && "rotation" in createWith) {
-    checkRotationName(context, createWith.rotation, project, [...at, "createWith", "rotation"]);
+  if (createWith && "rotation" in createWith) {
+    const matches = (one: string) =>
+      one === project || (projects ?? []).some((pattern) => matchesPattern(pattern, one));
+    const rotated = [...context.projectNames].filter(matches);
+    checkRotationName(context, createWith.rotation, rotated, [...at, "createWith", "rotation"]);
   }
 }
 
 /** A key of another project's rotation can neither read this project nor create keys in it. */
-function checkRotationName(context: CheckContext, name: string, project: string, path: Path): void {
+function checkRotationName(context: CheckContext, name: string, projects: readonly string[], path: Path): void {
   const { projectNames, rotations, report } = context;
   const rotation = rotations.find((one) => one.name === name);
   if (!rotation) {
@@ -211,9 +214,11 @@ function checkRotationName(context: CheckContext, name: string, project: string,
     return;
   }
   // A rotation whose project is not configured is reported elsewhere.
-  const isElsewhere = rotation.projects
-    ? !rotation.projects.some((one) => matchesPattern(one, project))
-    : rotation.project !== project && projectNames.has(rotation.project ?? "");
+  const isElsewhere = projects.some((project) =>
+    rotation.projects
+      ? !rotation.projects.some((one) => matchesPattern(one, project))
+      : rotation.project !== project && projectNames.has(rotation.project ?? ""),
+  );
   if (isElsewhere) report(path, "expected a rotation of this project; this one makes the keys of another project");
 }
 

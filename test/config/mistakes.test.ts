@@ -166,6 +166,7 @@ const BILLING: readonly Mistake[] = [
   ],
 ];
 
+const CREATOR = "rotations[2].createWith";
 const FLEET: readonly Mistake[] = [
   ["rotations[2].project", "lab", 'expected either "project" or "projects"', "rotations[2].projects"],
   ["rotations[2].projects", undefined, 'expected "project" or "projects"', "rotations[2].project"],
@@ -174,6 +175,8 @@ const FLEET: readonly Mistake[] = [
   ["rotations[2].deliver[0].file", "key", 'expected "{id}", the id of the project, in it'],
   ["rotations[2].deliver[1].command", ["put"], 'expected "{id}", the id'],
   ["rotations[2].name", "fleet/p1", 'expected a name without "/"'],
+  [CREATOR, { rotation: "flet", first: { env: "X" } }, 'did you mean "fleet"?', `${CREATOR}.rotation`],
+  [CREATOR, { rotation: "production-key", first: { env: "X" } }, "keys of another project", `${CREATOR}.rotation`],
   ["rotations[2].deliver[0].file", "creators/{id}", `/srv/usage/creators/{id} ${OF_CREATOR}`],
   [DELIVER, [{ file: "creators/project_b" }], `/srv/usage/creators/project_b ${OF_CREATOR}`, `${DELIVER}[0].file`],
   [DELIVER, OF_FLEET, `/srv/usage/keys/project_b.key is already at ${DELIVER}[0].file`, "rotations[2].deliver[0].file"],
