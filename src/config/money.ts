@@ -1,11 +1,11 @@
 // Prices and budgets: their schemas, the rules for their fields, and which usage a price covers. Pure.
 
 import { z } from "zod";
+import { BUDGET_PERIODS, type BudgetScope } from "../usage/budgets.ts";
 import { addDays } from "../usage/days.ts";
 import type { Dimension } from "../usage/dimensions.ts";
 import type { ExportJob } from "../usage/export-plan.ts";
 import { METRICS } from "../usage/metrics.ts";
-import { BUDGET_PERIODS, type BudgetScope } from "../usage/money.ts";
 import { filterKey, type Project } from "../usage/series.ts";
 import { Currency, Day, Decimal, Name, object, text } from "./fields.ts";
 import type { Report } from "./json.ts";

@@ -9,8 +9,8 @@ import { withRetries } from "./connection/transaction.ts";
 export const LIVE_MS = 8_000;
 const PAUSE_SECONDS_MAX = 60 * 60;
 
+// With `abs` and `least`, a process still counts as gone, and a pause still ends within the hour, if the clock was set back.
 const isLive = sql`abs(extract(epoch from clock_timestamp() - seen_at)) * 1000 < ${LIVE_MS}`;
-/** If the clock was set back, a pause still ends within the hour. */
 const pauseEnd = sql<Date>`least(call_pause.until, clock_timestamp() + make_interval(secs => ${PAUSE_SECONDS_MAX}))`;
 
 export type Callers = {
@@ -47,7 +47,7 @@ export async function signOff(db: Database, id: string): Promise<void> {
   await sql`delete from usage_export.calling_process where process_id = ${id}`.execute(db);
 }
 
-/** Lets no process call with this key for `ms`. A shorter pause does not end a longer one. */
+/** Lets no process call for `ms` with this key, or with any key if `key` is empty. A shorter pause does not end a longer one. */
 export async function storePause(db: Database, key: string, ms: number): Promise<void> {
   const until = sql`clock_timestamp() + make_interval(secs => ${Math.min(ms / 1000, PAUSE_SECONDS_MAX)})`;
   await withRetries(() =>

@@ -2,8 +2,8 @@
 
 import { type RawBuilder, sql } from "kysely";
 import { type Budget, type Price, priceFilterKey, unitFactor, withEnds } from "../config/money.ts";
+import type { BudgetUse } from "../usage/budgets.ts";
 import type { Window } from "../usage/days.ts";
-import type { BudgetUse } from "../usage/money.ts";
 import type { Database } from "./connection/database.ts";
 import { storeConfigured, type Tx } from "./connection/transaction.ts";
 

@@ -9,7 +9,7 @@ import type { UsageRecord, UsageSource } from "./usage.ts";
 export type Emulated = {
   readonly dialect: Dialect;
   /** The first day whose usage the balance pays for. */
-  readonly countsFrom: string;
+  readonly firstPaidDay: string;
   readonly usage: UsageSource;
   readonly keys: KeyStore;
   /** The projects of the account, which an account key sees. */
@@ -109,7 +109,7 @@ function fields(fieldsOf: (records: readonly UsageRecord[]) => Json): DaysHandle
 }
 
 function answerBalances(call: Call, service: Emulated): EmulatorAnswer {
-  const days = daysOf({ start: service.countsFrom, end: dayOf(call.now) });
+  const days = daysOf({ start: service.firstPaidDay, end: dayOf(call.now) });
   return ok(balances(call.caller.projectId, usageOn(days, call, service)));
 }
 

@@ -22,7 +22,6 @@ export type EmulatorSettings = Partial<Omit<Emulated, "keys">> & {
 };
 
 type Handle = (incoming: IncomingRequest, response: ServerResponse, service: Emulated) => Promise<void>;
-
 export type Emulator = Awaited<ReturnType<typeof startEmulator>>;
 
 export async function startEmulator(options: EmulatorSettings) {
@@ -30,7 +29,7 @@ export async function startEmulator(options: EmulatorSettings) {
   const ids = new Set(consoleKeys.map(({ projectId }) => projectId));
   const service: Emulated = {
     dialect: "interface",
-    countsFrom: addDays(dayOf(now()), -30),
+    firstPaidDay: addDays(dayOf(now()), -30),
     usage: madeUpUsage(1),
     projects: () => [...ids].map((id) => ({ id, name: id })),
     ...settings,
@@ -70,7 +69,6 @@ async function serve(request: IncomingMessage, response: ServerResponse, service
   const { method = "", url: rawUrl = "", headers } = request;
   try {
     const url = URL.parse(rawUrl, BASE) ?? new URL(BASE);
-    // "Token" or "Bearer" may stand before the key.
     const secret = /^(?:(?:Token|Bearer) +)?(\S+)$/i.exec(headers.authorization ?? "")?.[1] ?? "";
     const caller = service.keys.find(secret, now);
     const contentType = headers["content-type"] ?? "";

@@ -75,7 +75,7 @@ function madeAmounts(endpoint: Endpoint, dailyRequests: number, day: string, ran
   const requests = Math.max(1, Math.round(dailyRequests * dayShare * (0.75 + random() / 2)));
   const size = 0.5 + random();
   const hours = endpoint === "listen" || endpoint === "agent" ? millionths((requests * size * 240) / 3600) : 0;
-  const textCount = endpoint === "agent" || endpoint === "read" ? requests * size : 0;
+  const textAmount = endpoint === "agent" || endpoint === "read" ? requests * size : 0;
   return {
     // A metric that is not listed below gets the number of requests.
     ...eachMetric(() => requests),
@@ -83,8 +83,8 @@ function madeAmounts(endpoint: Endpoint, dailyRequests: number, day: string, ran
     // Each channel of a recording may be processed separately, so more hours are processed than received.
     total_hours: millionths(hours * (1 + random() / 20)),
     agent_hours: endpoint === "agent" ? hours : 0,
-    tokens_in: Math.round(textCount * 900),
-    tokens_out: Math.round(textCount * 210),
+    tokens_in: Math.round(textAmount * 900),
+    tokens_out: Math.round(textAmount * 210),
     tts_characters: endpoint === "speak" || endpoint === "agent" ? Math.round(requests * size * 400) : 0,
   };
 }
@@ -97,7 +97,6 @@ const WORKLOADS = 48;
 const ACCESSORS = 7;
 
 type Endpoint = "listen" | "speak" | "agent" | "read";
-
 type Kind = readonly [Endpoint, method: string, model: readonly string[] | null, features: readonly string[]];
 
 /** Workload n of every project makes requests of kind n. After the last kind, the first one is used again. */
@@ -138,14 +137,14 @@ function workloadsOf(seed: number, projectId: string) {
   });
 }
 
-/** One of the documented values of each dimension that has some. */
+/** One of the documented values of each dimension that has some. If the dimension has a noun for members, its values are sets. */
 function documentedDimensions(random: () => number): Partial<UsageRecord> {
   return Object.fromEntries(
     USAGE_DIMENSIONS.flatMap((name) => {
       const [first, ...rest] = dimension(name).values?.usage ?? [];
       if (first === undefined) return [];
       const value = pick([first, ...rest], random);
-      return [[name, memberNoun(name) ? [value] : value]];
+      return [[name, memberNoun(name) === undefined ? value : [value]]];
     }),
   );
 }
@@ -158,7 +157,7 @@ export function modelId(name: string): string {
   return uuidFrom("model", name);
 }
 
-/** The id of a project's nth API key made in the console. The accessors of made-up usage are the first ids, even if no key has them. */
+/** The id of a project's nth API key made in the console. Made-up usage has the first ids as accessors, even if the project has fewer keys. */
 export function apiKeyId(projectId: string, n: number): string {
   return uuidFrom("key", projectId, n);
 }

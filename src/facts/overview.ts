@@ -5,8 +5,8 @@
 import type { Database } from "../db/connection/database.ts";
 import { queryAtOneMoment, type ReadOptions, readAtOneMoment, USAGE_SECONDS } from "../db/connection/transaction.ts";
 import { budgetsIn } from "../db/prices-and-budgets.ts";
+import { type BudgetUse, budgetsOf } from "../usage/budgets.ts";
 import { addDays, comparedPeriod, type Day, dayOf, monthBefore, type Window } from "../usage/days.ts";
-import { type BudgetUse, budgetsOf } from "../usage/money.ts";
 import { amountColumn, chooseCost, type DaySums, figures, readAnswer, readDaySums, readTotalBasis } from "./amounts.ts";
 import type { Answer, Basis } from "./answer.ts";
 import { type AskedMetric, coverageConditions, isCost, literal, type Question } from "./question.ts";

@@ -32,7 +32,7 @@ type FilterCondition = { readonly kind: "feature" | Dimension; readonly name: st
 /** A name in a filter that the service does not list, so that only the numbers can show whether the service knows it. */
 type UnknownName = {
   readonly condition: FilterCondition;
-  /** Whether the service lists other names of this kind. If it does, this one is probably a typo, and a repeated answer proves nothing. */
+  /** Whether the service lists other names of this kind. If so, this one is probably a typo, and the same answer in a later run proves nothing. */
   readonly isKindListed: boolean;
   /** What is known about the name, and what may have been meant. */
   readonly text: string;
@@ -70,7 +70,7 @@ export class FilterCheck {
     return unknown;
   }
 
-  /** The known names of the condition's kind. Undefined if the condition's name is documented, or if nothing lists names of the kind. */
+  /** The known names of a condition's kind. Undefined if its own name is documented, or for a kind that neither documents nor Get Fields name. */
   async #namesOfKind(series: Series, { kind, name }: FilterCondition) {
     const { source } = series;
     const documented = kind === "feature" ? DOCUMENTED_FEATURES : (dimension(kind).values?.[source] ?? []);
@@ -153,13 +153,14 @@ export class FilterCheck {
     // Smaller numbers show that the service applied the filter, but of several conditions it may have ignored some.
     const isProved = effect === "narrower" && filterConditions(filter).length === 1;
     for (const { condition, isKindListed, text } of unknown) {
+      // With "warn" every unknown name is logged, even if the numbers prove that the service knows it.
       if (isProved && isKindListed && this.#checkFeatures === "error") continue;
       this.#deps.app.log.warn({ project: project.name, filter: filter.name, [condition.kind]: condition.name }, text);
     }
     if (isProved || effect === "no usage") return undefined;
     if (effect === "empty") return this.#doubtOfEmpty(request, unknown[0], known);
     const doubt = await this.#doubtOfNumbers(request, effect, unknown[0], known);
-    // If rows are stored, an earlier answer of this kind has been confirmed.
+    // Rows are stored only if an earlier answer with this filter was confirmed or raised no doubt.
     return doubt?.isConfirmable && (await known.stored()).hasRows ? undefined : doubt;
   }
 
@@ -189,6 +190,7 @@ export class FilterCheck {
     const suspected = unknown?.condition ?? (effect === "same" ? dependent : undefined);
     if (!suspected || (!unknown && (await this.#deps.dialects.isProved(request, dialect)))) return undefined;
     const ignored = `the service seems to ignore the ${suspected.text}${unknown ? "" : SAME_NUMBERS}`;
+    // For billing no probe can prove a dialect, so a later run with the same numbers must do.
     const isConfirmable = this.#checkFeatures === "warn" || (unknown ? !unknown.isKindListed : source === "billing");
     return filterDoubt("filter-ignored", ignored, isConfirmable, unknown);
   }

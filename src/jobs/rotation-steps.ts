@@ -91,9 +91,9 @@ async function createNewKey({ context, rotation, ledger }: RotationRun, reason: 
   const intentId = `ue-${randomBytes(6).toString("hex")}`;
   const comment = `${rotation.comment} [${intentId}]`;
   await ledger.write({ kind: "intent", intentId, comment }, reason);
-  let created: NewKey;
+  let newKey: NewKey;
   let mayHaveBeenSent = false;
-  // Called before the create is sent, and again if the call must wait anew. If another process has the lease, it throws and nothing is sent.
+  // Called before the create is sent, and again if the unsent call needs another permit. Throws if another process has the lease: nothing is sent.
   const beforeCreate = async () => {
     mayHaveBeenSent = false;
     await ledger.confirmLease();
@@ -101,17 +101,18 @@ async function createNewKey({ context, rotation, ledger }: RotationRun, reason: 
   };
   try {
     const { scopes, expiresInDays } = rotation;
+    // A self-hosted key has no tags.
     const tags = makesSelfHosted(scopes) ? [] : rotation.tags;
     const expiresInSeconds = expiresInDays && expiresInDays * DAY_SECONDS;
     const request = { comment, scopes, tags, expiresInSeconds };
-    created = await createKey(service, rotation.project.id, request, creatorKey, app.signal, beforeCreate);
+    newKey = await createKey(service, rotation.project.id, request, creatorKey, app.signal, beforeCreate);
   } catch (error) {
     const isNotCreated = !mayHaveBeenSent || madeNoKey(error, app.signal);
     await ledger.write({ kind: isNotCreated ? "not-created" : "orphan", intentId }, errorText(error));
     throw error;
   }
-  app.scrubber.add(created.key);
-  await ledger.write({ kind: "stored", intentId, created }, "the service made the key");
+  app.scrubber.add(newKey.key);
+  await ledger.write({ kind: "stored", intentId, newKey }, "the service made the key");
 }
 
 async function verifyNewKey({ context, rotation, ledger }: RotationRun, key: LedgerKey): Promise<void> {

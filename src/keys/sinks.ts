@@ -24,7 +24,7 @@ export async function testSink(sink: Sink): Promise<void> {
   await withKeyFile(sink.file, async (target) => {
     const existing = await stat(target).catch(() => undefined);
     if (existing && !existing.isFile()) throw new Error("it is not a file");
-    // The name is random, so that it is not that of an existing file.
+    // A random name: no existing file has it.
     const probe = `${target}.usage-export-${randomBytes(6).toString("hex")}.probe`;
     try {
       await writeFile(probe, "", { flag: "wx", mode: FILE_MODE, flush: true });

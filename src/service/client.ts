@@ -1,4 +1,4 @@
-// Opens the service. Its calls share a rate limiter, a memory of refusals and, except POSTs, connections. answer.ts reads the body of a success;
+// Opens the service. Its calls share a rate limiter, a list of refused calls and, except POSTs, connections. answer.ts reads the body of a success;
 // errors.ts and reply.ts make an error of anything else.
 
 import { addAbortListener } from "node:events";
@@ -13,9 +13,9 @@ import { connectionError, statusFailure } from "./errors.ts";
 import { httpDateMs, REDACT_ALL, type Reply, redactorFor } from "./reply.ts";
 import { Caller } from "./retry.ts";
 
+/** If the service asks for a longer wait, the call fails at once. */
 const REQUESTED_WAIT_MS_MAX = 5 * 60_000;
 const SHOWN_ID_LENGTH_MAX = 60;
-
 /** About a hundred thousand rows. It bounds the memory of a body without an end. */
 const BODY_BYTES_MAX = 32 * 1024 * 1024;
 /** The limit for a body that only serves an error message. Nothing of a longer body is shown. */
@@ -114,8 +114,8 @@ const NOT_BEGUN = new Error("not begun");
 
 /**
  * Sends a request once and reads the whole answer. Uses undici's events, as a stream for each body would cost more than the rest of a call.
- * Rejects if there is no whole answer within `seconds`, if it is too long, or if the signal is aborted. If only the body of an error is missing,
- * resolves without a body. If `mayBegin` returns false once the connection is made, sends nothing and rejects with NOT_BEGUN.
+ * Rejects if there is no whole answer within `seconds`, if it is too long, or if the signal is aborted. If a body is missing that
+ * is only for an error message, resolves without it. If `mayBegin` returns false once the connection is made, sends nothing: rejects with NOT_BEGUN.
  */
 async function exchange(
   agent: Dispatcher,

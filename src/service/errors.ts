@@ -8,7 +8,7 @@ import { httpDateMs, type Redact, type Reply, type ResponseHeaders, readErrorBod
 
 export type Failure = {
   readonly error: AppError;
-  /** The pause that the service asked for, an hour at most. */
+  /** The pause that the service asked for, an hour at most. Left out for a refusal: the call is not repeated. */
   readonly requestedWaitMs?: number | undefined;
 };
 
@@ -75,7 +75,7 @@ export function requestedWaitMs(headers: ResponseHeaders, nowMs: number): number
 const CERTIFICATE_CODE =
   /^(?:CERT_|ERR_TLS_CERT_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|INVALID_(?:CA|PURPOSE)|HOSTNAME_MISMATCH|PATH_LENGTH_)/;
 
-/** An AppError, such as the one for the time limit, keeps its code and message. */
+/** An AppError, such as the one for the time limit, keeps its code and details; the name of the call is put before its message. */
 export function connectionError(call: ServiceCall, thrown: unknown): AppError {
   const error = tunnelError(thrown) ?? thrown;
   const what = callName(call);

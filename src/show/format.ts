@@ -1,9 +1,9 @@
 // Formats amounts, days, metric names and budgets for people: always in English, whatever the machine's language. Pure.
 
 import { present } from "../text.ts";
+import type { BudgetUse } from "../usage/budgets.ts";
 import { addDays, type Day, dayCount, dayOf, startOfDay, type Window } from "../usage/days.ts";
 import { METRIC_TABLE } from "../usage/metrics.ts";
-import type { BudgetUse } from "../usage/money.ts";
 import { type Html, html } from "./html.ts";
 
 /** Rounds to whole units, and amounts below 100 to three significant digits. */

@@ -4,9 +4,9 @@ import { type Answer, askedPeriods } from "../facts/answer.ts";
 import type { Change, ChangePart, ChangeSplit } from "../facts/changes.ts";
 import type { Forecast, Overview } from "../facts/overview.ts";
 import { present } from "../text.ts";
+import type { BudgetUse } from "../usage/budgets.ts";
 import type { Day } from "../usage/days.ts";
 import { groupingNoun } from "../usage/dimensions.ts";
-import type { BudgetUse } from "../usage/money.ts";
 import { groupLabel } from "./answer-chart.ts";
 import {
   changeText,

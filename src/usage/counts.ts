@@ -11,7 +11,7 @@ export const NO_COUNTS = {
   failed: 0,
   /** Slices whose answer names no day: it is stored as a snapshot. */
   undated: 0,
-  /** Slices whose answer was dropped, because the answer of a later request is stored or in doubt. */
+  /** Slices whose answer was dropped: that of a later request is already stored, or held back as doubtful. */
   stale: 0,
   /** Rows that appeared, changed or disappeared. */
   rowsChanged: 0,

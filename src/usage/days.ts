@@ -50,7 +50,7 @@ export function isDay(text: string): boolean {
   return /^\d{4}-/.test(text) && isValid(instant) && dayOf(instant) === text;
 }
 
-/** Whole weeks, so that earlier periods of the same length have as many days of each weekday. */
+/** The length of a period if none is chosen: whole weeks, so that earlier periods of the same length have as many days of each weekday. */
 export const DAYS_DEFAULT = 28;
 /** A leap year: a chart has no room for more days. */
 export const DAYS_MAX = 366;

@@ -96,7 +96,7 @@ export function configuredSeries(jobs: readonly ExportJob[]): ConfiguredSeries[]
       const other = configured.get(key);
       const windowDays = Math.max(other?.windowDays ?? 0, job.window?.days ?? 0);
       // A filter that a fan-out made has days to make due. They are kept if another job has the same filter without them.
-      const hasDays = other?.series.filter.seen?.days !== undefined;
+      const hasDays = other?.series.filter.seen?.dueDays !== undefined;
       configured.set(key, { series: hasDays ? other.series : series, windowDays: windowDays || undefined });
     }
   }

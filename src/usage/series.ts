@@ -58,11 +58,11 @@ export type Filter = {
   /** The value that is sent for each feature, as text such as "true". */
   readonly features: Readonly<Record<string, string>>;
   readonly dimensions: Readonly<Partial<Record<Dimension, string>>>;
-  /** Given if a fan-out made the filter. Stored usage has its value, so the service knows the value, even if it does not list it. */
+  /** Given if a fan-out made the filter. Its value comes from stored usage, so the service knows it, even if Get Fields does not list it. */
   readonly seen?: {
     readonly dimension: Dimension;
-    /** Days to make due: from the value's first day in the window to the newest day read by the dimension. Undefined if there is none. */
-    readonly days: Window | undefined;
+    /** Due days in the window: from the value's first day to the newest day stored for the dimension. Undefined for values of picked days only. */
+    readonly dueDays: Window | undefined;
   };
 };
 
@@ -120,8 +120,9 @@ export type FanOut = {
   readonly atMost: number;
 };
 
-export function seenFilter(dimension: Dimension, value: string, days?: Window): Filter {
-  return { name: `${dimension}=${value}`, features: {}, dimensions: { [dimension]: value }, seen: { dimension, days } };
+export function seenFilter(dimension: Dimension, value: string, dueDays?: Window): Filter {
+  const dimensions = { [dimension]: value };
+  return { name: `${dimension}=${value}`, features: {}, dimensions, seen: { dimension, dueDays } };
 }
 
 /** The name that selects the filters of all values of a fan-out. */

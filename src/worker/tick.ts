@@ -1,5 +1,5 @@
-// A tick: one pass of planning over all jobs. Ends runs that lost their queue jobs, and starts runs for due scheduled times and missing days.
-// A lock on the job's row keeps workers that tick at the same time from planning a job twice.
+// A tick: one pass of planning over all jobs. Ends runs that lost their queue jobs. Starts runs at scheduled times, for due days to read again,
+// and for new projects of a rotation. A lock on the job's row keeps workers that tick at the same time from planning a job twice.
 
 import { randomUUID } from "node:crypto";
 import { type ConfiguredJob, jobsOf } from "../config/config.ts";
@@ -14,8 +14,8 @@ import {
   insertRun,
   type NewRun,
   type ProjectJob,
-  projectsNotToStart,
   type RunProject,
+  runningOrUnconfiguredProjects,
   runningRuns,
 } from "../db/jobs/runs.ts";
 import { begunRotations } from "../db/keys/lease.ts";
@@ -94,13 +94,13 @@ async function tickJob(context: WorkerContext, job: ConfiguredJob, readIncomplet
         ? await projectsToBegin(tx, job)
         : await projectsWithGaps(tx, context.ids, job, job.window ? await readIncomplete(tx) : [], now);
     if (wanted.length === 0) return false;
-    const notToStart = await projectsNotToStart(tx, job);
-    const projects = wanted.filter(({ projectId }) => !notToStart.has(projectId));
+    const excluded = await runningOrUnconfiguredProjects(tx, job);
+    const projects = wanted.filter(({ projectId }) => !excluded.has(projectId));
     return projects.length > 0 && queueRun(tx, context, job, { trigger: "catchup", scheduledFor: undefined }, projects);
   });
 }
 
-/** Makes the days of the scheduled run due, and returns its projects. */
+/** Makes the days of the scheduled run due, and from its next time on each day as soon as it is over. Returns the projects of the run. */
 async function makeDaysDue(tx: Tx, { app, ids }: WorkerContext, job: ExportJob, now: Date): Promise<RunProject[]> {
   warnOfValuesLeftOut(app.log, job);
   const today = dayOf(now);
@@ -112,7 +112,7 @@ async function makeDaysDue(tx: Tx, { app, ids }: WorkerContext, job: ExportJob, 
   return job.projects.map(({ id }) => ({ projectId: id, planned: slices * (seriesByProject.get(id)?.length ?? 0) }));
 }
 
-/** The projects with due days that are to be read again now. */
+/** The projects with due days to read again now. Without a window there are none, as the service chooses the days of each answer. */
 async function projectsWithGaps(tx: Tx, ids: SeriesIds, job: ExportJob, incomplete: readonly number[], now: Date) {
   // Most ticks end here, before they list the job's series, of which there may be tens of thousands.
   if (incomplete.length === 0) return [];
@@ -123,7 +123,7 @@ async function projectsWithGaps(tx: Tx, ids: SeriesIds, job: ExportJob, incomple
   return [...gaps].map(([projectId, slices]) => ({ projectId, planned: slices.length }));
 }
 
-/** Projects of a rotation of many whose key no process has begun to rotate: a new project does not wait for the next scheduled time. */
+/** In a rotation for many projects, those whose key no process has begun to rotate: a new project does not wait for the next scheduled time. */
 async function projectsToBegin(tx: Tx, { isForMany, rotations }: Extract<ConfiguredJob, { kind: "rotation" }>) {
   if (!isForMany || rotations.length === 0) return [];
   const names = rotations.map(({ name }) => name);
@@ -150,7 +150,7 @@ async function queueRun(
   const jobs = projects.map(({ projectId }) => {
     const data: ProjectJob = { runId, projectId };
     // Projects with the same key are one group of pg-boss: the queue limits how many of them run at once.
-    // A scheduled run comes before a run of missing days, because people look at the newest days.
+    // A scheduled run comes before a catch-up run, because people look at the newest days.
     return { data, priority: scheduledFor ? 1 : 0, group: { id: keys.get(projectId) ?? projectId } };
   });
   await queue.add(tx, kind, jobs);

@@ -119,8 +119,8 @@ test("billing/fields lists what cost something on the days asked for, with a dis
   });
 });
 
-test("the balance is $25,000 less the cost of each day since `countsFrom`, today (2026-03-18) included", async () => {
-  await using emulator = await start({ countsFrom: "2026-03-16" });
+test("the balance is $25,000 less the cost of each day since `firstPaidDay`, today (2026-03-18) included", async () => {
+  await using emulator = await start({ firstPaidDay: "2026-03-16" });
   const { balances } = await read(emulator, "balances");
   expect(balances).toEqual([
     { balance_id: expect.any(String), amount: expect.any(String), units: "usd", purchase_order_id: expect.any(String) },

@@ -6,8 +6,8 @@ import type { ProjectHealth } from "../../src/facts/coverage.ts";
 import { type HealthState, withConditions } from "../../src/facts/health.ts";
 import type { FailedRun, JobHealth, StoredRun } from "../../src/facts/jobs.ts";
 import type { RotationHealth } from "../../src/facts/keys.ts";
+import type { BudgetUse } from "../../src/usage/budgets.ts";
 import { DAY_SECONDS } from "../../src/usage/days.ts";
-import type { BudgetUse } from "../../src/usage/money.ts";
 
 export const NOW = new Date("2026-03-10T06:00:30Z");
 

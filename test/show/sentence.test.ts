@@ -3,8 +3,8 @@
 import { expect, test } from "vitest";
 import type { Answer } from "../../src/facts/answer.ts";
 import { forecastText, leadSentences, reportText } from "../../src/show/sentences.ts";
+import type { BudgetUse } from "../../src/usage/budgets.ts";
 import { daysOf } from "../../src/usage/days.ts";
-import type { BudgetUse } from "../../src/usage/money.ts";
 import { makeAnswer, makeOverview, NOTHING_LACKING, PERIOD } from "../facts/sample-facts.ts";
 import { makeBudget } from "../health/sample-health-state.ts";
 

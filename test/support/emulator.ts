@@ -60,7 +60,7 @@ type Modes = {
    * How the emulator treats `start` and `end`, and which days its answer names:
    * - "ignored": both are ignored; the answer names and covers the last 30 days
    * - "undated": both are ignored; the answer is one summary of yesterday that names no day
-   * - "cumulative": both are ignored; the answer is one summary of all usage since `countsFrom`, and names no day
+   * - "cumulative": both are ignored; the answer is one summary of all usage since `firstPaidDay`, and names no day
    */
   readonly window?: "ignored" | "undated" | "cumulative";
   /** "ignored": every request is answered as if it had no grouping. */
@@ -135,7 +135,7 @@ function answerAs(modes: Modes, incoming: IncomingRequest, service: Emulated): E
   if (isSummary) {
     const yesterday = addDays(dayOf(now), -1);
     const isCumulative = modes.window === "cumulative";
-    searchParams.set("start", isCumulative ? service.countsFrom : yesterday);
+    searchParams.set("start", isCumulative ? service.firstPaidDay : yesterday);
     searchParams.set("end", isCumulative ? dayOf(now) : yesterday);
   }
   const answer = answerTo({ ...incoming, url }, service);

@@ -159,8 +159,8 @@ test.each<[string, readonly string[], readonly string[]]>([
 test("a series of a fan-out is due from the day on which its value was seen, whichever job comes first", () => {
   const withoutSeen = sampleJob({ filters: METHODS.map(({ seen: _, ...filter }) => filter), groupings: ["model"] });
   for (const jobs of inAnyOrder(FANNED_OUT, withoutSeen)) {
-    const seen = configuredSeries(jobs).filter(({ series }) => series.filter.seen?.days);
-    expect(seen.map(({ series: { filter } }) => [filter.name, filter.seen?.days])).toEqual([
+    const seen = configuredSeries(jobs).filter(({ series }) => series.filter.seen?.dueDays);
+    expect(seen.map(({ series: { filter } }) => [filter.name, filter.seen?.dueDays])).toEqual([
       ["method=sync", { start: "2026-03-15", end: YESTERDAY }],
     ]);
   }

@@ -47,7 +47,7 @@ function parseView(file: string, written: string): ViewText {
   return { name, text: fillPlaceholders(written) };
 }
 
-/** The comment for each name of a column, used where the file of the view has none for the column. */
+/** Comments on columns, by name. Used for a column that has no comment in the view's own file. */
 export function columnComments(): Readonly<Record<string, string>> {
   const written = JSON.parse(fs.readFileSync(path.join(MIGRATIONS_FOLDER, "columns.json"), "utf8"));
   const metrics = METRIC_TABLE.map(({ name, meaning }) => [name, `${meaning}; NULL where the service sent none`]);

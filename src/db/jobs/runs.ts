@@ -249,7 +249,7 @@ export async function runningRuns(tx: Tx, { kind, name }: JobId) {
  * The open projects of a run in progress, and projects of runs of the last hour that no worker had in its configuration: they have an error and
  * no planned slice. A failed rotation has the same, but callers ask only about rotations that no process has ever begun.
  */
-export async function projectsNotToStart(tx: Tx, { kind, name }: JobId): Promise<ReadonlySet<string>> {
+export async function runningOrUnconfiguredProjects(tx: Tx, { kind, name }: JobId): Promise<ReadonlySet<string>> {
   const { rows } = await sql<{ readonly projectId: string }>`
     select distinct p.project_id as "projectId" from usage_export.run r join usage_export.run_project p using (run_id)
     where r.kind = ${kind} and r.job = ${name} and (

@@ -28,13 +28,13 @@ export type NewKey = {
 /**
  * What happened to a key or a rotation; keys/rotation-plan.ts names the changes of each step.
  * - `not-created`: the service certainly made no key for the intent
- * - `orphan`: the service made a key for the intent, or may have, and its secret is lost
+ * - `orphan`: the service made a key for the intent, or may have, and its secret is lost; `found`: the service lists that key
  * - `in-use`: the key was due for removal, but was seen in use again
- * - `kept`: the key is not deleted yet, for a reason that was not recorded before
+ * - `kept`: the key is due for deletion, but is not deleted yet; written once for each reason
  */
 export type LedgerChange =
   | { readonly kind: "intent"; readonly intentId: string; readonly comment: string }
-  | { readonly kind: "stored"; readonly intentId: string; readonly created: NewKey }
+  | { readonly kind: "stored"; readonly intentId: string; readonly newKey: NewKey }
   | { readonly kind: "delivered"; readonly intentId: string; readonly sink: string }
   | { readonly kind: "active"; readonly intentId: string; readonly isRollback: boolean }
   | { readonly kind: "found"; readonly intentId: string; readonly apiKeyId: string }
@@ -129,9 +129,9 @@ async function writeChange(db: Database, options: LedgerOptions, change: LedgerC
   const { job, lease, actor, masterKeys, log, newChangeId = randomUUID } = options;
   const changeId = newChangeId();
   const event = { rotation: job.name, intentId: intentIdOf(change), event: change.kind, actor, reason };
-  const created = change.kind === "stored" ? change.created : undefined;
-  const sealed = created && {
-    sealed: await sealKey(created.key, created.apiKeyId, masterKeys),
+  const newKey = change.kind === "stored" ? change.newKey : undefined;
+  const sealed = newKey && {
+    sealed: await sealKey(newKey.key, newKey.apiKeyId, masterKeys),
     master_key: masterKeys.current.id,
   };
   const untilMs = performance.now() + STORE_RETRY_MS_MAX;
@@ -143,8 +143,8 @@ async function writeChange(db: Database, options: LedgerOptions, change: LedgerC
         if (await insertEvent(tx, event, changeId)) await applyChange(tx, job, change, storableText(reason), sealed);
       });
     } catch (error) {
-      if (!created || error instanceof AppError || performance.now() > untilMs) throw error;
-      log.error({ rotation: job.name, apiKeyId: created.apiKeyId, reason: errorText(error) }, "new key not stored yet");
+      if (!newKey || error instanceof AppError || performance.now() > untilMs) throw error;
+      log.error({ rotation: job.name, apiKeyId: newKey.apiKeyId, reason: errorText(error) }, "new key not stored yet");
       await sleep(STORE_RETRY_WAIT_MS);
     }
   }
@@ -179,7 +179,6 @@ function intentIdOf(change: LedgerChange): string | undefined {
 }
 
 type KeyPatch = UpdateObject<Tables, "usage_export.api_key">;
-
 const KEY_PATCHES: Readonly<Record<KeyChange, (note: string) => KeyPatch>> = {
   orphan: (note) => ({ state: "orphan", step: null, note }),
   verified: () => ({ step: "verified" }),
@@ -207,7 +206,7 @@ async function applyChange(tx: Tx, job: RotationConfig, change: LedgerChange, no
       return requireOneRow(numDeletedRows, change.intentId);
     }
     case "stored":
-      return updateKey(tx, change.intentId, { ...createdKey(job, change.created), ...sealed }, "intent");
+      return updateKey(tx, change.intentId, { ...createdKeyPatch(job, change.newKey), ...sealed }, "intent");
     case "delivered":
       await sql`
         insert into usage_export.key_delivery (rotation, sink, intent_id) values (${job.name}, ${change.sink}, ${change.intentId})
@@ -229,7 +228,7 @@ async function applyChange(tx: Tx, job: RotationConfig, change: LedgerChange, no
   }
 }
 
-function createdKey({ expiresInDays }: RotationConfig, { apiKeyId, scopes, created }: NewKey): KeyPatch {
+function createdKeyPatch({ expiresInDays }: RotationConfig, { apiKeyId, scopes, created }: NewKey): KeyPatch {
   return {
     step: "stored",
     api_key_id: apiKeyId,

@@ -1,4 +1,4 @@
-// Fetch numbers: a later fetch has a higher number, whichever process makes it. Also raises sequences that are behind the stored rows.
+// Fetch numbers: a later fetch has a higher number in any process, to within VALID_MS. Also raises sequences that are behind the stored rows.
 
 import { sql } from "kysely";
 import type { Logger } from "pino";
@@ -13,7 +13,7 @@ const SPARE = 128;
 /** How long a spare number is used after it was taken. If two processes read a slice within this time, the answer of either may be kept. */
 const VALID_MS = 50;
 
-/** Callers that ask at the same time share one query. `now` is in milliseconds and never goes back. */
+/** Up to 1,000 callers that ask at the same time share one query. `now` is in milliseconds and never goes back. */
 export function openFetchNumbers(db: Database, now: () => number = () => performance.now()): NextFetchNo {
   let spare: number[] = [];
   let takenMs = Number.NEGATIVE_INFINITY;
@@ -36,10 +36,10 @@ export function openFetchNumbers(db: Database, now: () => number = () => perform
   return async () => (now() - takenMs <= VALID_MS ? spare.shift() : undefined) ?? (await take(undefined));
 }
 
-/** More numbers than other processes take while a sequence is read and raised. Otherwise raising it might lower it. */
+/** More numbers than other processes take between the reading of a sequence and its raising, so that no sequence is lowered. */
 const SEQUENCE_MARGIN = 100_000;
 
-/** Raises sequences that are behind the stored rows, as after logical replication. New answers would seem old, and new rows get used ids. */
+/** Raises sequences that are behind the stored rows, as after logical replication: else new answers seem old, and new rows get used ids. */
 export async function raiseLaggingSequences(db: Database, log?: Pick<Logger, "warn">): Promise<readonly string[]> {
   const sequenceAndHighest = (table: string, column: string) => sql`
     select pg_catalog.pg_get_serial_sequence(${table}, ${column}), pg_catalog.max(${sql.ref(column)})::pg_catalog.int8

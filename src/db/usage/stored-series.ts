@@ -34,7 +34,7 @@ const YESTERDAY = sql`(now() at time zone 'UTC')::date - 1`;
 /** The configured series as a relation `w`. */
 function wantedRows(configured: readonly ConfiguredSeries[]) {
   const series = configured.map((one) => one.series);
-  const seenDays = series.map(({ filter }) => filter.seen?.days);
+  const seenDays = series.map(({ filter }) => filter.seen?.dueDays);
   return sql`
     unnest(
       ${series.map(({ project }) => project.id)}::text[], ${series.map(({ project }) => project.name)}::text[],

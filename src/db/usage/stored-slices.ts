@@ -66,7 +66,7 @@ function storedSlice({ fetchNo, contentHash, rows, kind, runId, since, doubtFetc
   return { fetchNo, contentHash: contentHash ?? undefined, rows, doubt };
 }
 
-/** The sums of each slice's absolute amounts in these metrics, by `sliceKey`. Doubles are exact enough. A group that is gone has no amounts. */
+/** The sums of each slice's absolute amounts in these metrics, by `sliceKey`. Doubles are exact enough. A gone group's row has only nulls. */
 export async function sumSlices(tx: Tx, slices: readonly SliceRef[], metrics: readonly string[] = STORED_METRICS) {
   if (slices.length === 0) return new Map<string, Totals>();
   const sumOf = (metric: string) => (metrics.includes(metric) ? sql`sum(abs(r.${sql.ref(metric)}))::text` : sql`null`);
@@ -100,7 +100,7 @@ export type DecidedSlice = FetchedSlice & {
   readonly askedAt: Date;
 } & ReturnType<typeof decideSlice>;
 
-/** Throws if a slice has changed since it was read: the transaction is repeated with locks. `seenAt`: the database's time after reading. */
+/** Throws if a slice has changed since it was read: the transaction is repeated with locks. `seenAt`: when the slices were read, or later. */
 export async function writeSlices(tx: Tx, decided: readonly DecidedSlice[], seenAt: Date): Promise<void> {
   const good = decided.filter(({ decision }) => decision === "replace" || decision === "unchanged");
   const suspect = decided.filter((slice) => slice.doubt !== undefined);
@@ -112,7 +112,7 @@ export async function writeSlices(tx: Tx, decided: readonly DecidedSlice[], seen
     throw Object.assign(new Error("a slice was written meanwhile"), { code: "40001" });
 }
 
-/** Leaves `attempted_at`, so that Postgres logs less: it logs all columns from the first to the last change, for every slice of a run. */
+/** Leaves `attempted_at` as it was, which keeps the WAL small: it gets all columns from the first to the last changed one, for every slice. */
 function writeComplete(good: readonly DecidedSlice[], seenAt: Date) {
   return sql`
     update usage_export.slice sl
@@ -134,7 +134,7 @@ function writeComplete(good: readonly DecidedSlice[], seenAt: Date) {
 
 /**
  * Assignments that record a change of the slice `sl`. A transaction begins (`changed_after`), then gets its number, then reads the clock
- * (`changed_at`): no transaction with a higher number has a `changed_at` before this `changed_after`. bi.changed_days relies on it.
+ * (`changed_at`). So none with a higher number has a `changed_at` before this `changed_after`. bi.changed_days relies on it.
  */
 export function changedNow(isChanged: RawBuilder<unknown>): RawBuilder<unknown> {
   return sql`
@@ -163,7 +163,7 @@ function writeSuspect(suspect: readonly Exclude<DecidedSlice, { readonly doubt: 
 /** The `closed_at` that the answer gives to its slice; undefined if the service was asked before the day's end. */
 function closingMoment({ day, undated, askedAt }: DecidedSlice, seenAt: Date): Date | undefined {
   const over = startOfDay(addDays(day, 1));
-  // No later reading completes a day whose numbers carry no date.
+  // If undated numbers count for the day on which they are read, no reading after its end will be about that day.
   if (undated) return over;
   return askedAt >= over ? seenAt : undefined;
 }
@@ -235,7 +235,7 @@ export function selectIncoming(slices: readonly FetchedSlice[], groupIds: GroupI
   );
   const numbers = STORED_METRICS.map((name) => sql`${amountsSql(slices, name)} as ${sql.ref(name)}`);
   const extras = slices.flatMap(({ columns }) => columns.extras);
-  // unnest is in the select list: in the from clause Postgres would first store each array as rows. It pads a shorter array with nulls.
+  // unnest is in the select list: in the from clause Postgres would first store each array as rows. A shorter array is padded with nulls.
   return sql`
       select unnest(${numbersArray(sliceNos)}::integer[]) as slice_no, unnest(${numbersArray(ids)}::integer[]) as group_id,
         ${sql.join(numbers)}, unnest(${extras.some((extra) => extra !== null) ? extras : []}::text[])::jsonb as extra_metrics

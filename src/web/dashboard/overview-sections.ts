@@ -21,9 +21,9 @@ import {
 import { choiceList, type Html, html, nameHtml } from "../../show/html.ts";
 import { isNew, lackingSentences, namesText, usedFigures, whyNotCompared } from "../../show/sentences.ts";
 import { present } from "../../text.ts";
+import type { BudgetUse } from "../../usage/budgets.ts";
 import { dayCount } from "../../usage/days.ts";
 import { addsUp, groupingNoun } from "../../usage/dimensions.ts";
-import type { BudgetUse } from "../../usage/money.ts";
 import { pageHref, type View } from "../url.ts";
 import type { Section } from "./frame.ts";
 import { groupParameters } from "./usage-sections.ts";

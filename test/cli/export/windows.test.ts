@@ -133,7 +133,7 @@ const BACKFILL = ["backfill", "--from", LONG_AGO, "--to", yesterday];
 
 function serveUnusualDay(context: ProgramContext, part = {}) {
   const usage = (_: string, day: Day) => [{ endpoint: "listen", requests: day === yesterday ? 9_000 : 1_000 }];
-  return context.setUp(part, { countsFrom: LONG_AGO, usage });
+  return context.setUp(part, { firstPaidDay: LONG_AGO, usage });
 }
 
 test("an unusual day is reported only by the run that finds it", async ({ context }) => {
@@ -162,7 +162,7 @@ async function exportNights(context: ProgramContext, nights: number): Promise<vo
   let requests = 9_950;
   const usage = (_: string, day: string) =>
     day === today ? [{ endpoint: "listen", method: "sync", requests, hours: 0.5 }] : [];
-  await context.setUp({ exports: [{ window: undefined }] }, { window: "cumulative", countsFrom: today, usage });
+  await context.setUp({ exports: [{ window: undefined }] }, { window: "cumulative", firstPaidDay: today, usage });
   for (let night = 0; night < nights; night++) {
     if (night > 0) await ageStoredData(db, 1);
     expect(await context.run(["export"])).toMatchObject({ status: 0 });

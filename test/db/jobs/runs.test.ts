@@ -11,9 +11,9 @@ import {
   finishRun,
   heartbeatRun,
   insertRun,
-  projectsNotToStart,
   readOpenProjects,
   recordAttempt,
+  runningOrUnconfiguredProjects,
   startRun,
 } from "../../../src/db/jobs/runs.ts";
 import { readRun, readRuns } from "../../../src/facts/jobs.ts";
@@ -57,10 +57,10 @@ test("while a run is live, the projects that it has not reached yet are held bac
   const projects = ["done", "ahead"].map((projectId) => ({ projectId, planned: 0 }));
   await startRun(db, { runId, kind: "rotation", job: "all", trigger: "manual" }, projects);
   await endProjects(db, [{ runId, projectId: "done", counts: NO_COUNTS }]);
-  const notToStart = () => inTransaction(db, (tx) => projectsNotToStart(tx, { kind: "rotation", name: "all" }));
-  expect(await notToStart()).toEqual(new Set(["ahead"]));
+  const found = () => inTransaction(db, (tx) => runningOrUnconfiguredProjects(tx, { kind: "rotation", name: "all" }));
+  expect(await found()).toEqual(new Set(["ahead"]));
   await ageHeartbeat(runId, 31);
-  expect(await notToStart()).toEqual(new Set());
+  expect(await found()).toEqual(new Set());
 });
 
 test("a run has the sums of its projects, and ends with its last project", async () => {

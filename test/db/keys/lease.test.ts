@@ -120,7 +120,7 @@ test("nobody takes a lease while its owner writes, even after it has expired", a
 const intentId = newIntent();
 const CHANGES: readonly LedgerChange[] = [
   { kind: "intent", intentId: newIntent(), comment: "usage exporter" },
-  { kind: "stored", intentId, created: newKey(intentId) },
+  { kind: "stored", intentId, newKey: newKey(intentId) },
   { kind: "delivered", intentId, sink: "file /run/exporter.key" },
   { kind: "active", intentId, isRollback: false },
   { kind: "failed" },

@@ -58,7 +58,7 @@ test("a key is pending once its intent is recorded, and has a sealed secret once
   const intent = { ...common, step: "intent", apiKeyId: null, expiresAt: null, scopesGranted: [] };
   expect(await keyOf(rotation, intentId)).toEqual(intent);
 
-  await rotation.write({ kind: "stored", intentId, created: newKey(intentId, { scopes: ["a\0b", 'c"{},'] }) });
+  await rotation.write({ kind: "stored", intentId, newKey: newKey(intentId, { scopes: ["a\0b", 'c"{},'] }) });
   const stored = await keyOf(rotation, intentId);
   const expiresAt = new Date((stored?.requestedAt.getTime() ?? 0) + 40 * 24 * 60 * 60 * 1000);
   const created = { apiKeyId: `id-of-${intentId}`, expiresAt, scopesGranted: ["ab", 'c"{},'] };
@@ -114,7 +114,7 @@ test("a change that is repeated after its acknowledgement was lost is made once"
   for (const changes of [["failed", "intent"], ["stored"]] as const) {
     const ids = new Map(changes.map((kind) => [kind, randomUUID()]));
     for (const kind of [...changes, ...changes]) {
-      const change = { kind, intentId, comment: "usage exporter", created: newKey(intentId) } as const;
+      const change = { kind, intentId, comment: "usage exporter", newKey: newKey(intentId) } as const;
       await rotation.write(change, "once", ids.get(kind));
     }
   }

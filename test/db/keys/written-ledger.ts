@@ -41,7 +41,7 @@ export function writer(db: Database, job: RotationConfig, lease: Lease): Writer 
   };
   const changes = (intentId: string): readonly LedgerChange[] => [
     { kind: "intent", intentId, comment: `usage exporter [${intentId}]` },
-    { kind: "stored", intentId, created: newKey(intentId) },
+    { kind: "stored", intentId, newKey: newKey(intentId) },
     { kind: "verified", intentId },
     { kind: "active", intentId, isRollback: false },
   ];

@@ -4,7 +4,7 @@ import type { Day } from "./days.ts";
 
 export const BUDGET_PERIODS = ["month", "day"] as const;
 
-/** What a budget can be limited to, and the grouping to read it from (an accessor is a key). For a key, all keys of its rotation count. */
+/** What a budget can be limited to, and the grouping to read it from. A key is an accessor, or a rotation's name: then all its keys count. */
 export const SCOPE_GROUPINGS = { all: "none", key: "accessor", tag: "tags", model: "model" } as const;
 export type BudgetScope = keyof typeof SCOPE_GROUPINGS;
 
