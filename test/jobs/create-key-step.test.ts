@@ -85,6 +85,12 @@ test("if the intent can't be recorded, no create is sent", async () => {
   expect(done).toEqual(["token"]);
 });
 
+test("a create of a process that died is a failed attempt, so that a process that always dies makes few keys", async () => {
+  const { done, take } = openRotation();
+  await take({ kind: "mark-orphan", key: pending("intent"), reason: "it may have been created" });
+  expect(done).toEqual(["write orphan", "write failed"]);
+});
+
 test("a process that has lost its lease delivers nothing", async () => {
   const openKey = async () => ({ apiKeyId: "key-1", key: KEY, scopesGranted: [] });
   const { take } = openRotation(undefined, { openKey, confirmLease: () => Promise.reject(LOST) });

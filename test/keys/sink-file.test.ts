@@ -109,14 +109,15 @@ test("if the key file is a link, the link stays and its target is replaced", asy
   expect(await readFile(real, "utf8")).toBe(`${NEW.reveal()}\n`);
 });
 
-test("the test of a sink does not change the key file, and leaves no other file", async () => {
+test("the test of a sink changes neither the key file nor another one, and leaves no file", async () => {
   const folder = newFolder();
   const file = path.join(folder, "exporter.key");
   await writeKeyFile(file, OLD);
+  await writeFile(`${file}.probe`, "somebody's");
   await testKeyFile(file);
   expect(await readFile(file, "utf8")).toBe(`${OLD.reveal()}\n`);
   await testKeyFile(path.join(folder, "new.key"));
-  expect(await readdir(folder)).toEqual(["exporter.key"]);
+  expect(await readdir(folder)).toEqual(["exporter.key", "exporter.key.probe"]);
 });
 
 test.each([

@@ -1,6 +1,5 @@
 // What `check` says about the rights of a rotation's keys and about its sinks, how `rotate` works with them, and what neither prints.
 
-import { readFile, writeFile } from "node:fs/promises";
 import { expect } from "vitest";
 import { PRODUCTION } from "../small-config.ts";
 import { rotationTest } from "./rotation-context.ts";
@@ -60,15 +59,6 @@ twoKeysTest("a key that may only read is rotated with another key that may only 
   const result = await context.run(["export"], { USAGE_EXPORT_CREATOR_KEY: context.newSecret() });
   expect(result).toMatchObject({ status: 0 });
   expect(new Set(emulator.requests.slice(since).map(({ keyId }) => keyId))).toEqual(new Set([made[1]?.apiKeyId]));
-});
-
-test("other files in the folder of a sink stay as they are", async ({ context }) => {
-  // The program writes temporary files beside the sink. These files have names that it might choose.
-  const otherFiles = ["next", "probe"].map((name) => `${context.sink}.${name}`);
-  for (const file of otherFiles) await writeFile(file, "somebody's");
-  expect(await context.run(["check"])).toMatchObject({ status: 0 });
-  expect(await context.run(["rotate"])).toMatchObject({ status: 0 });
-  for (const file of otherFiles) expect(await readFile(file, "utf8")).toBe("somebody's");
 });
 
 test("control characters in the service's answers are not printed", async ({ context }) => {

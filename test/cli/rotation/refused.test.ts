@@ -1,6 +1,5 @@
 // What keeps a rotation from making a key, or a key from being used. In each case the current key stays.
 
-import { existsSync } from "node:fs";
 import { expect } from "vitest";
 import { type RotationContext, rotationTest } from "./rotation-context.ts";
 
@@ -36,16 +35,6 @@ test("a first key that the service does not know is reported before a create is 
   expect(result).toMatchObject({ status: 1, stdout: expect.stringContaining("it does not accept the key") });
   expect(await context.events()).toEqual(["failed"]);
   expect(createCount(context)).toBe(0);
-});
-
-test("a sink that can't be delivered to is reported before the service is called", async ({ context }) => {
-  await context.configure({ deliver: [{ file: context.sink }, { command: ["no-such-program"] }] });
-  expect(await context.run(["rotate"])).toMatchObject({
-    status: 1,
-    stdout: 'exporter\n  failed: the command "no-such-program" does not exist, or may not be run\n',
-  });
-  expect(context.emulator.requests).toEqual([]);
-  expect(existsSync(context.sink)).toBe(false);
 });
 
 test("a new key that the service refuses stays unused until the service accepts it", async ({ context }) => {
@@ -138,18 +127,4 @@ test("after five failed attempts nothing is created until a person asks for it",
   expect(createCount(context)).toBe(6);
   expect(await context.states()).toEqual(["active"]);
   expect(await context.run(["keys"])).toMatchObject({ status: 0, stdout: expect.not.stringContaining("attention") });
-});
-
-test("a process that dies at every create makes no more than five keys", async ({ context }) => {
-  // Four attempts have failed, and a fifth process died between recording the intent and getting the answer.
-  await context.db.insertInto("usage_export.rotation").values({ name: "exporter", failed_attempts: 4 }).execute();
-  const intent = { intent_id: "ue-0", rotation: "exporter", project_id: "project-1", project: "production" } as const;
-  const asked = { comment: "usage exporter [ue-0]", scopes_asked: ["member"] };
-  const values = { ...intent, ...asked, state: "pending", step: "intent" } as const;
-  await context.db.insertInto("usage_export.api_key").values(values).execute();
-  expect(await context.run(["rotate"])).toMatchObject({
-    status: 1,
-    stdout: expect.stringContaining("needs attention: 5 attempts failed"),
-  });
-  expect(createCount(context)).toBe(0);
 });
