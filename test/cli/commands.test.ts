@@ -108,6 +108,9 @@ test.for<readonly [what: string, message: RegExp, given: Given]>([
   ],
   ["a job that is not configured", /no job "nighly".*"nightly"/, { args: ["jobs", "next", "nighly"] }],
   ["an unknown grouping", /expected none, .*line_item/, { args: ["export", "--grouping", "modell"] }],
+  ["a backfill without its first day", /--from/, { args: ["backfill", "--to", "2026-01-31"] }],
+  ["a backfill without its last day", /--to/, { args: ["backfill", "--from", "2026-01-01"] }],
+  ["a backfill of an unknown kind of days", /missing, failed, all/, { args: ["backfill", "--only", "new"] }],
   ["a pause without a reason", /expected a reason/, { args: ["jobs", "pause", "nightly", "--why", " "] }],
   [
     "a variable that turns off the checks of certificates",

@@ -82,11 +82,18 @@ test.each<[SelectionOptions, string]>([
   expect(() => chooseJobs(CONFIG, options, TODAY)).toThrow(expect.objectContaining({ code: "config", message }));
 });
 
+const TAGS = { dimension: "tags", atMost: 20 } as const;
+
 test("a value of a configured fan-out may be chosen before it is known", () => {
-  const exports = CONFIG.exports.map((job) => ({ ...job, fanOuts: [{ dimension: "tags", atMost: 20 } as const] }));
+  const exports = CONFIG.exports.map((job) => ({ ...job, fanOuts: [TAGS] }));
   const choose = (name: string) => chooseJobs({ ...CONFIG, exports }, { filter: [name] }, TODAY).jobs;
   for (const name of ["tags=prod", "tags=*"]) expect(choose(name)).toHaveLength(exports.length);
   for (const name of ["method=sync", "prod", "x tags="]) expect(() => choose(name)).toThrow("is not configured");
+});
+
+test("a value of a fan-out that no project has is refused once the values are known", () => {
+  const exports = CONFIG.exports.map((job) => ({ ...job, fanOuts: [TAGS], seen: new Map() }));
+  expect(() => chooseJobs({ ...CONFIG, exports }, { filter: ["tags=prod"] }, TODAY)).toThrow("no export has this");
 });
 
 test("a configuration without exports has none to run", () => {

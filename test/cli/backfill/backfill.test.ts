@@ -152,19 +152,6 @@ test("a backfill of old days leaves the missing days as they are", async ({ cont
   expect(await coverage(db)).toEqual({ complete: 5, missing: 2 });
 });
 
-test.for<[string, readonly string[], string]>([
-  ["without --from", ["backfill", "--to", yesterday], "--from"],
-  ["without --to", ["backfill", "--from", yesterday], "--to"],
-  ["from a day that does not exist", ["backfill", "--from", "2026-02-30", "--to", yesterday], "YYYY-MM-DD"],
-  ["with an unknown --only", backfill(lastDays(2), "--only", "new"), "missing, failed, all"],
-])("a backfill %s is refused before any call", async ([_, args, named], { context }) => {
-  const emulator = await serveSeries(context);
-  // No database is at this address, so the test also shows that none is used.
-  const result = await context.run(args, { DATABASE_URL: "postgres://nobody@127.0.0.1:1/nothing" });
-  expect(result).toMatchObject({ status: 2, stdout: "", stderr: expect.stringContaining(named) });
-  expect(emulator.requests).toEqual([]);
-});
-
 function serveSeries(context: ProgramContext): Promise<Emulator> {
   return context.setUp({ exports: [{ groupings: GROUPINGS }] });
 }

@@ -5,7 +5,6 @@ import { expect } from "vitest";
 import type { Fault, SeenRequest } from "../../support/emulator.ts";
 import { accountOptions } from "../account.ts";
 import { databaseTest, type ProgramContext } from "../program-context.ts";
-import { workerConfig } from "../small-config.ts";
 
 const { test, db } = await databaseTest();
 
@@ -15,17 +14,13 @@ const ABC = { a: "alpha", b: "beta", c: "gamma" };
 async function openAccount(context: ProgramContext, projects: Readonly<Record<string, string>>, fields: object = {}) {
   const names = new Map(Object.entries(projects));
   const secret = context.newSecret();
-  const discovering = (entryFields: object) => ({
-    projects: [{ discover: true, key: { env: "ACCOUNT_KEY" }, ...entryFields }],
-    exports: [{ projects: ["*"] }],
-  });
-  const emulator = await context.setUp(discovering(fields), accountOptions(names, secret));
+  const discovering = { discover: true, key: { env: "ACCOUNT_KEY" }, ...fields };
+  const part = { projects: [discovering], exports: [{ projects: ["*"] }] };
+  const emulator = await context.setUp(part, accountOptions(names, secret));
   const env = { ACCOUNT_KEY: secret, USAGE_EXPORT_KEY: undefined };
   return {
     emulator,
     names,
-    /** Writes what setUp wrote, with other fields in the entry of projects. */
-    configure: (changed: object) => context.configure(workerConfig(emulator.url, discovering(changed))),
     run: (...args: readonly string[]) => context.run(args, env),
   };
 }
@@ -148,19 +143,6 @@ test("an export fails if the service does not list projects", async ({ context }
   const says = "the service does not list projects, so none can be discovered";
   expect(await run("export")).toMatchObject({ ...FAILED, stderr: expect.stringContaining(says) });
   expect(await run("check")).toMatchObject({ ...FAILED, stdout: expect.stringContaining(`FAIL list: ${says}`) });
-});
-
-test("a project that the key may not read fails alone until it is excluded", async ({ context }) => {
-  const { configure, emulator, run } = await openAccount(context, ABC);
-  emulator.fault = ({ path }) =>
-    path.includes("projects/b/") ? { kind: "answer", status: 403, body: "{}" } : undefined;
-  expect((await run("export")).stdout).toContain("nightly: 3 requests, 4 slices complete, 0 suspect, 2 failed");
-  expect(await storedCalls()).toEqual({ a: "alpha: 5 5", c: "gamma: 5 5" });
-  expect(await run("status")).toMatchObject(FAILED);
-
-  await configure({ exclude: ["beta"] });
-  expect((await run("export")).stdout).toContain("nightly: 2 requests, 4 slices complete");
-  expect(await run("status")).toMatchObject(OK);
 });
 
 test("`backfill` adds earlier days only when a project is new", async ({ context }) => {

@@ -83,23 +83,6 @@ test("a value that can't be in a filter is neither read nor counted as left out 
   expect(Object.keys(await requestsByKeyAndModel())).toHaveLength(USAGE.length);
 });
 
-test("a fan-out by tags reads each tag on its own, even one that is used only in sets", async ({ context }) => {
-  const exports = [{ groupings: ["tags", "model"], filters: [{ name: "all" }, { each: "tags" }] }];
-  await context.setUp({ exports }, { usage: () => USAGE });
-
-  await context.run(["export"]);
-  expect(await context.run(["export"])).toMatchObject({ status: 0 });
-  const { rows } = await sql`
-    select value || ' ' || group_value as name, sum(requests) as requests from bi.usage_by_two_dimensions
-    group by 1 order by 1
-  `.execute(db);
-  expect(rows).toEqual([
-    { name: "eu aura-2", requests: "4" },
-    { name: "prod aura-2", requests: "4" },
-    { name: "prod nova-3", requests: "10" },
-  ]);
-});
-
 test("a fan-out stores nothing if the service does not know the parameter that it filters by", async ({ context }) => {
   // In dialect 2026, which the emulator speaks, the parameter is "tag"; the emulator takes "tags" for a feature.
   const exports = [{ groupings: ["tags", "method"], filters: [{ name: "all" }, { each: "tags" }] }];
@@ -109,18 +92,6 @@ test("a fan-out stores nothing if the service does not know the parameter that i
   expect(await context.run(["export"])).toMatchObject({ status: 1 });
   const { rows } = await sql`select * from bi.usage_by_two_dimensions`.execute(db);
   expect(rows).toEqual([]);
-});
-
-test("--filter chooses one value of a fan-out, or all of them with *", async ({ context }) => {
-  const emulator = await context.setUp({ exports: [FAN_OUT] }, { usage: () => USAGE });
-  await context.run(["export"]);
-
-  expect(await context.run(["export", "--filter", "accessor=key-b"])).toMatchObject({ status: 0 });
-  expect(accessorsAsked(emulator)).toEqual(["key-b"]);
-  expect(await context.run(["export", "--filter", "accessor=*"])).toMatchObject({ status: 0 });
-  expect(accessorsAsked(emulator)).toEqual(["key-a", "key-b", "key-c"]);
-  expect(await context.run(["export", "--filter", "accessor=key-z"])).toMatchObject({ status: 2 });
-  expect(await context.run(["export", "--filter", "method=sync"])).toMatchObject({ status: 2 });
 });
 
 test("a worker that starts reads each key that the last run found", async ({ context }) => {
