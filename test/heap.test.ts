@@ -5,8 +5,8 @@ import { expect, test } from "vitest";
 const HEAP = path.join(import.meta.dirname, "../src/heap.ts");
 const MB = 1024 * 1024;
 
-test("the space for new objects is enlarged only once", () => {
-  // In a process of its own, because the flags hold for a whole process.
+test("keepMemoryFlat enlarges V8's space for new objects only once", () => {
+  // In a process of its own, because keepMemoryFlat sets flags of V8, which hold for a whole process.
   const script = `
     import { getHeapSpaceStatistics } from "node:v8";
     import { keepMemoryFlat } from ${JSON.stringify(HEAP)};

@@ -1,4 +1,4 @@
-// Helpers for tests of discovered projects.
+// An account of the service whose projects are discovered, and what the database knows of them.
 
 import { sql } from "kysely";
 import type { Database } from "../../src/db/connection/database.ts";
@@ -16,12 +16,12 @@ export function accountOptions(names: ReadonlyMap<string, string>, accountKey: s
   };
 }
 
-/** The number of complete days of each project, by its name. */
-export async function completeDays(db: Database): Promise<Readonly<Record<string, number>>> {
-  const { rows } = await sql<{ project: string; days: number }>`
-    select project, count(*) filter (where status = 'complete')::integer as days from bi.coverage group by 1 order by 1
+/** The number of complete slices of each project, by its name. */
+export async function completeSlices(db: Database): Promise<Readonly<Record<string, number>>> {
+  const { rows } = await sql<{ project: string; slices: number }>`
+    select project, count(*) filter (where status = 'complete')::integer as slices from bi.coverage group by 1 order by 1
   `.execute(db);
-  return Object.fromEntries(rows.map(({ project, days }) => [project, days]));
+  return Object.fromEntries(rows.map(({ project, slices }) => [project, slices]));
 }
 
 export async function dueProjects(db: Database): Promise<readonly string[]> {

@@ -1,4 +1,4 @@
-// Makes slices from answers of the billing breakdown as the service writes them, and reads the amounts that the views are made of.
+// Makes slices of answers of the billing breakdown. Reads usage_export.visible_cost, from which the views of cost take their amounts.
 
 import { sql } from "kysely";
 import type { Database } from "../../src/db/connection/database.ts";
@@ -12,7 +12,7 @@ import type { ViewRow } from "./stored-usage.ts";
 /** An amount as the service writes it, or null, and the values of the dimensions. */
 export type BilledRow = readonly [dollars: string | null, dimensions?: Readonly<Record<string, unknown>>];
 
-/** The slice of a day that the service answers with these rows. */
+/** The slice that the program makes of an answer with these rows for the day. */
 export function billed(day: Day, grouping: Grouping, rows: readonly BilledRow[]): NormalisedSlice {
   const results = rows.map(([dollars, dimensions]) =>
     sampleRow(day, dimensions, { dollars: dollars === null ? null : new ExactNumber(dollars) }),
@@ -27,7 +27,7 @@ function answerOf(day: Day, results: readonly unknown[]): unknown {
   return { start: day, end: day, resolution: { units: "day", amount: 1 }, results };
 }
 
-/** The stored amounts with their days and values, as texts without superfluous zeros. */
+/** The stored amounts with their days and dimension values. The amounts are text without superfluous zeros. */
 export async function visibleCost(db: Database): Promise<readonly ViewRow[]> {
   const { rows } = await sql<ViewRow>`
     select usage_date, "grouping", accessor, deployment, line_item, tags, trim_scale(dollars)::text as dollars

@@ -4,7 +4,7 @@
 export type Side = "out" | "back";
 
 export type FaultEvent = {
-  /** Who is behind the front: the name of one program of a case. */
+  /** The name of the program that uses the front. */
   readonly who: string;
   readonly peer: "service" | "database";
   readonly side: Side;

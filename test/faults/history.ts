@@ -1,4 +1,4 @@
-// Records what the service answered in one case, as far as the checker needs it. The numbers of each answer contain its version.
+// Records what the service answered in a fault case, for check.ts. Each breakdown gets a version, which its rows contain.
 
 import { z } from "zod";
 import { daysOf } from "../../src/emulator/days.ts";
@@ -34,13 +34,13 @@ export function historyAfter(before: History = { exchanges: [], newestVersion: 0
   return { exchanges: [...before.exchanges], newestVersion: before.newestVersion };
 }
 
-/** Records the exchanges of a front, and puts a version into the numbers of each breakdown that goes through it. */
+/** Watches a front, the proxy of service-front.ts: records each exchange, and puts a version into each breakdown. */
 export function recorderFor(history: History): ServiceFrontOptions["watch"] {
   return ({ who, url }) => {
     const seen: Exchange = { who, path: url, asked: askedFor(url), arrivedAt: performance.now() };
     history.exchanges.push(seen);
     return {
-      answered: (answer) => versioned(answer, seen, history),
+      answered: (answer) => recordAnswer(answer, seen, history),
       answerSent: () => {
         seen.answeredAt = performance.now();
       },
@@ -51,7 +51,7 @@ export function recorderFor(history: History): ServiceFrontOptions["watch"] {
   };
 }
 
-function versioned(answer: Answer, seen: Exchange, history: History): Answer {
+function recordAnswer(answer: Answer, seen: Exchange, history: History): Answer {
   seen.status = answer.status;
   if (!seen.asked || answer.status !== 200) return answer;
   const version = ++history.newestVersion;
@@ -65,17 +65,17 @@ const Row = z.looseObject({ grouping: z.looseObject({ start: z.string() }), requ
 const Breakdown = z.looseObject({ results: z.array(Row) });
 type Breakdown = z.infer<typeof Breakdown>;
 
-/** A day with at least this many groups has one of them left out, a different one in each version. */
-const GROUPS_KEPT_MIN = 3;
-/** More than the versions in one case. */
+/** A day with at least this many groups lacks one of them, another one than in the version before. */
+const GROUPS_TO_OMIT_ONE = 3;
+/** Greater than every version of a case. */
 const VERSION_STEP = 1_000;
 
-/** The same answer with its version in every row and without one of its groups, so that a row tells which answer it is from. */
+/** The answer with its version in each row's `requests`, and without one group of each larger day: stored rows then tell their answer. */
 function stamped(breakdown: Breakdown, version: number): Breakdown {
   const days = Map.groupBy(breakdown.results, (row) => row.grouping.start);
   const results = [...days.values()].flatMap((rows) =>
     rows
-      .filter((_, index) => rows.length < GROUPS_KEPT_MIN || index !== version % rows.length)
+      .filter((_, index) => rows.length < GROUPS_TO_OMIT_ONE || index !== version % rows.length)
       .map((row) => ({ ...row, requests: row.requests * VERSION_STEP + version })),
   );
   return { ...breakdown, results };
@@ -96,7 +96,7 @@ export function rowText(group: string | null, row: Readonly<Record<string, unkno
   return JSON.stringify([group, ...METRICS.map((metric) => String(row[metric] ?? null))]);
 }
 
-/** How a dimension's value is shown: sets sorted, several values and tags as JSON, one value as it is. */
+/** How the views show a dimension's value: several values and tags as sorted JSON, one value as it is. */
 function shownGroup(grouping: string, value: unknown): string | null {
   if (value === null || value === undefined) return null;
   const values = Array.isArray(value) ? value.toSorted() : [value];

@@ -8,7 +8,7 @@ import {
   errorResponse,
   type Message,
   message,
-  messages,
+  messageSplitter,
   refusedStatement,
   statementText,
 } from "./postgres-messages.ts";
@@ -103,7 +103,7 @@ function connect(
   };
 
   let held: Message[] = [];
-  const fromClient = messages(true, (each) => {
+  const fromClient = messageSplitter(true, (each) => {
     if (isSilent) return;
     held.push(each);
     if (PARTS.has(each.type)) return;
@@ -123,7 +123,7 @@ function connect(
 
   let isOpen = false;
   let answer: Buffer[] = [];
-  const fromServer = messages(false, ({ type, bytes }) => {
+  const fromServer = messageSplitter(false, ({ type, bytes }) => {
     if (isSilent) return;
     answer.push(bytes);
     const whole = Buffer.concat(answer);

@@ -1,9 +1,9 @@
-// Messages of the Postgres protocol, version 3: parsed from a stream of bytes, or made by a front itself.
+// Messages of the Postgres protocol, version 3: cut from a stream of bytes, or made to inject an error.
 
 export type Message = { readonly type: string; readonly bytes: Buffer };
 
-/** Cuts the stream into messages. The first one of a client has no type. */
-export function messages(isClient: boolean, each: (message: Message) => void): (chunk: Buffer) => void {
+/** Returns a function that cuts a stream, passed in chunks, into messages. The first message of a client has no type. */
+export function messageSplitter(isClient: boolean, each: (message: Message) => void): (chunk: Buffer) => void {
   let rest: Buffer = Buffer.alloc(0);
   let hasType = !isClient;
   return (chunk) => {
@@ -22,7 +22,7 @@ export function messages(isClient: boolean, each: (message: Message) => void): (
   };
 }
 
-/** The text of a statement of the simple or the extended protocol, on one line. */
+/** The statement that a client sends with these messages of the simple or the extended protocol, on one line; "" if there is none. */
 export function statementText(group: readonly Message[]): string {
   const first = group.find(({ type }) => type === "Q" || type === "P");
   if (!first) return "";
@@ -32,7 +32,7 @@ export function statementText(group: readonly Message[]): string {
   return words.replaceAll(/\s+/g, " ").trim();
 }
 
-/** A statement to which the server itself answers with this error. */
+/** The message of a statement to which the server itself answers with this error. */
 export function refusedStatement(sqlstate: string): Buffer {
   const text = `do $$ begin raise exception 'a fault of the test' using errcode = '${sqlstate}'; end $$`;
   return message("Q", Buffer.from(`${text}\0`));

@@ -144,7 +144,7 @@ export const SABOTAGES: readonly Sabotage[] = [
     file: "src/db/keys/ledger.ts",
     replace: "sealed: null,",
     by: "",
-    noticedBy: ["test/db/keys/ledger.test.ts", "a retired key leaves the ledger, and its secret is not kept"],
+    noticedBy: ["test/db/keys/ledger.test.ts", "retiring a key removes it from the ledger and erases its secret"],
   },
   {
     name: "two processes rotate a key at once",

@@ -9,7 +9,7 @@ import { healthState } from "./sample-health-state.ts";
 export type TestMetrics = ProcessMetrics & {
   readonly logLines: readonly string[];
   readonly scrape: ReturnType<typeof openScrape>;
-  /** The lines of a scrape with a sample of a metric of this program, not of Node's. */
+  /** The lines of a scrape that are samples of the program's own metrics, without comments and the metrics of Node.js. */
   readonly samples: () => Promise<readonly string[]>;
 };
 

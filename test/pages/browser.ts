@@ -21,7 +21,7 @@ export async function openBrowser(): Promise<Browser> {
 export type WatchedPage = {
   readonly page: Page;
   /** Everything on the console, including violations of the content security policy, and uncaught errors. */
-  readonly complaints: readonly string[];
+  readonly consoleMessages: readonly string[];
   readonly requests: readonly string[];
 };
 
@@ -34,13 +34,13 @@ export async function openPage(
   const context = await browser.newContext(options);
   onTestFinished(() => context.close());
   const page = await context.newPage();
-  const complaints: string[] = [];
+  const consoleMessages: string[] = [];
   const requests: string[] = [];
-  page.on("console", (message) => complaints.push(`${message.type()}: ${message.text()}`));
-  page.on("pageerror", (error) => complaints.push(String(error)));
+  page.on("console", (message) => consoleMessages.push(`${message.type()}: ${message.text()}`));
+  page.on("pageerror", (error) => consoleMessages.push(String(error)));
   page.on("request", (request) => requests.push(request.url()));
   await page.goto(url);
-  return { page, complaints, requests };
+  return { page, consoleMessages, requests };
 }
 
 /** Starts a worker's web server with these pages, and returns its address. The server is closed at the end of the test. */

@@ -49,13 +49,13 @@ const groupAt = (address: string) => new URL(address).searchParams.get("group");
 
 test("the day under the pointer is shown with its exact amounts", async () => {
   const { url, address } = await serve();
-  const { plot, tip, complaints, requests } = await open(address);
+  const { plot, tip, consoleMessages, requests } = await open(address);
   await plot.hover();
   await expect.poll(() => tip.innerText()).toContain("2026-11-19");
   expect(await tip.locator("bdi, td").allInnerTexts()).toEqual([
     ...["12 others", "0.25 hours", "nova-2", "1.5 hours", "nova-3", "9,007,199,254,740,993.25 hours"],
   ]);
-  expect(complaints).toEqual([]);
+  expect(consoleMessages).toEqual([]);
   expect(requests.every((request) => request.startsWith(url))).toBe(true);
 });
 
@@ -100,12 +100,12 @@ test("a page that stays open is loaded again after an hour", async () => {
 
 test("without script there is a table in place of each chart, and no button that does nothing", async () => {
   const { address } = await serve();
-  const { page, complaints } = await openPage(browser, address, { javaScriptEnabled: false });
+  const { page, consoleMessages } = await openPage(browser, address, { javaScriptEnabled: false });
   await page.getByText("Table: hours by day and model").click();
   expect(await page.getByRole("group", { name: "Exact hours by day and model" }).innerText()).toContain("1.5");
   await page.getByText("SQL", { exact: true }).click();
   expect(await page.getByRole("button").allInnerTexts()).toEqual(["Show"]);
-  expect(complaints).toEqual([]);
+  expect(consoleMessages).toEqual([]);
 });
 
 test.each(SCREENS)(
@@ -114,7 +114,7 @@ test.each(SCREENS)(
     const hostile = HOSTILE_NAMES.slice(0, 8);
     const groups = Object.fromEntries(hostile.map((group, i) => [group, ["1", String(i + 1), "3"]]));
     const { address } = await serve(groups);
-    const { page, complaints, plot, legend, tip } = await open(address, options);
+    const { page, consoleMessages, plot, legend, tip } = await open(address, options);
     await plot.hover();
     const names = ["12 others", ...hostile.toReversed()];
     await expect.poll(() => tip.locator("bdi").allTextContents()).toEqual(names);
@@ -125,7 +125,7 @@ test.each(SCREENS)(
     );
     expect(await sidewaysOverflow(page)).toBe(0);
     expect(await axeFindings(page)).toEqual([]);
-    expect(complaints).toEqual([]);
+    expect(consoleMessages).toEqual([]);
     await savePicture(page, `client-${screen}`);
   },
 );

@@ -11,7 +11,7 @@ import { axeFindings } from "./axe.ts";
 import { openBrowser, openPage, SCREENS, savePicture, sidewaysOverflow } from "./browser.ts";
 
 const browser = await openBrowser();
-const { test, db } = await databaseTest();
+const { test, db } = await databaseTest(); // `db` is emptied before each test
 
 /** The hostile names that the service may send. Those of at most 100 characters may also be in a configuration. */
 const SENT = STORABLE_NAMES.filter((name) => !/\p{Cc}/u.test(name));
@@ -19,7 +19,7 @@ const CONFIGURED = SENT.filter((name) => name.length <= 100);
 const [JOB = "", PROJECT = "", FILTER = "", OTHER_JOB = ""] = CONFIGURED;
 const REASON = `no: ${SENT.slice(0, 5).join(" ")} ${"and so on ".repeat(50)}`;
 
-/** Starts a worker with one paused job, and waits for a run in which some slices fail. Returns the address of the dashboard. */
+/** Starts a worker with two jobs, of which one is paused, and waits for a run in which some slices fail. Returns the address of the dashboard. */
 async function startWorker(context: ProgramContext): Promise<string> {
   const records = SENT.map((name, i) => ({
     ...{ model: [name], tags: [name, "tag"], accessor: name, endpoint: "listen", feature_set: ["diarize"] },
@@ -60,7 +60,7 @@ const PATHS = ["", "usage", "usage?grouping=tags", "data-health"];
 /** The numbers of a chart stand in a script of JSON, which does not run. */
 const INLINE_SCRIPTS = 'script:not([src]):not([type="application/json"])';
 
-test("no name or error from outside makes a page run or request anything", async ({ context }) => {
+test("every page shows hostile names and errors as mere text", async ({ context }) => {
   const root = `${await startWorker(context)}/`;
   const { page: dataHealth } = await openPage(browser, `${root}data-health`);
   await dataHealth.locator("#runs tbody a").first().click();
@@ -68,9 +68,9 @@ test("no name or error from outside makes a page run or request anything", async
   const texts: string[] = [];
   for (const [screen, options] of SCREENS) {
     for (const path of paths) {
-      const { page, complaints, requests } = await openPage(browser, `${root}${path}`, options);
+      const { page, consoleMessages, requests } = await openPage(browser, `${root}${path}`, options);
       await page.waitForLoadState("networkidle");
-      expect(complaints).toEqual([]);
+      expect(consoleMessages).toEqual([]);
       expect(requests.filter((request) => !request.startsWith(root))).toEqual([]);
       expect(await page.locator(`${INLINE_SCRIPTS}, img, iframe, object, embed`).count()).toBe(0);
       if (screen.startsWith("1440"))
@@ -138,7 +138,7 @@ test("with a configured password, a browser that sends it shows the page", async
   const line = await context.start(["start"], { MONITOR_PASSWORD: password }).waitFor("monitor listens");
   const url = /http:\/\/[^"\s]+/.exec(line)?.[0] ?? "";
   await waitForRuns(db, 1);
-  const { page, complaints } = await openPage(browser, url, { httpCredentials: { username: "ops", password } });
+  const { page, consoleMessages } = await openPage(browser, url, { httpCredentials: { username: "ops", password } });
   expect(await page.title()).toBe("All is well: Overview, usage-export");
-  expect(complaints).toEqual([]);
+  expect(consoleMessages).toEqual([]);
 });

@@ -30,10 +30,10 @@ test.each(SCREENS)(
   "at %s the report file needs no server, suits everybody, and can be printed",
   async (screen, options) => {
     const url = save("whole", makeOverview());
-    const { page, complaints, requests } = await openPage(browser, url, options);
+    const { page, consoleMessages, requests } = await openPage(browser, url, options);
     await page.locator("figure .plot svg").waitFor();
     expect(await axeFindings(page)).toEqual([]);
-    expect(complaints).toEqual([]);
+    expect(consoleMessages).toEqual([]);
     expect(requests).toEqual([url]);
     expect(await sidewaysOverflow(page)).toBe(0);
     await savePicture(page, `report-${screen}`);
@@ -45,9 +45,9 @@ test.each(SCREENS)(
 test.each([0, 8, 16])("hostile names from number %i on run nothing and are shown as text", async (shift) => {
   const groups = HOSTILE_NAMES.slice(shift, shift + 8).map((group) => ({ group }));
   const url = save(`hostile-${shift}`, makeOverview({ splits: [makeAnswer({ groups })] }));
-  const { page, complaints, requests } = await openPage(browser, url);
+  const { page, consoleMessages, requests } = await openPage(browser, url);
   await page.locator("figure .plot svg").waitFor();
-  expect([complaints, requests]).toEqual([[], [url]]);
+  expect([consoleMessages, requests]).toEqual([[], [url]]);
   expect(await page.locator('script:not([type="application/json"])').count()).toBe(1);
   expect(await page.locator("img").count()).toBe(0);
 });

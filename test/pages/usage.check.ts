@@ -50,7 +50,7 @@ async function chartOf(page: Page): Promise<ChartDescription> {
 
 test("each choice changes the answer and the URL, and the back button leads back", async () => {
   const projects = await storeAll();
-  const { page, complaints } = await open(PERIOD, {}, projects);
+  const { page, consoleMessages } = await open(PERIOD, {}, projects);
   const parameter = (name: string) => new URL(page.url()).searchParams.get(name);
   const shown = () => page.locator("#usage-title").innerText();
   const choose = async (name: string, value: string) => {
@@ -88,7 +88,7 @@ test("each choice changes the answer and the URL, and the back button leads back
   await page.getByLabel("to", { exact: true }).fill(back(2));
   await page.getByRole("button", { name: "Show", exact: true }).click();
   expect((await chartOf(page)).titles).toEqual([back(3), back(2)]);
-  expect(complaints).toEqual([]);
+  expect(consoleMessages).toEqual([]);
 });
 
 test("the newest day has its label below the chart, however many days there are", async () => {

@@ -8,7 +8,7 @@ export default defineConfig({
     include: ["test/pages/**/*.check.ts"],
     globalSetup: "test/support/global-setup.ts",
     setupFiles: "test/support/same-day.ts",
-    // A page waits for its browser and a browser for its page. Without this, two cores would run one file at a time.
+    // A test mostly waits for its browser, so two files at a time suit two cores. Vitest would run one at a time there.
     maxWorkers: 2,
     ...LIMITS,
   },

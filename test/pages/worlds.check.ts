@@ -36,10 +36,10 @@ test.each(Object.entries(WORLDS))(
     });
     for (const path of ["", "usage", "data-health"]) {
       const viewport = { width: 1440, height: 900 };
-      const { page, complaints } = await openPage(browser, `${monitoring.url}/${path}`, { viewport });
+      const { page, consoleMessages } = await openPage(browser, `${monitoring.url}/${path}`, { viewport });
       await page.waitForLoadState("networkidle");
       expect(await axeFindings(page)).toEqual([]);
-      expect(complaints).toEqual([]);
+      expect(consoleMessages).toEqual([]);
       // With all data in, the overview is one screen.
       if (path === "" && name !== "outage")
         expect(await page.evaluate("document.documentElement.scrollHeight")).toBe(viewport.height);

@@ -19,7 +19,7 @@ const EMBEDDED = { DATABASE_URL: undefined };
 const READING = { groupings: ["none", "endpoint", "tags", "model"], window: lastDays(2) };
 
 const setUp = (context: ProgramContext) =>
-  context.setUp({ service: { maxConcurrent: 1 }, exports: [{ groupings: READING.groupings }] });
+  context.setUp({ service: { maxConcurrent: 1 }, exports: [{ groupings: READING.groupings, window: { days: 2 } }] });
 
 const migratedCopy = path.join(temporaryFolder(afterAll), "data");
 
@@ -40,7 +40,7 @@ async function expectServed(context: ProgramContext, emulator: Emulator): Promis
   }
 }
 
-test("commands and a worker use the embedded database, and log its folder", async ({ context }) => {
+test("commands and a worker log the folder of the embedded database that they use", async ({ context }) => {
   const emulator = await setUp(context);
   const run = async (command: string) => {
     const result = await context.run([command], EMBEDDED);
@@ -62,7 +62,7 @@ test("commands and a worker use the embedded database, and log its folder", asyn
   await expectServed(context, emulator);
 });
 
-testInCi("a second process fails and names the first one, which it does not disturb", async ({ context }) => {
+testInCi("a second process names the first one in its error without disturbing it", async ({ context }) => {
   const emulator = await setUp(context);
   await migrate(context);
   const first = context.start(["export"], EMBEDDED);
@@ -91,10 +91,9 @@ testInCi("after a stopped and a killed export, the next export stores what is mi
     program.kill(signal);
     expect(await program.ended).toMatchObject({ status });
   }
-  // The emulator answers again.
+  // holdAnswersFrom held that request and all later ones. Now the emulator answers again.
   emulator.fault = undefined;
   expect(await context.run(["export"], EMBEDDED)).toMatchObject({ status: 0 });
-
   await expectServed(context, emulator);
 });
 

@@ -5,7 +5,7 @@ import { mkdir } from "node:fs/promises";
 import path from "node:path";
 import { sql } from "kysely";
 import { expect } from "vitest";
-import { accountOptions, completeDays, dueProjects, expireProjectList } from "../account.ts";
+import { accountOptions, completeSlices, dueProjects, expireProjectList } from "../account.ts";
 import { type RotationContext, rotationTest } from "./rotation-context.ts";
 
 const ACCOUNT_KEY = "key-of-the-account-".padEnd(40, "x");
@@ -165,12 +165,12 @@ test("discovered projects get keys that read them, and keep them if they vanish 
     { name: "nightly", window: { days: 2 }, groupings: ["none"], ...nightly },
   ]);
   const worker = context.work(env);
-  await expect.poll(() => completeDays(db)).toEqual({ alpha: 2, beta: 2 });
+  await expect.poll(() => completeSlices(db)).toEqual({ alpha: 2, beta: 2 });
 
   names.delete("b");
   names.set("c", "gamma").set("a", "renamed");
   await expireProjectList(db);
-  await expect.poll(() => completeDays(db)).toEqual({ renamed: 2, beta: 2, gamma: 2 });
+  await expect.poll(() => completeSlices(db)).toEqual({ renamed: 2, beta: 2, gamma: 2 });
   expect(createdBy(context)).toEqual({ a: 1, b: 1, c: 1 });
   expect(emulator.secretWorks(deliveredSecret(context, "c"))).toBe(true);
   for (const { projectId, apiKeyId } of emulator.keys().filter(({ origin }) => origin === "created")) {

@@ -20,9 +20,9 @@ import { type KeyState, newIntent, newKey, newRotation, type Writer } from "./wr
 
 const { db, read } = await testDatabase();
 
-const stateOf = async ({ job }: Writer) => (await readLedger(db, job)).ledger;
+const ledgerOf = async ({ job }: Writer) => (await readLedger(db, job)).ledger;
 
-/** A rotation with a new key in this state. */
+/** A rotation of the project production with a new key in this state. Secrets are sealed with master-1. */
 async function rotationWith(as: KeyState, fields: Partial<RotationConfig> = {}) {
   const rotation = await newRotation(db, fields);
   const intentId = newIntent();
@@ -31,7 +31,7 @@ async function rotationWith(as: KeyState, fields: Partial<RotationConfig> = {}) 
 }
 
 async function keyOf(rotation: Writer, intentId: string): Promise<LedgerKey | undefined> {
-  return (await stateOf(rotation)).keys.find((key) => key.intentId === intentId);
+  return (await ledgerOf(rotation)).keys.find((key) => key.intentId === intentId);
 }
 
 async function rowOf(intentId: string) {
@@ -43,13 +43,13 @@ const eventsOf = ({ job }: Writer) =>
     select event, reason from usage_export.key_event where rotation = ${job.name} order by event_id
   `);
 
-test("the ledger of a rotation that never ran is empty, and comes with the database's time", async () => {
+test("a rotation that never ran has an empty ledger with the database's time", async () => {
   const { ledger, now } = await readLedger(db, { name: "never", project: { id: "p", name: "p" } });
   expect(ledger).toEqual({ failedAttempts: 0, lastError: null, rollbackTo: null, keys: [] });
   expect(Math.abs(now.getTime() - Date.now())).toBeLessThan(60_000);
 });
 
-test("a key is pending once its intent is recorded, and has a sealed secret once it is stored", async () => {
+test("a pending key gains the service's answer and a sealed secret once it is stored", async () => {
   const scopesAsked = ["member", "usage:read"];
   const { rotation, intentId } = await rotationWith("intent", { scopes: scopesAsked, expiresInDays: 40 });
   const key = { project: "production", projectId: "project-1", intentId, state: "pending", scopesAsked };
@@ -61,7 +61,7 @@ test("a key is pending once its intent is recorded, and has a sealed secret once
   await rotation.write({ kind: "stored", intentId, newKey: newKey(intentId, { scopes: ["a\0b", 'c"{},'] }) });
   const stored = await keyOf(rotation, intentId);
   const expiresAt = new Date((stored?.requestedAt.getTime() ?? 0) + 40 * 24 * 60 * 60 * 1000);
-  const created = { apiKeyId: `id-of-${intentId}`, expiresAt, scopesGranted: ["ab", 'c"{},'] };
+  const created = { apiKeyId: `id-of-${intentId}`, expiresAt, scopesGranted: ["ab", 'c"{},'] }; // without the NUL
   expect(stored).toEqual({ ...common, ...created, step: "stored" });
   const sealed = { sealed: expect.stringMatching(/^eyJ/), master_key: "master-1" };
   expect(await rowOf(intentId)).toMatchObject({ ...sealed, created_at: new Date("2026-05-01T12:00:00.123Z") });
@@ -74,14 +74,14 @@ test("the count of failures is reset when a key becomes active or a rotation rec
   await rotation.write({ kind: "due-for-removal", intentId });
   await rotation.write({ kind: "rollback", intentId });
   const failedTwice = { failedAttempts: 2, lastError: "sink still away", rollbackTo: intentId };
-  expect(await stateOf(rotation)).toMatchObject(failedTwice);
+  expect(await ledgerOf(rotation)).toMatchObject(failedTwice);
   await rotation.write({ kind: "active", intentId, isRollback: true });
   const none = { failedAttempts: 0, lastError: null, rollbackTo: null };
-  expect(await stateOf(rotation)).toMatchObject(none);
+  expect(await ledgerOf(rotation)).toMatchObject(none);
   const active = { state: "active", rollbackAt: expect.any(Date), drainingSince: null, dueForRemovalAt: null };
   expect(await keyOf(rotation, intentId)).toMatchObject({ ...active, note: null });
   for (const kind of ["failed", "recovered"] as const) await rotation.write({ kind });
-  expect(await stateOf(rotation)).toMatchObject(none);
+  expect(await ledgerOf(rotation)).toMatchObject(none);
 });
 
 test("a sink holds the last key that was delivered to it", async () => {
@@ -91,17 +91,17 @@ test("a sink holds the last key that was delivered to it", async () => {
   await rotation.recordKey(second, "stored");
   for (const sink of ["a", "b"]) await rotation.write({ kind: "delivered", intentId: first, sink });
   await rotation.write({ kind: "delivered", intentId: second, sink: "a" });
-  expect((await stateOf(rotation)).keys.map(({ heldBy }) => heldBy)).toEqual([["b"], ["a"]]);
+  expect((await ledgerOf(rotation)).keys.map(({ heldBy }) => heldBy)).toEqual([["b"], ["a"]]);
 });
 
-test("a discarded key is due for removal at once, and was never active", async () => {
+test("a discarded key is due for removal at once", async () => {
   const { rotation, intentId } = await rotationWith("stored");
   await rotation.write({ kind: "discarded", intentId });
   const discarded = { state: "draining", dueForRemovalAt: expect.any(Date), activeSince: null };
   expect(await keyOf(rotation, intentId)).toMatchObject(discarded);
 });
 
-test("a retired key leaves the ledger, and its secret is not kept", async () => {
+test("retiring a key removes it from the ledger and erases its secret", async () => {
   const { rotation, intentId } = await rotationWith("draining");
   await rotation.write({ kind: "retired", intentId });
   expect(await keyOf(rotation, intentId)).toBeUndefined();
@@ -112,17 +112,17 @@ test("a change that is repeated after its acknowledgement was lost is made once"
   const rotation = await newRotation(db);
   const intentId = newIntent();
   for (const changes of [["failed", "intent"], ["stored"]] as const) {
-    const ids = new Map(changes.map((kind) => [kind, randomUUID()]));
+    const ids = new Map(changes.map((kind) => [kind, randomUUID()])); // a repeated change has the same id
     for (const kind of [...changes, ...changes]) {
       const change = { kind, intentId, comment: "usage exporter", newKey: newKey(intentId) } as const;
-      await rotation.write(change, "once", ids.get(kind));
+      await rotation.write(change, "a reason", ids.get(kind));
     }
   }
-  expect((await stateOf(rotation)).failedAttempts).toBe(1);
+  expect((await ledgerOf(rotation)).failedAttempts).toBe(1);
   expect((await eventsOf(rotation)).map(({ event }) => event)).toEqual(["failed", "intent", "stored"]);
 });
 
-test("a change of a key that is not in the ledger fails, and leaves no event", async () => {
+test("a change of a key that is not in the ledger fails without an event", async () => {
   const rotation = await newRotation(db);
   await expect(rotation.write({ kind: "verified", intentId: "ue-none" })).rejects.toMatchObject({ code: "database" });
   await expect(rotation.write({ kind: "active", intentId: "ue-none", isRollback: false })).rejects.toThrow("ue-none");
@@ -134,10 +134,10 @@ test("the database allows one pending key for each rotation", async () => {
   await expect(rotation.recordKey(newIntent(), "intent")).rejects.toMatchObject({ code: "23505" });
 });
 
-test("a reason of any length and content is stored", async () => {
+test("a reason is stored without NUL and cut to 1,000 characters", async () => {
   const rotation = await newRotation(db);
   await rotation.write({ kind: "failed" }, `a\0b${"x".repeat(5_000)}`);
-  expect((await stateOf(rotation)).lastError).toHaveLength(1_000);
+  expect((await ledgerOf(rotation)).lastError).toHaveLength(1_000);
   expect((await eventsOf(rotation))[0]?.reason.startsWith("abx")).toBe(true);
 });
 
@@ -146,7 +146,7 @@ test("readers never see two active keys, or none", async () => {
   const seen = new Set<number>();
   let isWriting = true;
   const reading = (async () => {
-    while (isWriting) seen.add((await stateOf(rotation)).keys.filter(({ state }) => state === "active").length);
+    while (isWriting) seen.add((await ledgerOf(rotation)).keys.filter(({ state }) => state === "active").length);
   })();
   for (let i = 0; i < 20; i++) await rotation.recordKey(newIntent(), "active");
   isWriting = false;
@@ -154,7 +154,7 @@ test("readers never see two active keys, or none", async () => {
   expect([...seen]).toEqual([1]);
 });
 
-test("the keys of another project are refused, and the error says how to fix it", async () => {
+test("the error for a ledger with keys of another project says how to fix it", async () => {
   const { rotation } = await rotationWith("active");
   const project = { id: "project-2", name: "staging" };
   await expect(readLedger(db, { ...rotation.job, project })).rejects.toMatchObject({
@@ -200,7 +200,7 @@ test("usableKeys returns the active key of a project and then the replaced ones,
   const [discarded, retired, third] = [newIntent(), newIntent(), newIntent()];
   await recordKey(discarded, "verified");
   await write({ kind: "discarded", intentId: discarded });
-  await recordKey(retired, "draining");
+  await recordKey(retired, "draining"); // its successor becomes active, with the id `${retired}-successor`
   await write({ kind: "retired", intentId: retired });
   await recordKey(third, "draining");
   await recordKey(newIntent(), "verified");
@@ -216,7 +216,7 @@ test("rotationsWithActiveKey contains a rotation once it has an active key", asy
   expect(await rotationsWithActiveKey(db)).toContain(rotation.job.name);
 });
 
-test("a key that is sealed with another master key is found and sealed anew once, with an event", async () => {
+test("a key that is sealed with another master key is sealed anew once", async () => {
   const { rotation, intentId } = await rotationWith("active");
   const found = (await sealedWithOtherMasterKey(db, "master-2")).find((each) => each.intentId === intentId);
   if (!found) throw new Error("the key was not found");
@@ -233,7 +233,7 @@ test("a key that is sealed with another master key is found and sealed anew once
   expect(events).toEqual([{ actor: "the test", reason: "sealed with the master key master-2, before with master-1" }]);
 });
 
-test("a configured rotation whose keys are beyond the 100 that are read is not shown as one without keys", async () => {
+test("readKeys leaves out a configured rotation whose keys are all beyond the 100 that it reads", async () => {
   const rotations = ["a-many", "z-one", "z-none"].map((name) => ({ name, maxAgeDays: 30 }));
   await sql`insert into usage_export.rotation (name) values ('a-many'), ('z-one')`.execute(db);
   await sql`

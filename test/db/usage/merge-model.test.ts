@@ -40,7 +40,7 @@ const aRows = fc.dictionary(fc.constantFrom(...GROUPS), fc.constantFrom("1", "2"
 const aStep = fc.record({
   kind: fc.constantFrom("answer", "answer", "answer", "failure", "an hour passes"),
   days: fc.dictionary(fc.constantFrom(...DAYS), aRows, { minKeys: 1, maxKeys: 3, noNullPrototype: true }),
-  /** How many fetch numbers before the newest one this step uses. */
+  /** The step uses the fetch number that is this many before the newest. */
   late: fc.constantFrom(0, 0, 0, 1, 2),
   run: fc.constantFrom("run 1", "run 2", "run 3"),
 });
@@ -54,7 +54,7 @@ function doubtOf(before: Rows, after: Rows): string | undefined {
   return sum(before) >= 100 && sum(after) * 10 < sum(before) ? "fall" : undefined;
 }
 
-/** The model's rule: the state of a day after a step. */
+/** The model's rule: the state of a day after a step. A failure counts only if it is newer than what is known, an answer also if it is as new. */
 function stateAfter(known: DayState | undefined, step: Step, rows: Rows, fetchNo: number, hour: number): DayState {
   const before = known ?? { fetchNo: 0, rows: {}, status: "failed", doubt: undefined };
   const newest = Math.max(before.fetchNo, before.doubt?.fetchNo ?? 0);
@@ -121,8 +121,6 @@ test("after any sequence of readings the views show what the model says, now and
   );
 });
 
-// Large answers.
-
 const MONTH = daysOf({ start: "2026-01-31", end: addDays("2026-01-31", 30) });
 const GROUPS_A_DAY = 452;
 
@@ -153,7 +151,7 @@ const counts = (seriesId: number) =>
       (select sum(requests)::integer from usage_export.slice_row where series_id = ${seriesId}) as requests
   `);
 
-test("an answer of 31 days and 14,012 rows is stored once, and later only where it differs", async () => {
+test("an answer of 31 days and 14,012 rows is stored only where it differs from what is stored", async () => {
   const { seriesId } = await newSeries(db);
   expect((await store(db, seriesId, month())).rowsChanged).toBe(14_012);
   expect(await counts(seriesId)).toEqual([{ rows: 14_012, changes: 14_012, requests: 14_012 }]);
@@ -191,7 +189,7 @@ test("storing a month does not scan the slices of all years", async () => {
 
 /** How many slices were read by scans of the whole table. */
 async function slicesReadWhole(): Promise<number> {
-  // A connection reports its statistics only when told to. There are more calls here than connections in the pool, so each is told.
+  // A connection reports its statistics up to a second late unless told to. There are more calls than connections in the pool, so each is told.
   await Promise.all(
     Array.from({ length: 8 }, () => sql`select pg_stat_force_next_flush(), pg_sleep(0.05)`.execute(db)),
   );

@@ -5,15 +5,16 @@ import { BEFORE, makeAnswer, NOTHING_LACKING, PERIOD } from "../../facts/sample-
 import { makeBudget, makeJob, makeProject, NOW } from "../../health/sample-health-state.ts";
 import { pageOf, textOf } from "./sample-pages.ts";
 
-// PERIOD is 2026-02-10 to 2026-03-09, and BEFORE the 28 days before it.
+// PERIOD is 2026-02-10 to 2026-03-09, and BEFORE the 28 days before it. Unless a test says otherwise, the hours rose by 7.7% to 1,620.
 const COST = { metric: "billed_cost", currency: "USD", grouping: "none" } as const;
 
-test("the overview of a project begins with a failure of its own, and not of another project's key", () => {
+test("missing days are explained by the first failure that concerns usage of the shown projects", () => {
   const cause = { isBillingRefused: false, since: NOW, slices: 9, slicesWithNumbers: 0, days: 3, projects: 1 };
   const refused = { ...cause, code: "unauthorized", project: "staging", isRetried: false, error: "no" };
   const failing = { ...refused, code: "unavailable", project: null, error: "the service answered 503" };
   const saidOf = (project: string | null) => {
-    const total = makeAnswer({ question: { grouping: "none", project } });
+    const projects = project === null ? ["production", "staging"] : ["production"];
+    const total = makeAnswer({ question: { grouping: "none", project }, projects });
     const days = total.days.map((one) => ({ ...one, state: one.day === PERIOD.end ? ("unread" as const) : one.state }));
     const causes = [{ ...refused, isBillingRefused: true, project: "production" }, refused, failing];
     return textOf(pageOf("overview", { total: { ...total, days } }, { health: { causes } }));
@@ -22,9 +23,9 @@ test("the overview of a project begins with a failure of its own, and not of ano
   expect(saidOf("project-1")).toContain("No data after Mar 8: the service is failing (503).");
 });
 
-test("a ranked group leads to its usage on the same days, and a group that is zero is left out", () => {
+test("a ranking links its groups to their usage on the same days", () => {
   const period = { start: "2026-03-01", end: "2026-03-02", name: undefined };
-  const groups = [{ group: "key 1" }, { group: null }, { group: "" }, { group: "idle", amount: "0" }];
+  const groups = [{ group: "key 1" }, { group: null }, { group: "" }, { group: "idle", amount: "0" }]; // "" can have no link
   const splits = [
     makeAnswer({ groups: [{ group: '["nova-3","aura-2"]' }] }),
     makeAnswer({ question: { grouping: "accessor" }, groups }),
@@ -41,7 +42,7 @@ test("a ranked group leads to its usage on the same days, and a group that is ze
   expect(body).not.toContain("idle");
 });
 
-test("if days of both periods were not read, the overview shows no change and names those days of each period", () => {
+test("if both periods lack days, the overview names the days of each in place of a change", () => {
   expect(textOf(pageOf("overview"))).toContain("+7.7%");
   const lacking = { ...NOTHING_LACKING, unreadDays: [PERIOD.end], incompleteDaysBefore: [BEFORE.start, BEFORE.end] };
   const answer = { compared: false, complete: false, lacking };
@@ -53,12 +54,12 @@ test("if days of both periods were not read, the overview shows no change and na
   );
 });
 
-test("a cost that can't be compared has no change, though the hours have one", () => {
-  const figuresOf = (compared: boolean, unreadDaysBefore: string[]) => {
-    const lacking = { ...NOTHING_LACKING, unreadDaysBefore };
+test("each figure is compared only if its own earlier numbers allow it", () => {
+  const figuresOf = (compared: boolean, unreadDaysOfLastMonth: string[]) => {
+    const lacking = { ...NOTHING_LACKING, unreadDaysBefore: unreadDaysOfLastMonth };
     const cost = makeAnswer({ question: COST, compared, total: { amount: "150", before: "100", change: "50" } });
-    const monthSoFar = { period: PERIOD, answer: makeAnswer({ question: COST, lacking }), forecast: null };
-    const page = pageOf("overview", { cost, monthSoFar });
+    const month = makeAnswer({ question: COST, lacking, total: { amount: "90", before: "1480", change: null } });
+    const page = pageOf("overview", { cost, monthSoFar: { period: PERIOD, answer: month, forecast: null } });
     expect(page.body).toContain('href="./usage?period=this-month&amp;grouping=none&amp;metric=billed_cost"');
     return textOf(page).split(" Requests ")[0];
   };
@@ -89,16 +90,16 @@ test("a budget of several projects is not shown beside the usage of one", () => 
   expect(namesOf(null)).toEqual(["p1", "p1+p2"]);
 });
 
-test("the overview says which days and projects a list lacks, unless its figures lack them too", () => {
-  const left = { unreadDays: [PERIOD.start], projectsLeftOut: ["staging"], projectsLeftOutCount: 1 };
-  const part = { lacking: { ...NOTHING_LACKING, ...left }, compared: false };
-  const splits = [makeAnswer({ ...part, question: { grouping: "accessor" }, groups: [{ group: "k" }] })];
+test("the overview names the days and projects that only a list lacks", () => {
+  const missing = { unreadDays: [PERIOD.start], projectsLeftOut: ["staging"], projectsLeftOutCount: 1 };
+  const listLacks = { lacking: { ...NOTHING_LACKING, ...missing }, compared: false };
+  const splits = [makeAnswer({ ...listLacks, question: { grouping: "accessor" }, groups: [{ group: "k" }] })];
   expect(textOf(pageOf("overview", { splits }))).toContain(
     "Not in this list, as it was not read by API key: 1 day of this period; staging.",
   );
-  const whole = { ...part, lacking: { ...NOTHING_LACKING, incompleteDays: [PERIOD.start] } };
-  const same = { total: makeAnswer(whole), splits: [makeAnswer({ ...whole, groups: [{ group: "nova-3" }] })] };
-  expect(textOf(pageOf("overview", same))).not.toContain("Not in this list");
+  const allLack = { ...listLacks, lacking: { ...NOTHING_LACKING, incompleteDays: [PERIOD.start] } };
+  const both = { total: makeAnswer(allLack), splits: [makeAnswer({ ...allLack, groups: [{ group: "nova-3" }] })] };
+  expect(textOf(pageOf("overview", both))).not.toContain("Not in this list");
 });
 
 test("before the first export, the overview says what to do", () => {
@@ -110,13 +111,13 @@ test("before the first export, the overview says what to do", () => {
     "There are no numbers yet. Run usage-export export to read usage now, or usage-export start to read it on schedule.",
   );
   const { body } = pageOf("overview", { total }, { health: { jobs: [] } });
-  expect(body).not.toContain("<form");
-  // Other projects may have numbers, for example if only the billing of this one is read.
-  expect(pageOf("overview", { total }, { view: { project: "project-1" } }).body).toContain("<form");
   expect(body).toContain("<title>No job is configured: Overview, usage-export</title>");
+  // The form chooses days and project. One project without numbers still has it, as other projects may have numbers.
+  expect(body).not.toContain("<form");
+  expect(pageOf("overview", { total }, { view: { project: "project-1" } }).body).toContain("<form");
 });
 
-test("the verdict names the last day up to which every project has data, and claims nothing of one without a due day", () => {
+test("the verdict names the last day up to which every project with due days has data", () => {
   const projects = ["2026-03-08", "2026-03-07", "2026-03-09"].map((freshThrough, i) =>
     makeProject({ projectId: `p${i}`, project: `p${i}`, freshThrough }),
   );
