@@ -66,7 +66,7 @@ testInCi("a second process names the first one in its error without disturbing i
   const emulator = await setUp(context);
   await migrate(context);
   const first = context.start(["export"], EMBEDDED);
-  const releaseAnswers = await holdAnswersFrom(emulator, 2);
+  const releaseAnswers = await holdAnswersFrom(emulator, 2); // the export waits for its second answer
 
   const second = await context.run(["export"], EMBEDDED);
   releaseAnswers();
@@ -91,7 +91,7 @@ testInCi("after a stopped and a killed export, the next export stores what is mi
     program.kill(signal);
     expect(await program.ended).toMatchObject({ status });
   }
-  // holdAnswersFrom held that request and all later ones. Now the emulator answers again.
+  // Ends what holdAnswersFrom began: that request and all later ones were held.
   emulator.fault = undefined;
   expect(await context.run(["export"], EMBEDDED)).toMatchObject({ status: 0 });
   await expectServed(context, emulator);

@@ -64,7 +64,7 @@ test("a pending key gains the service's answer and a sealed secret once it is st
   const created = { apiKeyId: `id-of-${intentId}`, expiresAt, scopesGranted: ["ab", 'c"{},'] }; // without the NUL
   expect(stored).toEqual({ ...common, ...created, step: "stored" });
   const sealed = { sealed: expect.stringMatching(/^eyJ/), master_key: "master-1" };
-  expect(await rowOf(intentId)).toMatchObject({ ...sealed, created_at: new Date("2026-05-01T12:00:00.123Z") });
+  expect(await rowOf(intentId)).toMatchObject({ ...sealed, created_at: newKey(intentId).created });
 });
 
 test("the count of failures is reset when a key becomes active or a rotation recovers", async () => {
