@@ -164,6 +164,7 @@ test.each([
   ["budgets[0]", { name: "dollars", metric: "cost", currency: "USD", amount: 1, project: "production" }],
   ["budgets[0]", { name: "key", metric: "requests", amount: 1, project: "production", key: "k" }],
   ["budgets[0]", { name: "model", metric: "cost", currency: "EUR", amount: 1, project: "production", model: "nova-3" }],
+  ["monitor", { host: "0.0.0.0", access: "none" }],
   ["notify", { deadMan: { env: "PING_URL" } }],
   ["rotations[0].graceDays", 0],
   ["rotations[0].expiresInDays", undefined],

@@ -91,6 +91,7 @@ const FIELDS: readonly Mistake[] = [
   ["notify", { report: "0 8 * * 1" }, 'expected "webhook" beside it', "notify.report"],
   ["notify.report", 5, "got 5"],
   ["monitor.host", "http://localhost", 'a host name or address such as "127.0.0.1"'],
+  ["monitor", { host: "0.0.0.0" }, 'other machines reach "0.0.0.0": set "access" beside it', "monitor.host"],
   ["monitor.port", 65_536, "a whole number from 0 to 65535; got 65536"],
   ["monitor.publicUrl", "usage.example.com", 'such as "https://usage.example.com"'],
   ["monitor.access", {}, 'expected { "bearer": { "env": "NAME" } } or { "basic": { "username"'],

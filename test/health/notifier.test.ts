@@ -159,18 +159,6 @@ test("missing and failed days are notified once, and once more when they are rea
   expect(fixture.texts.slice(2)).toEqual(["Over: missing usage.", "Over: failed readings: other."]);
 });
 
-test("a day that is refused every night is notified once", async () => {
-  await using fixture = await openNotifierFixture(db);
-  const days = [(await daysBack(db))(2)];
-  const fetchNo = await nextFetchNo(db);
-  await recordFailure(db, { seriesId: fixture.seriesId, days, fetchNo, reason: "404" });
-  for (let night = 0; night < 5; night++) {
-    await fixture.endRun("failed", "refused");
-    await fixture.notifier().tick();
-  }
-  expect(fixture.texts).toEqual([expect.stringMatching(/^Readings fail, .* 1 day of 1 project could not be read/)]);
-});
-
 test.each([
   ["not notified while the next tick is about to plan a run", "* * * * *", 90_000, 0],
   ["notified while the job is overdue", farSchedule(), 2 * DAY_MS, 1],

@@ -136,13 +136,3 @@ test("the dashboard needs the configured password, and health checks do not", as
   expect([page.status, await visibleText(page)]).toEqual([200, expect.stringContaining("All data up to")]);
   expect(await context.run(["health"], { MONITOR_PASSWORD: undefined })).toMatchObject({ status: 0, stdout: "ok\n" });
 });
-
-test("an address that other machines reach needs a password, or the word none", async ({ context }) => {
-  const monitor = { host: "0.0.0.0", port: 0 };
-  await context.setUp({ monitor });
-  const says = expect.stringMatching(/monitor\.host.*other machines reach "0\.0\.0\.0": set "access" beside it/);
-  expect(await context.run(["start"])).toMatchObject({ status: 2, stderr: says });
-  await context.setUp({ monitor: { ...monitor, access: "none" } });
-  const url = await urlOf(context.work());
-  for (const page of ["/", "/metrics"]) expect((await fetch(new URL(page, url))).status).toBe(200);
-});
