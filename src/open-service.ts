@@ -6,7 +6,7 @@ import type { Logger } from "pino";
 import type { App } from "./app.ts";
 import { sleep } from "./async.ts";
 import type { Config } from "./config/config.ts";
-import { announce, LIVE_MS, signOff, storePause } from "./db/calling-processes.ts";
+import { announce, LIVE_MS, signOff, storeCallPause } from "./db/calling-processes.ts";
 import type { Database } from "./db/connection/database.ts";
 import { proxyOf } from "./proxy.ts";
 import type { Service, ServiceDeps } from "./service/client-types.ts";
@@ -67,7 +67,7 @@ class ProcessLimiter extends Limiter implements RateLimiter {
   override pause(key: string, ms: number): void {
     this.#pauseHere(key, ms);
     // If the pause can't be stored, the other processes learn of it from answers to their own calls.
-    if (this.#db) this.#storingPause = storePause(this.#db, key, ms).catch(() => {});
+    if (this.#db) this.#storingPause = storeCallPause(this.#db, key, ms).catch(() => {});
   }
 
   async releaseSlots(): Promise<void> {

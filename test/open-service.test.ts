@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { sql } from "kysely";
 import { pino } from "pino";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { LIVE_MS, storedPauses, storePause } from "../src/db/calling-processes.ts";
+import { LIVE_MS, storeCallPause, storedCallPauses } from "../src/db/calling-processes.ts";
 import { openPostgres } from "../src/db/connection/database.ts";
 import { fairSlots, sharedLimiter } from "../src/open-service.ts";
 import { testDatabase } from "./support/database.ts";
@@ -95,7 +95,7 @@ test("if the service asks one process to pause a key, the others pause calls wit
   const calling = await second.limiter.acquire({ ...CALLER, key: "env OTHER" }, hangSignal());
   first.limiter.pause(CALLER.key, 60_000);
   await first.limiter.releaseSlots();
-  expect((await storedPauses(database.db)).map(({ key }) => key)).toContain(CALLER.key);
+  expect((await storedCallPauses(database.db)).map(({ key }) => key)).toContain(CALLER.key);
   await expect.poll(() => second.limiter.pausedMs(CALLER.key)).toBeGreaterThan(50_000);
   expect(second.limiter.pausedMs("env OTHER")).toBe(0);
   await expect(second.limiter.acquire({ ...CALLER, waitMsMax: 1_000 }, hangSignal())).rejects.toThrow("again in");
@@ -104,7 +104,7 @@ test("if the service asks one process to pause a key, the others pause calls wit
 });
 
 test("a later, shorter pause does not end a longer one", async () => {
-  for (const ms of [60_000, 1_000]) await storePause(database.db, "env LONG", ms);
-  const pause = (await storedPauses(database.db)).find(({ key }) => key === "env LONG");
+  for (const ms of [60_000, 1_000]) await storeCallPause(database.db, "env LONG", ms);
+  const pause = (await storedCallPauses(database.db)).find(({ key }) => key === "env LONG");
   expect(Number(pause?.until) - Date.now()).toBeGreaterThan(50_000);
 });

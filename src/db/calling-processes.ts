@@ -48,7 +48,7 @@ export async function signOff(db: Database, id: string): Promise<void> {
 }
 
 /** Lets no process call for `ms` with this key, or with any key if `key` is empty. A shorter pause does not end a longer one. */
-export async function storePause(db: Database, key: string, ms: number): Promise<void> {
+export async function storeCallPause(db: Database, key: string, ms: number): Promise<void> {
   const until = sql`clock_timestamp() + make_interval(secs => ${Math.min(ms / 1000, PAUSE_SECONDS_MAX)})`;
   await withRetries(() =>
     sql`
@@ -61,7 +61,7 @@ export async function storePause(db: Database, key: string, ms: number): Promise
 /** `key` is empty if all calls pause. */
 export type CallPause = { readonly key: string; readonly until: Date };
 
-export async function storedPauses(db: Database): Promise<readonly CallPause[]> {
+export async function storedCallPauses(db: Database): Promise<readonly CallPause[]> {
   const { rows } = await sql<CallPause>`
     select key, ${pauseEnd} as until from usage_export.call_pause where call_pause.until > clock_timestamp() order by key
   `.execute(db);

@@ -3,7 +3,7 @@
 import type { Config } from "../config/config.ts";
 import { keyName } from "../config/projects.ts";
 import { openAnomalies } from "../db/anomalies.ts";
-import { storedPauses } from "../db/calling-processes.ts";
+import { storedCallPauses } from "../db/calling-processes.ts";
 import { type Database, databaseNow } from "../db/connection/database.ts";
 import { oneReadCache, type ReadOptions, readAtOneMoment, type Tx, tryWithin } from "../db/connection/transaction.ts";
 import { storedWorkers } from "../db/jobs/jobs.ts";
@@ -44,7 +44,7 @@ async function healthFacts(db: Database, tx: Tx, config: Config, projects: reado
   const hasWorker = workers.some(({ recent }) => recent);
   return {
     readAt: now,
-    callPauses: await storedPauses(tx),
+    callPauses: await storedCallPauses(tx),
     jobs: await jobHealth(tx, config, projects, now),
     workers,
     projects,

@@ -4,6 +4,7 @@ import { sql } from "kysely";
 import { expect } from "vitest";
 import { z } from "zod";
 import type { EmulatorOptions } from "../support/emulator.ts";
+import { ageStoredData } from "./age-stored-data.ts";
 import { databaseTest, type ProgramContext } from "./program-context.ts";
 import { type ConfigPart, smallConfig } from "./small-config.ts";
 
@@ -48,6 +49,18 @@ test("check finds missing rights of the role usage_reader until migrate grants t
   ]);
   expect(await context.run(["migrate"])).toMatchObject({ status: 0 });
   expect(await readerFindings()).toEqual([]);
+});
+
+test("check advises a longer window if the last reading of a day still changes numbers", async ({ context }) => {
+  await context.setUp({ exports: [{ window: { days: 2 } }] });
+  // Ageing moves what is stored to the day before. The emulator has other numbers for that day, so the next export changes them.
+  for (let night = 0; night < 10; night += 1) {
+    await ageStoredData(db, 1);
+    await context.run(["export"]);
+  }
+  expect((await context.run(["check"])).stdout).toMatch(
+    /^ {2}warn window of 2 days: may be too short: \d+ of the last 70 days still changed at their last reading/m,
+  );
 });
 
 type Case = readonly [

@@ -126,7 +126,7 @@ test.for<readonly [what: string, message: RegExp, given: Given]>([
 });
 
 test("a key written into the configuration is refused", async ({ context }) => {
-  const keyInFile = context.newSecret("jobs.config.json");
+  const keyInFile = context.newSecret({ allowedIn: "jobs.config.json" });
   await context.setUp({ projects: [{ ...PRODUCTION, key: keyInFile }] });
   const says = expect.stringMatching(/projects\[0\]\.key.*"env"/);
   expect(await context.run(["export"])).toMatchObject({ status: 2, stderr: says });

@@ -1,6 +1,6 @@
 // The test function of whole-program tests. Each test gets a work folder, an API key of its own and an empty database. After the test
-// its programs are ended, and its outputs and files are searched for the key. After the first test of a file, the database, the server's
-// log and the command lines of all processes are searched as well.
+// its programs are ended, and their outputs and its folder are searched for its secrets. After the first test of a file, the database, the
+// server's log and the command lines of all processes are searched as well.
 
 import { randomBytes } from "node:crypto";
 import { mkdtempDisposable, writeFile } from "node:fs/promises";
@@ -26,7 +26,7 @@ export type ProgramContext = Awaited<ReturnType<typeof openProgramContext>>;
 
 type TestDatabase = { readonly db: Database; readonly url: string };
 
-/** Called at the top of a test file: its test function, and the database, which is empty when a test begins. */
+/** Called at the top of a test file. Returns its test function and its database, which is empty when a test begins. */
 export async function databaseTest() {
   const database = await testDatabase();
   return { ...database, test: programTest(database) };
@@ -38,7 +38,7 @@ export function programTest(database?: TestDatabase): TestAPI<{ context: Program
     context: async ({ onTestFinished }, use) => {
       if (database) await prepareDatabase(database);
       const context = await openProgramContext({ DATABASE_URL: database?.url ?? NO_DATABASE });
-      onTestFinished(() => closeWithoutLeaks(context, database?.url));
+      onTestFinished(() => closeAndExpectNoLeaks(context, database?.url));
       await use(context);
     },
   });
@@ -54,9 +54,9 @@ export async function openProgramContext(env: Environment, limit: Pick<ProgramOp
   const secrets: string[] = [];
   /** The files that may contain a secret. */
   const allowedFiles: string[] = [];
-  /** Makes another secret that must not be found after the test, except in the named file of the folder. */
-  const newSecret = (fileName?: string) => {
-    if (fileName !== undefined) allowedFiles.push(path.join(folder, fileName));
+  /** Makes another secret that must not be found after the test, except in this file of the folder. */
+  const newSecret = ({ allowedIn }: { readonly allowedIn?: string } = {}) => {
+    if (allowedIn !== undefined) allowedFiles.push(path.join(folder, allowedIn));
     const secret = randomBytes(20).toString("hex");
     secrets.push(secret);
     return secret;
@@ -90,13 +90,13 @@ let searchedBy: string | undefined;
 const isFirstTestOfFile = () => expect.getState().testPath !== searchedBy;
 
 /** Searching the tables, the server's log and all processes takes longer than most tests, so only a file's first test does it. */
-export async function closeWithoutLeaks(
+export async function closeAndExpectNoLeaks(
   context: Pick<ProgramContext, "end" | "leaks" | typeof Symbol.asyncDispose>,
   databaseUrl: string | undefined,
 ): Promise<void> {
   await using _ = context;
   await context.end();
-  const everywhere = databaseUrl === undefined ? {} : { databaseUrl };
+  const everywhere = { commandLines: true, ...(databaseUrl !== undefined && { databaseUrl, serverLog: true }) };
   const places = isFirstTestOfFile() ? everywhere : { commandLines: false };
   searchedBy = expect.getState().testPath;
   expect(await context.leaks(places)).toEqual([]);
@@ -136,6 +136,7 @@ function openPrograms(folder: string, variables: Environment, limit: Pick<Progra
   };
   const end = async () => {
     await Promise.all(programs.map((program) => program[Symbol.asyncDispose]()));
+    // A command that ran in this process has left it in `folder`, which is removed next.
     process.chdir(ROOT);
   };
   return { start, run, work, output, end };

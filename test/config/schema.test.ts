@@ -1,4 +1,4 @@
-// The JSON Schema of the configuration, by which editors help to write it.
+// The JSON Schema of the configuration, with which editors complete and check it.
 
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -13,7 +13,7 @@ test("jobs.config.schema.json is the current schema", async () => {
   await expect(`${JSON.stringify(configJsonSchema(), null, 2)}\n`).toMatchFileSnapshot("../../jobs.config.schema.json");
 });
 
-test("the schema names the JSON Schema version and a title for editors, and describes every field", () => {
+test("the schema has what editors need: the JSON Schema version, a title and a description of every field", () => {
   expect(configJsonSchema()).toMatchObject({
     $schema: "https://json-schema.org/draft/2020-12/schema",
     title: expect.any(String),
@@ -27,33 +27,33 @@ test("the schema accepts a valid configuration, and refuses an unknown field", (
   expect(schema.safeParse({ ...SAMPLE, export: [] }).success).toBe(false);
 });
 
-test("sample-config.ts has every field, apart from the other forms of a value", () => {
+test("sample-config.ts has every field that the schema has outside anyOf", () => {
   const used = new Set(fieldsOf(SAMPLE, ""));
   expect(schemaFields(configJsonSchema(), "").filter((field) => !used.has(field))).toEqual([]);
 });
 
-test("no dimension has the name of a documented feature, which a filter could not name then", () => {
+test("a filter can name every documented feature", () => {
   expect(DOCUMENTED_FEATURES.filter((name) => !FeatureName.safeParse(name).success)).toEqual([]);
 });
 
-/** The places of all values, such as ".exports[].name". */
-function fieldsOf(value: unknown, place: string): string[] {
-  if (Array.isArray(value)) return [place, ...value.flatMap((one) => fieldsOf(one, `${place}[]`))];
-  if (typeof value !== "object" || value === null) return [place];
-  return [place, ...Object.entries(value).flatMap(([name, inner]) => fieldsOf(inner, `${place}.${name}`))];
+/** The paths of all values, such as ".exports[].name". */
+function fieldsOf(value: unknown, path: string): string[] {
+  if (Array.isArray(value)) return [path, ...value.flatMap((one) => fieldsOf(one, `${path}[]`))];
+  if (typeof value !== "object" || value === null) return [path];
+  return [path, ...Object.entries(value).flatMap(([name, inner]) => fieldsOf(inner, `${path}.${name}`))];
 }
 
-/** Does not look into `anyOf`, the forms of a value. */
-function schemaFields({ properties = {}, items }: Schema, place: string): string[] {
-  const inner = Object.entries(properties).flatMap(([name, schema]) => schemaFields(schema, `${place}.${name}`));
-  return [place, ...inner, ...(items ? schemaFields(items, `${place}[]`) : [])];
+/** Leaves out the alternative forms of a value, which are inside `anyOf`. */
+function schemaFields({ properties = {}, items }: Schema, path: string): string[] {
+  const inner = Object.entries(properties).flatMap(([name, schema]) => schemaFields(schema, `${path}.${name}`));
+  return [path, ...inner, ...(items ? schemaFields(items, `${path}[]`) : [])];
 }
 
-function fieldsWithoutDescription(schema: unknown, place: string): string[] {
+function fieldsWithoutDescription(schema: unknown, path: string): string[] {
   if (typeof schema !== "object" || schema === null) return [];
   return Object.entries(schema).flatMap(([name, value]) => {
-    const inner = fieldsWithoutDescription(value, `${place}.${name}`);
-    const isField = place.endsWith(".properties");
-    return isField && !("description" in Object(value)) ? [`${place}.${name}`, ...inner] : inner;
+    const inner = fieldsWithoutDescription(value, `${path}.${name}`);
+    const isField = path.endsWith(".properties");
+    return isField && !("description" in Object(value)) ? [`${path}.${name}`, ...inner] : inner;
   });
 }

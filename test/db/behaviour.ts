@@ -1,4 +1,4 @@
-// What a Postgres server and the embedded database do in the same way.
+// The tests that a Postgres server and the embedded database must both pass.
 
 import { describe } from "vitest";
 import type { Database } from "../../src/db/connection/database.ts";

@@ -6,6 +6,7 @@ import type { Evidence, ProgramEnd, Visible } from "./case-evidence.ts";
 import { violations } from "./check.ts";
 import type { Exchange } from "./history.ts";
 
+/** By tags, with an empty filter. */
 const SERIES = "tags / ";
 const DAY = "2026-03-01";
 const SLICE = `${SERIES} @ ${DAY}`;
@@ -48,6 +49,7 @@ test("it is no violation if nothing of the killed program was stored", () => {
   expect(violations({ ...RECOVERED, moments: [visible(1), visible(3)] })).toEqual([]);
 });
 
+/** A fetch begins up to 300 ms before its call arrives, so the fetches of calls that arrive within 300 ms overlap. */
 const CONCURRENT = { ...RECOVERED, programs: [program("a", 0), program("b", 0), program("recovery", 20_000)] };
 /** The program `who` was killed or stopped. */
 const killed = (who: string) => ({ ...RECOVERED, caps: { ...RECOVERED.caps, exempt: new Set([who]) } });
@@ -89,16 +91,10 @@ const PLANTED: Readonly<Record<string, readonly [string, Partial<Evidence>]>> = 
   "rows that disappear for a while": ["I5", { moments: [visible(1), new Map(), visible(3)] }],
   "rows that have disappeared at the end": ["I5", { now: new Map() }],
   "a recovery run that fails": ["I8", { programs: [program("first", 0), program("recovery", 20_000, { status: 1 })] }],
-  "an exit status of 0 while a slice is missing": [
-    "I9",
-    { programs: [program("a", 1, { notCompleteAfter: [SLICE] })] },
-  ],
+  "exit status 0 while a slice is missing": ["I9", { programs: [program("a", 1, { notCompleteAfter: [SLICE] })] }],
   "a stack trace in the output": ["I9", { programs: [program("a", 1, { output: "TypeError: x\n    at main.ts:1" })] }],
   "a complete slice that shows nothing": ["I9", { now: new Map() }],
-  "a run with status ok and a slice that is not complete": [
-    "I9",
-    { runs: [{ status: "ok", planned: 3, complete: 1, stale: 1 }] },
-  ],
+  "an ok run with an incomplete slice": ["I9", { runs: [{ status: "ok", planned: 3, complete: 1, stale: 1 }] }],
   "more calls at once than allowed": ["I10", { exchanges: AT_ONCE, moments: [], now: visible(3) }],
   "more tries than allowed": ["I10", { exchanges: TRIES, moments: [], now: visible(3) }],
 };

@@ -16,7 +16,7 @@ export function mutated(body: string, seed: number, n: number): { readonly body:
   const how: string[] = [];
   let tree = readTree(body);
   let bytes: Buffer = Buffer.from(body);
-  for (let change = 0; change < 1 + Math.floor(random() * 2); change++) {
+  for (let i = 0; i < 1 + Math.floor(random() * 2); i++) {
     if (tree !== undefined && random() < STRUCTURAL_SHARE) {
       const [name, structural] = pick(STRUCTURAL, random);
       tree = structural(tree, random);
@@ -34,7 +34,7 @@ export function mutated(body: string, seed: number, n: number): { readonly body:
 
 const below = (random: Random, end: number) => Math.floor(random() * end);
 
-// Changes of bytes, whatever they mean.
+// Changes of bytes, whatever they mean. The spread of a literal only keeps several texts on one line.
 
 const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf] as const;
 const HOSTILE_SNIPPETS = [
@@ -89,7 +89,7 @@ function inserted(make: (random: Random) => Buffer): Change<Buffer> {
   };
 }
 
-// Changes of the structure, which leave valid JSON.
+// Changes of the structure, which leave valid JSON. `at` is the position of a random member or element.
 
 const NAMES = [
   ...(["__proto__", "constructor", "toString", "Hours", "hours ", "", "\u0000", "0"] as const),
@@ -108,14 +108,14 @@ const STRUCTURAL: Changes<JsonTree> = [
     "a member twice",
     members((all, at, random) => all.toSpliced(below(random, all.length + 1), 0, ...all.slice(at, at + 1))),
   ],
-  ["a member twice, with another value", members((all, at, random) => [...all, [all[at]?.[0] ?? "", madeUp(random)]])],
+  ["a member twice, with another value", members((all, at, random) => [...all, [all[at]?.[0] ?? "", anyJson(random)]])],
   [
     "a member renamed",
     members((all, at, random) => all.map(([name, value], i) => [i === at ? pick(NAMES, random) : name, value])),
   ],
-  ["a member added", members((all, _, random) => [...all, [pick(NAMES, random), madeUp(random)]])],
+  ["a member added", members((all, _, random) => [...all, [pick(NAMES, random), anyJson(random)]])],
   ["members in another order", members((all) => all.toReversed())],
-  ["a value of another kind", atRandom(undefined, (_, random) => madeUp(random))],
+  ["a value of another kind", atRandom(undefined, (_, random) => anyJson(random))],
   ["a hostile number", atRandom("number", (_, random) => hostileNumber(random))],
   ["a hostile text", atRandom("text", (_, random) => hostileText(random))],
   ["a value nested", atRandom(undefined, (value, random) => nested(value, 1 + below(random, 80)))],
@@ -128,7 +128,7 @@ const STRUCTURAL: Changes<JsonTree> = [
 const hostileNumber = (random: Random): JsonTree => ({ kind: "number", digits: pick(HOSTILE_NUMBERS, random)[0] });
 const hostileText = (random: Random): JsonTree => ({ kind: "text", text: pick<string>(TEXTS, random) });
 
-function madeUp(random: Random): JsonTree {
+function anyJson(random: Random): JsonTree {
   return pick<JsonTree>(
     [
       { kind: "word", word: "null" },
@@ -164,7 +164,7 @@ function elements(change: (items: Items, at: number) => Items): Change<JsonTree>
   );
 }
 
-/** Changes one value of the tree, chosen at random among those of a kind. */
+/** Changes one random value of the kind, or of any kind if it is undefined. A tree without such a value stays as it is. */
 function atRandom(kind: JsonTree["kind"] | undefined, change: Change<JsonTree>): Change<JsonTree> {
   const fits = (value: JsonTree) => kind === undefined || value.kind === kind;
   const count = (value: JsonTree): number =>

@@ -69,7 +69,7 @@ test("a condition says how many projects the rotation has, also if some have no 
   expect(conditionsOf({ jobs, rotations })[0]?.text).toMatch(/; in 2 of 2 projects \(a, b\)$/);
 });
 
-test("a rotation of many projects sums up its projects", () => {
+test("a rotation of many projects shows the worst of its projects, and counts the keys of all", () => {
   const ages = [3, 40, null].map((days) => ({ ageDays: days, ageSeconds: days === null ? null : days * DAY_SECONDS }));
   const failures = [1, 4, 2].map((failedAttempts) => ({ failedAttempts, lastError: `error ${failedAttempts}` }));
   const refusals = [null, MONDAY, TUESDAY].map((at) => ({ fallbackAt: at, fallback: at && `${at}` }));
@@ -93,23 +93,23 @@ const FAILED_EXPORT = makeJob({ job: "exporter", failedRun: FAILED_RUN });
 const failing = (failedAttempts: number, lastError = "no") => [makeRotation({ failedAttempts, lastError })];
 const OLD_KEY = [makeRotation({ ageDays: 33 })];
 
-test.each<[string, Part, readonly string[]]>([
-  ["five attempts explain a failed rotation", { jobs: [FAILED_ROTATION], rotations: failing(5) }, ["key attention"]],
-  ["an old key explains no failed rotation", { jobs: [FAILED_ROTATION], rotations: OLD_KEY }, ["rotation", "key age"]],
+test.each<[string, readonly string[], Part]>([
+  ["five attempts explain a failed rotation", ["key attention"], { jobs: [FAILED_ROTATION], rotations: failing(5) }],
+  ["an old key explains no failed rotation", ["rotation", "key age"], { jobs: [FAILED_ROTATION], rotations: OLD_KEY }],
   [
     "attempts of a rotation do not explain a failed export of the same name",
-    { jobs: [FAILED_EXPORT], rotations: failing(1) },
     ["export", "key attempts"],
+    { jobs: [FAILED_EXPORT], rotations: failing(1) },
   ],
-  ["one job needs the missing worker", { jobs: [makeJob({ needsWorker: false }), makeJob()], workers: [] }, ["worker"]],
-])("%s", (_, part, names) => {
+  ["one job needs the missing worker", ["worker"], { jobs: [makeJob({ needsWorker: false }), makeJob()], workers: [] }],
+])("%s: the conditions are %j", (_, names, part) => {
   expect(conditionsOf(part).map(({ name }) => name)).toEqual(names);
 });
 
 test.each<[string, isHeldBack: boolean, Part]>([
   ["an export may read them", true, { jobs: [makeJob(), makeJob({ mayReadMissing: true })] }],
   ["a rotation runs", false, { jobs: [makeJob({ kind: "rotation", mayReadMissing: true })] }],
-])("while %s, missing days are held back from notifications: %s, and failed days never", (_, isHeldBack, part) => {
+])("while %s, missing days have isQuiet %s, and failed days false", (_, isHeldBack, part) => {
   const projects = [projectLacking("a", { missing: 1 }), projectLacking("b", {})];
   const shown = conditionsOf({ ...part, projects, slices: { ...SLICES, missing: 1, failed: 1 } });
   expect(shown.map(({ isQuiet }) => isQuiet)).toEqual([isHeldBack, false]);
@@ -210,6 +210,7 @@ test.each(CASES)("%s: the program is not well (%#)", (name, text, part) => {
   expect(isWell(state)).toBe(false);
 });
 
+/** The default of makeBudget, with $834.50 used of $1,000. */
 const BUDGET = "limit 2026-03";
 
 const ONE_ORPHAN = makeRotation({ keys: { orphan: 1 } });
@@ -312,7 +313,7 @@ test.each<[Partial<FailureCause>, string, string]>([
     "older numbers are shown; the newest error: the key command vault ended with 1",
   ],
   [{ code: null, error: " (2 attempts)", isRetried: false }, "readings fail", "older numbers are shown"],
-])("failed slices with the same cause are one condition (%o)", (part, what, next) => {
+])("a cause of failed slices is one condition, which says what follows (%#)", (part, what, next) => {
   const cause = { ...CAUSE, ...part };
   const text = `${what}, ${SINCE}, so ${next}`;
   expect(conditionsOf({ causes: [cause], slices: { ...SLICES, failed: 12 } })).toMatchObject([
@@ -321,10 +322,10 @@ test.each<[Partial<FailureCause>, string, string]>([
 });
 
 test.each<[string, number, Partial<FailureCause>, boolean]>([
-  ["a failure of a minute that is tried again within minutes is not sent", 1, {}, true],
-  ["a failure of a minute that is not tried again soon is sent", 1, { code: "rejected" }, false],
-  ["a failure of 15 minutes is sent", 15, {}, false],
-  ["a failure of a minute that nothing tries again is sent", 1, { isRetried: false }, false],
+  ["a failure one minute old that is tried again within minutes is not notified", 1, {}, true],
+  ["a failure one minute old that is not tried again soon is notified", 1, { code: "rejected" }, false],
+  ["a failure 15 minutes old is notified", 15, {}, false],
+  ["a failure one minute old that nothing tries again is notified", 1, { isRetried: false }, false],
 ])("%s", (_, minutesAgo, part, isQuiet) => {
   const since = new Date(NOW.getTime() - minutesAgo * 60_000);
   const causes = [{ ...CAUSE, ...part, since }];

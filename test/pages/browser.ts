@@ -4,7 +4,8 @@ import { existsSync } from "node:fs";
 import path from "node:path";
 import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
 import { afterAll, onTestFinished } from "vitest";
-import { testMonitor } from "../web/test-monitor.ts";
+import type { MonitorDeps } from "../../src/web/routes.ts";
+import { openTestMonitor } from "../web/test-monitor.ts";
 
 /** The browser is closed after the last test of the file. */
 export async function openBrowser(): Promise<Browser> {
@@ -44,8 +45,8 @@ export async function openPage(
 }
 
 /** Starts a worker's web server with these pages, and returns its address. The server is closed at the end of the test. */
-export async function servePages(pages: NonNullable<Parameters<typeof testMonitor>[0]>["pages"] = {}): Promise<string> {
-  const monitor = await testMonitor({ pages });
+export async function servePages(pages: MonitorDeps["pages"] = {}): Promise<string> {
+  const monitor = await openTestMonitor({ pages });
   onTestFinished(() => monitor[Symbol.asyncDispose]());
   return monitor.url;
 }

@@ -1,4 +1,4 @@
-// The sentences about a change and about a budget.
+// The sentences about a change between two periods, and about a budget.
 
 import { expect, test } from "vitest";
 import type { Answer } from "../../src/facts/answer.ts";
@@ -14,9 +14,8 @@ import {
 import { makeAnswer, NOTHING_LACKING } from "../facts/sample-facts.ts";
 import { makeBudget } from "../health/sample-health-state.ts";
 
+/** The periods of makeAnswer. A sentence that names both has the year only once, in the later one. */
 const PERIODS = { now: "Feb 10 – Mar 9, 2026", before: "Jan 13 – Feb 9, 2026" };
-
-/** PERIODS.before in a sentence, which names the year only with the later period. */
 const BEFORE = "Jan 13 – Feb 9";
 
 const headline = (parts: Parameters<typeof makeAnswer>[0]) =>
@@ -66,7 +65,7 @@ const part = (group: string | null, change: string, more: Partial<ChangePart> = 
   ...more,
 });
 
-test("the three largest parts of a change are named, without those that did not change and the others", () => {
+test("the three largest parts of a change are named, but neither unchanged ones nor the sum of the others", () => {
   const parts = [
     part("a", "9", { label: "Anna", status: "new" }),
     part("0", "0.0"),
@@ -147,7 +146,7 @@ test("whyNotCompared says everything that the two periods lack", () => {
   expect(whyNotCompared(makeAnswer({ lacking: all, question: { before: null } }))).toBe(undefined);
 });
 
-test("the sentences name days that may still change, and the projects of a cost", () => {
+test("after a cost, sentences name its projects and the days that may still change", () => {
   const answer = makeAnswer({
     question: { metric: "billed_cost", currency: "USD" },
     days: [
@@ -167,18 +166,15 @@ test("names are on one line, short, and never empty", () => {
   expect(namesText(["a\nb", "", "x".repeat(60)], 4)).toMatch(/^a b, \(blank\), x{26}…x{13} and 1 more$/);
 });
 
+// Where a case sets nothing else, makeBudget has used $834.50 of $1,000, and is heading for $1,120.
 test.each([
   ["with a forecast", {}, /of \$1,000 .*heading for/],
   ["of which no day was read", { used: null }, /no day .*\$1,000/],
-  ["nearly reached", { percent: "99.99", forecast: null }, /\(99%\)$/],
-  ["barely exceeded", { percent: "100.2", forecast: null }, /\(101%\)$/],
+  ["nearly reached, and so not at 100%,", { percent: "99.99", forecast: null }, /\(99%\)$/],
+  ["barely exceeded, and so over 100%,", { percent: "100.2", forecast: null }, /\(101%\)$/],
   ["with days that are not read", { daysMissing: 2 }, /; 2 days not read and not counted$/],
   ["with a day that is not final", { daysNotFinal: 1 }, /; 1 day may still change$/],
-  [
-    "of a key that was never seen",
-    { isNeverSeen: true, scope: "tag", scopeValue: "x" } as const,
-    /no usage of tag "x"/,
-  ],
+  ["of a tag never seen", { isNeverSeen: true, scope: "tag", scopeValue: "x" } as const, /no usage of tag "x"/],
   ["with usage without a price", { hasUnpriced: true }, /without a price/],
 ])("a budget %s says how much of it is used", (_, use, text) => {
   const whole = { daysMissing: 0, daysNotFinal: 0, hasUnpriced: false };

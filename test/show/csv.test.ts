@@ -9,8 +9,8 @@ const COLUMNS = [
   { name: "hours", isText: false },
 ];
 
-/** What a reader of CSV gets of a text that is written as the only cell of a row. */
-function dumpedText(text: string): string | undefined {
+/** Writes the text as the only cell of a row, and reads it back. */
+function readBack(text: string): string | undefined {
   return readCsv(csvLine([{ name: "project", isText: true }], [text]))[0]?.[0]?.text;
 }
 
@@ -34,7 +34,7 @@ test.each([
   ...["  ", "\t", "\r", "\u00A0", "\u200B", "\u202E", "\uFEFF", '"'].map((before) => `${before}=1`),
   ...["-", '=HYPERLINK("http://evil.example","x")', "=cmd|' /C calc'!A0"],
 ])("a text that a spreadsheet could take for a formula gets an apostrophe in front: %j", (text) => {
-  expect(dumpedText(text)).toMatch(/^'/);
+  expect(readBack(text)).toMatch(/^'/);
 });
 
 test.each([
@@ -45,7 +45,7 @@ test.each([
 ])(
   "a formula after a character that some spreadsheets take for the end of a cell gets an apostrophe too: %j",
   (text, safe) => {
-    expect(dumpedText(text)).toBe(safe);
+    expect(readBack(text)).toBe(safe);
   },
 );
 
@@ -53,7 +53,7 @@ test.each([
   ...["production", "a=b", "a - b", "you@example.com", "1-2", "'quoted'", '["=a"]'],
   ...["2026-03-17", "a, -b", "a; b", "a; b=1", "two\nlines"],
 ])("any other text is not changed: %j", (text) => {
-  expect(dumpedText(text)).toBe(text);
+  expect(readBack(text)).toBe(text);
 });
 
 test("a text of 900,000 separators is handled within the time limit of a test", () => {
@@ -62,7 +62,8 @@ test("a text of 900,000 separators is handled within the time limit of a test", 
   expect(withoutFormula(`a${gaps}=1`)).toBe(`a${gaps}'=1`);
 });
 
-const cellsOf = (csv: string) =>
+/** The rows without the byte order mark. A text keeps its quotes. */
+const rowsOf = (csv: string) =>
   readCsv(csv.slice(1)).map((cells) => cells.map(({ text, quoted }) => (quoted ? `"${text}"` : text)).join());
 
 const ANSWER = {
@@ -74,19 +75,19 @@ const [NOVA, NO_VALUE] = ANSWER.groups;
 // The amounts are those of makeAnswer.
 test("by group, the answer has a row for each group, for the others and for the total", () => {
   const costs = { ...ANSWER, question: { ...ANSWER.question, currency: "USD" } };
-  expect(cellsOf(answerCsv(costs, "groups"))).toEqual([
+  expect(rowsOf(answerCsv(costs, "groups"))).toEqual([
     '"part","group","amount","amount_before","change","complete","currency"',
     '"group","nova-3",1100,1000,100,"false","USD"',
     '"group",,550,0,100,"false","USD"',
     '"other",,3,,3,"false","USD"',
     '"total",,1619.7242069444444,1480.25,139.4742069444444,"false","USD"',
   ]);
-  expect(cellsOf(answerCsv({ ...costs, other: null, total: null }, "groups"))).toHaveLength(3);
+  expect(rowsOf(answerCsv({ ...costs, other: null, total: null }, "groups"))).toHaveLength(3);
 });
 
 test("by day, the answer has a row a day for each drawn group and for the others", () => {
   const notDrawn = { rank: 9, group: "small", label: null, amount: "1", before: null, change: null };
-  const rows = cellsOf(answerCsv({ ...ANSWER, groups: [...ANSWER.groups, notDrawn] }, "days"));
+  const rows = rowsOf(answerCsv({ ...ANSWER, groups: [...ANSWER.groups, notDrawn] }, "days"));
   expect(rows.slice(1)).toEqual([
     `2026-03-08,"final","group","nova-3",${NOVA?.byDay?.[0]},"false",`,
     `2026-03-08,"final","group",,${NO_VALUE?.byDay?.[0]},"false",`,
@@ -95,7 +96,7 @@ test("by day, the answer has a row a day for each drawn group and for the others
     `2026-03-09,"final","group",,${NO_VALUE?.byDay?.[1]},"false",`,
     '2026-03-09,"final","other",,,"false",',
   ]);
-  expect(cellsOf(answerCsv({ ...ANSWER, otherByDay: null }, "days"))).toHaveLength(5);
+  expect(rowsOf(answerCsv({ ...ANSWER, otherByDay: null }, "days"))).toHaveLength(5);
 });
 
 test("a charge has its amount in the column of its kind, beside its share of the total", () => {
@@ -111,7 +112,7 @@ test("a charge has its amount in the column of its kind, beside its share of the
     ],
     { start: "2026-03-01", end: "2026-03-31" },
   );
-  expect(cellsOf(csv).slice(1)).toEqual([
+  expect(rowsOf(csv).slice(1)).toEqual([
     '2026-03-01,2026-03-31,"p","production",,"hours",1,,,,0.333333,"true"',
     '2026-03-01,2026-03-31,"p","production",,"estimated_cost",,1,,"USD",0.333333,"true"',
     '2026-03-01,2026-03-31,"p","production","k","billed_cost",,,1,"USD",0.333333,"false"',

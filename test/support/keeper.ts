@@ -1,4 +1,4 @@
-// Helpers of the programs that run a server for the tests.
+// Helpers of the keepers: programs that each run a server for the tests until standard input ends.
 
 import { type ChildProcess, execFileSync } from "node:child_process";
 import { once } from "node:events";
@@ -25,12 +25,12 @@ export async function freePort(): Promise<number> {
   return server.port;
 }
 
-/** Writes the server's address as soon as it accepts connections, and ends it with the signal when standard input ends. */
+/** Writes the server's address as soon as it accepts connections. Ends the server with `endSignal` when standard input ends, or at SIGTERM. */
 export async function keepServer(
   server: ChildProcess,
   url: string,
   logFile: string,
-  endBy: NodeJS.Signals,
+  endSignal: NodeJS.Signals,
 ): Promise<void> {
   const ended = once(server, "exit");
   try {
@@ -38,12 +38,12 @@ export async function keepServer(
     process.stdout.write(`${JSON.stringify({ url, logFile })}\n`);
     await Promise.race([inputEnds(), once(process, "SIGTERM"), ended]);
   } finally {
-    server.kill(endBy);
+    server.kill(endSignal);
     await ended;
   }
 }
 
-/** Throws with the server's log if it ends, or accepts no connection in time. */
+/** Throws with the server's log if the server ends, or accepts no connection in time. */
 async function untilConnectable(server: ChildProcess, url: string, logFile: string): Promise<void> {
   const endMs = Date.now() + WAIT_MS_MAX;
   while (server.exitCode === null && Date.now() < endMs) {
@@ -54,7 +54,7 @@ async function untilConnectable(server: ChildProcess, url: string, logFile: stri
     if (connected) return;
     await setTimeout(POLL_MS);
   }
-  throw new Error(`it accepts no connection; its log:\n${await readFile(logFile, "utf8")}`);
+  throw new Error(`the server accepts no connection; its log:\n${await readFile(logFile, "utf8")}`);
 }
 
 async function inputEnds(): Promise<void> {

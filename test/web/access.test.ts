@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { Secret } from "../../src/secret.ts";
 import { type Access, isLoopbackAddress, monitorUrl, refusalPage } from "../../src/web/access.ts";
-import { testMonitor } from "./test-monitor.ts";
+import { openTestMonitor } from "./test-monitor.ts";
 
 const TOKEN = "open-sesame-open-sesame";
 const BEARER: Access = { scheme: "Bearer", credentials: new Secret(TOKEN) };
@@ -59,7 +59,7 @@ test.each([
 ])(
   "with the credentials %o, a request without them is answered only if it is a health check",
   async (access, right, challenge, host) => {
-    await using monitor = await testMonitor({ access: () => access }, host);
+    await using monitor = await openTestMonitor({ access: () => access }, host);
     const answers = await Promise.all(PATHS.map((path) => monitor.ask(path)));
     expect(answers.map(({ status, headers }) => [status, headers.get("www-authenticate")])).toEqual(
       PATHS.map((path) => (HEALTH_CHECKS.includes(path) ? [200, null] : [401, challenge])),
@@ -67,12 +67,12 @@ test.each([
     const ask = (authorization: string) => monitor.ask("/", { headers: { authorization } });
     expect(await ask(right)).toMatchObject({ status: 200, text: "dashboard\n" });
     expect(await ask("Bearer open-sesame-?")).toMatchObject({ status: 401 });
-    expect(monitor.lines.join("\n")).not.toMatch(/sesame|Basic/);
+    expect(monitor.logLines.join("\n")).not.toMatch(/sesame|Basic/);
   },
 );
 
 test("without credentials on a wildcard address everything is answered", async () => {
-  await using monitor = await testMonitor({}, "0.0.0.0");
+  await using monitor = await openTestMonitor({}, "0.0.0.0");
   const answers = await Promise.all(PATHS.map((path) => monitor.ask(path)));
   expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 404, 200, 200]);
 });

@@ -14,7 +14,7 @@ import { forgetAll, storeSeries } from "../db/reported-usage.ts";
 import { daysBack, newProject, nextFetchNo } from "../db/stored-usage.ts";
 import { STORABLE_NAMES } from "../show/hostile-names.ts";
 import { testDatabase } from "../support/database.ts";
-import { testMonitor } from "./test-monitor.ts";
+import { openTestMonitor } from "./test-monitor.ts";
 
 const { db } = await testDatabase();
 const back = await daysBack(db);
@@ -52,7 +52,7 @@ const PATHS = ["/api/v1/usage", "/api/v1/usage.csv", "/api/v1/chargeback.csv"];
 
 test("the API answers at its paths, only to those who may see the pages", async () => {
   const access = () => ({ scheme: "Bearer", credentials: new Secret("a-token-of-some-length") }) as const;
-  await using monitor = await testMonitor({ api: async () => api, access });
+  await using monitor = await openTestMonitor({ api: async () => api, access });
   const authorization = { authorization: "Bearer a-token-of-some-length" };
   const document = JSON.parse((await monitor.ask("/api/v1/openapi.json", { headers: authorization })).text);
   expect(Object.keys(document.paths)).toEqual(PATHS);

@@ -10,28 +10,28 @@ export const WELL: Readiness = { live: true, reasons: [] };
 
 export type TestMonitor = Monitor & {
   readonly port: number;
-  readonly lines: readonly string[];
+  readonly logLines: readonly string[];
   readonly ask: (path: string, init?: RequestInit) => Promise<MonitorAnswer>;
 };
 
 type MonitorAnswer = { readonly status: number; readonly headers: Headers; readonly text: string };
 
-/** Answers a page with the word and the query. */
+/** Makes a page that shows the word and the query. */
 function echoPage(word: string): (query: URLSearchParams) => Promise<Page> {
   return async (query) => textPage(200, [`${word} ${query}`.trim()]);
 }
 
 /** `requestedPort` 0 takes any free port. */
-export async function testMonitor(
+export async function openTestMonitor(
   deps: Partial<MonitorDeps> = {},
   host = "127.0.0.1",
   requestedPort = 0,
 ): Promise<TestMonitor> {
-  const lines: string[] = [];
+  const logLines: string[] = [];
   const monitor = await openMonitor(
     { host, port: requestedPort },
     {
-      log: pino({}, { write: (line) => lines.push(line) }),
+      log: pino({}, { write: (line) => logLines.push(line) }),
       scrub: (text) => text,
       readiness: () => WELL,
       access: () => undefined,
@@ -46,5 +46,5 @@ export async function testMonitor(
     const response = await fetch(`http://127.0.0.1:${port}${path}`, init);
     return { status: response.status, headers: response.headers, text: await response.text() };
   };
-  return { ...monitor, port: Number(port), lines, ask };
+  return { ...monitor, port: Number(port), logLines, ask };
 }

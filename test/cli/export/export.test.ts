@@ -11,7 +11,7 @@ import { breakdowns, holdAnswersFrom } from "../evidence.ts";
 import { databaseTest, type ProgramContext } from "../program-context.ts";
 import { PRODUCTION } from "../small-config.ts";
 
-const { test, db, url, directUrl } = await databaseTest();
+const { test, db, url } = await databaseTest();
 
 const today = dayOf(new Date());
 const FILTERS = [{ name: "all" }, { name: "diarized", features: { diarize: true } }];
@@ -125,8 +125,9 @@ test("the log has one line of JSON for each event, and says which request failed
 
 test("while an export runs, its key is in no command line and no statement", async ({ context }) => {
   const emulator = await serveTwoJobs(context);
-  await logStatements(directUrl, true);
+  await logStatements(url, true);
   const program = context.start(["export"]);
+  // The export waits for the second answer while the search for its key goes on.
   const releaseAnswers = await holdAnswersFrom(emulator, 2);
   const leaks = await findLeaks([context.key], { databaseUrl: url });
   releaseAnswers();

@@ -133,7 +133,7 @@ const SILENCE = "could not be read: its file system does not answer";
 /** Serves and configures two projects, of which staging has its key in a file. */
 async function serveBoth(context: ProgramContext) {
   await mkdir(path.join(context.folder, "share"));
-  const secret = context.newSecret("share/staging.key");
+  const secret = context.newSecret({ allowedIn: "share/staging.key" });
   await writeFile(path.join(context.folder, "share/staging.key"), secret);
   const jobs = { projects: [PRODUCTION, STAGING], exports: [{ projects: ["production", "staging"] }] };
   await context.setUp(

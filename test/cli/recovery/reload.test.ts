@@ -107,7 +107,7 @@ test("a mistake in the changed configuration is shown everywhere until it is cor
 });
 
 test("a configuration that lacks a first key is taken up once the key is there", async ({ context }) => {
-  const secret = context.newSecret("first.key");
+  const secret = context.newSecret({ allowedIn: "first.key" });
   const { url } = await context.setUp({}, { consoleKeys: [{ secret, projectId: PROJECT_ID, scopes: ["member"] }] });
   const worker = context.work({ USAGE_EXPORT_MASTER_KEY: Buffer.alloc(32, 7).toString("base64") });
   await waitForRuns(db, 1);
@@ -126,7 +126,7 @@ test("a configuration that lacks a first key is taken up once the key is there",
 });
 
 test("after a change of the configuration the key command is run again", async ({ context }) => {
-  const [before, after] = [context.newSecret("vault"), context.newSecret("vault")];
+  const [before, after] = [context.newSecret({ allowedIn: "vault" }), context.newSecret({ allowedIn: "vault" })];
   const consoleKeys = [before, after].map((secret) => ({ secret, projectId: PROJECT_ID, scopes: ["member"] }));
   const key = { command: ["sh", "-c", "echo run >> runs; cat vault"] };
   const part = { projects: [{ ...PRODUCTION, key }], exports: [{ schedule: "*/2 * * * * *" }] };

@@ -12,7 +12,7 @@ import { copyDatabase, testDatabase } from "../../support/database.ts";
 import type { EmulatorOptions } from "../../support/emulator.ts";
 import { passwordsIn } from "../../support/leaks.ts";
 import { ageStoredData } from "../age-stored-data.ts";
-import { closeWithoutLeaks, openProgramContext, prepareDatabase } from "../program-context.ts";
+import { closeAndExpectNoLeaks, openProgramContext, prepareDatabase } from "../program-context.ts";
 import { PRODUCTION, PROJECT_ID, smallConfig } from "../small-config.ts";
 
 const ROTATION_NAME = "exporter";
@@ -46,7 +46,7 @@ export async function rotationTest(options: RotationOptions = {}) {
   return base.extend("context", async ({ onTestFinished }): Promise<RotationContext> => {
     await prepareDatabase(database);
     const context = await openRotationContext(options, database);
-    onTestFinished(() => closeWithoutLeaks(context, database.url));
+    onTestFinished(() => closeAndExpectNoLeaks(context, database.url));
     return context;
   });
 }

@@ -1,5 +1,5 @@
-// Keys from files with the project's id in their path, or from commands. A key that the service refuses is not sent again before it has
-// been read anew. Once it works, the days that failed are read, and `status` no longer says that it is refused.
+// A project's key is read from a variable, from a file or from the output of a command. A refused key is not sent again before it is read
+// anew. Once the key works, the days that failed are read, and `status` no longer says that the key is refused.
 
 import { mkdir, rename, writeFile } from "node:fs/promises";
 import path from "node:path";
@@ -12,9 +12,9 @@ import { PRODUCTION, PROJECT_ID } from "../small-config.ts";
 const { test, db } = await databaseTest();
 
 test("after a 401 the key file is read again, so that a run can use a replaced key", async ({ context }) => {
-  const renewed = context.newSecret("exporter.key");
+  const renewed = context.newSecret({ allowedIn: "exporter.key" });
   const file = path.join(context.folder, "exporter.key");
-  await writeFile(file, context.newSecret("exporter.key"));
+  await writeFile(file, context.newSecret({ allowedIn: "exporter.key" }));
   const sync = { name: "sync", dimensions: { method: "sync" } };
   const emulator = await context.setUp(
     {
@@ -30,6 +30,7 @@ test("after a 401 the key file is read again, so that a run can use a replaced k
     await rename(`${file}.new`, file);
   };
   emulator.fault = ({ keyId }) => {
+    // The emulator knows only the renewed key. The answer to another key waits until the renewed one is in the file.
     if (keyId !== undefined) return undefined;
     replaced ??= replace();
     return { kind: "hold", until: replaced };
@@ -41,7 +42,7 @@ test("after a 401 the key file is read again, so that a run can use a replaced k
 
 const REFUSED = /the service refuses the API key of production \(401\)/;
 
-/** Two jobs read three series of two days. Then both run with a wrong key, so that every slice fails. */
+/** Job a reads the total of two days; job b reads it, too, and two other series. Then both run with a wrong key, so that all six slices fail. */
 async function failAll(context: ProgramContext): Promise<void> {
   await context.setUp({ exports: [{ name: "a" }, { name: "b", groupings: ["none", "model", "tags"] }] });
   expect(await context.run(["export"])).toMatchObject({ status: 0 });
@@ -52,7 +53,7 @@ async function failAll(context: ProgramContext): Promise<void> {
   expect(stdout).toContain("usage-export export --project production reads them at once");
 }
 
-test("a success with the key of the project ends its refusal", async ({ context }) => {
+test("once an export succeeds with the project's key, status no longer calls the key refused", async ({ context }) => {
   await failAll(context);
   const wrong = { USAGE_EXPORT_KEY: context.newSecret() };
   expect(await context.run(["export", "--job", "a"], wrong)).toMatchObject({ status: 1 });
@@ -87,13 +88,13 @@ test("a worker sends a refused key once a run, however many projects have it", a
 
 const KEY_FILE = `keys/${PROJECT_ID}`;
 
-/** The project's key comes from a vault. Here it is a script that prints the file. */
+/** Configures `key`, or else the command of a vault: a script that prints the key file. */
 async function setUpVault(context: ProgramContext, key?: object) {
   await mkdir(path.join(context.folder, "keys"), { mode: 0o700 });
   const vault = path.join(context.folder, "vault");
   await writeFile(vault, '#!/bin/sh\ncat "$1" && echo "read $1 for $VAULT_USER" >&2\n', { mode: 0o700 });
   const command = [vault, path.join(context.folder, "keys", "{id}")];
-  const secret = context.newSecret(KEY_FILE);
+  const secret = context.newSecret({ allowedIn: KEY_FILE });
   const emulator = await context.setUp(
     { projects: [{ ...PRODUCTION, key: key ?? { command, variables: ["VAULT_USER"] } }] },
     { consoleKeys: [{ secret, projectId: PROJECT_ID, scopes: ["member"] }] },
@@ -106,11 +107,12 @@ test("an export calls with the key that the command prints, and check says that 
   await storeKey();
   const env = { USAGE_EXPORT_KEY: undefined, VAULT_USER: "ann" };
   expect((await context.run(["check"], env)).stdout).toMatch(/project production\n {2}ok {3}key/);
+  // With the most detailed log, which must not contain the key either.
   expect(await context.run(["export"], { ...env, LOG_LEVEL: "trace" })).toMatchObject({ status: 0 });
   expect(emulator.requests.some(({ path, keyId }) => path.includes("/usage/breakdown") && keyId)).toBe(true);
 });
 
-test("while the command fails the days fail, with a reason and without its output", async ({ context }) => {
+test("while the key command fails, days fail with a reason that leaves out its output", async ({ context }) => {
   const { emulator } = await setUpVault(context);
   const { status, stdout, stderr } = await context.run(["export"]);
   expect(status).toBe(1);

@@ -94,7 +94,7 @@ test("paused keys and hanging calls do not hold back other projects", async ({ c
   });
   const projects = PROJECTS.map((id) => ({ id, name: id, key: { file: `${id}.key` } }));
   for (const id of PROJECTS) {
-    await writeFile(path.join(context.folder, `${id}.key`), context.newSecret(`${id}.key`));
+    await writeFile(path.join(context.folder, `${id}.key`), context.newSecret({ allowedIn: `${id}.key` }));
   }
   const exports = [{ ...JOB, filters: manyFilters(FILTER_COUNT), projects: ["*"] }];
   await context.configure(workerConfig(tally.origin, { projects, exports }));

@@ -7,24 +7,24 @@ import { type App, openApp } from "../../../src/app.ts";
 import { runHealth } from "../../../src/cli/health.ts";
 import { WAIT_MS_MAX } from "../../support/limits.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
-import { testMonitor } from "../../web/test-monitor.ts";
+import { openTestMonitor } from "../../web/test-monitor.ts";
 import { smallConfig } from "../small-config.ts";
 
 const folder = temporaryFolder(afterAll);
 
 const STARTING = { readiness: () => ({ live: true, reasons: ["the database does not answer"] }) };
 
-test.each<[string, Parameters<typeof testMonitor>[0], { live?: true }, number, string]>([
+test.each<[string, Parameters<typeof openTestMonitor>[0], { live?: true }, number, string]>([
   ["exits with 0 if the worker is ready", {}, {}, 0, "ok\n"],
   ["exits with 1 and prints the reasons if the worker can't work", STARTING, {}, 1, "the database does not answer\n"],
   ["with the option live exits with 0 although the worker can't work", STARTING, { live: true }, 0, "ok\n"],
 ])("health %s", async (_, worker, options, status, output) => {
-  await using monitor = await testMonitor(worker);
+  await using monitor = await openTestMonitor(worker);
   expect(await ask(monitor.port, options)).toEqual({ status, output });
 });
 
 test("if no worker answers, the error names the URL that was called", async () => {
-  const { port, ...monitor } = await testMonitor();
+  const { port, ...monitor } = await openTestMonitor();
   await monitor[Symbol.asyncDispose]();
   await expect(ask(port)).rejects.toMatchObject({
     code: "unavailable",
@@ -32,7 +32,7 @@ test("if no worker answers, the error names the URL that was called", async () =
   });
 });
 
-test("the port 0, which means any free port, is refused", async () => {
+test("health refuses port 0, which means any free port", async () => {
   await expect(ask(0)).rejects.toMatchObject({ code: "config", message: expect.stringContaining("monitor.port") });
 });
 

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import type { PageData } from "../../../src/web/dashboard/pages.ts";
 import { PAGES } from "../../../src/web/url.ts";
 import { makeAnswer } from "../../facts/sample-facts.ts";
-import { testMonitor } from "../test-monitor.ts";
+import { openTestMonitor } from "../test-monitor.ts";
 import { pageOf } from "./sample-pages.ts";
 
 const KILOBYTES_MAX = 250;
@@ -29,7 +29,7 @@ test("each page, with its script and style, is at most 250 kB for a browser", as
     const page = name as keyof PageData;
     return [PAGES[page].path, async () => pageOf(page, data)] as const;
   });
-  await using monitor = await testMonitor({ pages: Object.fromEntries(served) });
+  await using monitor = await openTestMonitor({ pages: Object.fromEntries(served) });
   const paths = Object.values(PAGES).map(({ path }) => path);
   for (const path of paths) {
     const url = new URL(path, monitor.url);
