@@ -100,7 +100,7 @@ function backfillText(
   const rest = only === "all" ? "all days again" : "the rest";
   if (isStopped) lines.push(`stopped: what was read is stored; the same command reads ${rest}`);
   else if (results.length === 0) lines.push("nothing to do");
-  const slices = `${complete + suspect + failed + missing} slices, ${complete} complete`;
+  const slices = `${counted(complete + suspect + failed + missing, "slice")}, ${complete} complete`;
   lines.push(`${from} to ${to}: ${slices}, ${suspect} suspect, ${failed} failed, ${missing} missing`);
   for (const status of ["failed", "suspect", "missing"] as const) {
     // No mode reads suspect days alone.
@@ -116,7 +116,7 @@ function planText(plans: readonly BackfillPlan[], rate: number): string {
   const requests = plans.flatMap(({ plan }) => plan.requests);
   const more = (count: number) => `and ${count} more requests; --json lists all`;
   const time = `${durationText(secondsNeeded(requests, rate))} at ${rate} a second`;
-  const total = `would read ${totalSliceCount(requests)} slices in ${requests.length} requests: ${time}`;
+  const total = `would read ${counted(totalSliceCount(requests), "slice")} in ${counted(requests.length, "request")}: ${time}`;
   return [...firstOf(requests.map(requestText), REQUESTS_SHOWN_MAX, more), total, ""].join("\n");
 }
 

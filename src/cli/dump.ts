@@ -16,6 +16,7 @@ import {
 import { AppError } from "../errors.ts";
 import { withDatabase } from "../open-database.ts";
 import { csvHeader, csvLine } from "../show/csv.ts";
+import { counted } from "../show/format.ts";
 import { checkOutputPath, writeFileAtomically, writeStandardOutput } from "./output.ts";
 
 /** A view may have years of rows. */
@@ -45,7 +46,7 @@ export async function runDump(app: App, options: DumpOptions): Promise<number> {
     const view = chooseView(await listViews(tx), options);
     const nextSteps = changedSince === undefined ? "" : await writeChangedDays(tx, output, view, changedSince, out);
     const count = await writeRows(output, out, view, readViewRows(tx, view, { from, to, changedSince }));
-    if (out !== "-") app.write(`${count} rows of bi.${view.name} written to ${out}\n${nextSteps}`);
+    if (out !== "-") app.write(`${counted(count, "row")} of bi.${view.name} written to ${out}\n${nextSteps}`);
   };
   await withDatabase(app, (db) => readAtOneMoment(db, writeView, STATEMENT_SECONDS_MAX));
   return 0;
@@ -82,7 +83,7 @@ async function writeChangedDays(tx: Tx, output: Output, view: DumpedView, change
     }
   };
   const count = await writeRows(output, file, CHANGED_DAYS_VIEW, days());
-  return `${count} days written to ${file}: delete them from your copy before you insert the rows\nnext time: --changed-since ${next === BEGINNING ? "beginning" : next}\n`;
+  return `${counted(count, "day")} written to ${file}: delete them from your copy before you insert the rows\nnext time: --changed-since ${next === BEGINNING ? "beginning" : next}\n`;
 }
 
 /** In Postgres, a timestamp earlier than all others. */

@@ -10,7 +10,7 @@ import { discoverProjects } from "../jobs/discovery.ts";
 import { daysToReread, type ExportResult, executePlan, type RequestReason } from "../jobs/export.ts";
 import { warnOfValuesLeftOut, withFanOutFilters } from "../jobs/fan-outs.ts";
 import { withDatabase } from "../open-database.ts";
-import { durationText } from "../show/format.ts";
+import { counted, durationText } from "../show/format.ts";
 import { firstOf, truncate } from "../text.ts";
 import { pickCounts, type RunCounts, type RunTrigger } from "../usage/counts.ts";
 import { type Day, dayOf, type Window } from "../usage/days.ts";
@@ -106,8 +106,8 @@ const REQUEST_DETAILS = /^not called again after a refusal: | \(request id [^)]*
 
 export function exportText({ job, result }: JobResult): string {
   const { requests, complete, suspect, failed, undated, stale, rowsChanged } = result;
-  const slices = `${complete} slices complete, ${suspect} suspect, ${failed} failed${stale > 0 ? `, ${stale} stale` : ""}`;
-  const lines = [`${job.name}: ${requests} requests, ${slices}; ${rowsChanged} rows changed`];
+  const slices = `${counted(complete, "slice")} complete, ${suspect} suspect, ${failed} failed${stale > 0 ? `, ${stale} stale` : ""}`;
+  const lines = [`${job.name}: ${counted(requests, "request")}, ${slices}; ${counted(rowsChanged, "row")} changed`];
   lines.push(...reasonLines("failed", result.failures), ...reasonLines("suspect", result.doubts));
   if (undated > 0) {
     const answers = undated === 1 ? "1 answer carries" : `${undated} answers carry`;

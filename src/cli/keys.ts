@@ -62,6 +62,6 @@ export async function runRewrap(app: App): Promise<number> {
     }
     return toRewrap.length;
   });
-  app.write(`${rewrapped} keys sealed with the current master key\n`);
+  app.write(`${counted(rewrapped, "key")} sealed with the current master key\n`);
   return 0;
 }

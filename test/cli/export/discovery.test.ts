@@ -147,7 +147,7 @@ test("an export fails if the service does not list projects", async ({ context }
 
 test("`backfill` adds earlier days only when a project is new", async ({ context }) => {
   const { names, run } = await openAccount(context, { a: "alpha" }, { backfill: 6 });
-  expect((await run("export")).stdout).toContain("nightly: 1 requests, 6 slices complete");
+  expect((await run("export")).stdout).toContain("nightly: 1 request, 6 slices complete");
   names.set("b", "beta");
   expect((await run("export")).stdout).toContain("nightly: 2 requests, 8 slices complete");
   expect(await storedCalls()).toEqual({ a: "alpha: 5 5 5 5 5 5", b: "beta: 5 5 5 5 5 5" });

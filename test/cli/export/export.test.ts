@@ -18,7 +18,7 @@ const FILTERS = [{ name: "all" }, { name: "diarized", features: { diarize: true 
 
 test("standard output has one line for each job, with the counts of what was done", async ({ context }) => {
   await serveTwoJobs(context);
-  const lines = ["nightly: 4 requests, 8 slices", "hourly: 1 requests, 1 slices"].map(
+  const lines = ["nightly: 4 requests, 8 slices", "hourly: 1 request, 1 slice"].map(
     (line) => `${line} complete, 0 suspect, 0 failed; \\d+ rows changed\n`,
   );
   const stdout = expect.stringMatching(new RegExp(`^${lines.join("")}$`));

@@ -196,7 +196,7 @@ test("a growing total without a date is stored as snapshots, not as the usage of
 test("coverage, status and the export say that the numbers have no days", async ({ context }) => {
   await exportNights(context, 1);
   const { stdout } = await context.run(["export"]);
-  expect(stdout).toMatch(/1 requests, 0 slices complete, 0 suspect, 0 failed/);
+  expect(stdout).toMatch(/1 request, 0 slices complete, 0 suspect, 0 failed/);
   expect(stdout).toMatch(/1 answer carries no date.*bi\.usage_snapshot/);
   await ageStoredData(db, 4);
 

@@ -56,7 +56,7 @@ test("if --out is a link, its target is replaced, and the number of rows is prin
   await writeFile(file, "the one of yesterday");
   await symlink(file, path.join(context.folder, "link.csv"));
   const { status, stdout } = await context.run([...COVERAGE, "csv", "--out", "link.csv"]);
-  expect({ status, stdout }).toEqual({ status: 0, stdout: "2500 rows of bi.coverage written to link.csv\n" });
+  expect({ status, stdout }).toEqual({ status: 0, stdout: "2,500 rows of bi.coverage written to link.csv\n" });
   const [names, ...rows] = readCsv((await readFile(file, "utf8")).replace(/^\uFEFF/, ""));
   expect(rows).toHaveLength(2_500);
   expect(rows[0]?.[names?.findIndex((name) => name.text === "usage_date") ?? -1]?.text).toBe("2020-01-02");
