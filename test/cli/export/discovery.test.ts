@@ -36,7 +36,7 @@ async function storedCalls() {
 
 const OK = { status: 0 };
 const FAILED = { status: 1 };
-const printsUsageRequests = (count: number) => ({ stdout: expect.stringContaining(`nightly: ${count} requests`) });
+const printsUsageRequests = (count: number) => ({ stdout: expect.stringContaining(`nightly: ${count} request`) });
 const listFault = (fault: Fault) => (request: SeenRequest) => (request.path === "/v1/projects" ? fault : undefined);
 
 test("projects may appear, vanish, change their names and come back", async ({ context }) => {
