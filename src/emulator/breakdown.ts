@@ -1,7 +1,7 @@
 // Makes the answers about usage and cost: breakdowns, the values that they can be filtered by, and balances. Pure.
 
 import { DIMENSIONS_OF, type Dialect, type Dimension, filterIn, groupingIn, type Source } from "../usage/dimensions.ts";
-import { type Amounts, FEATURES, modelId, sortIfList, sumOf, type UsageRecord, uuidFrom } from "./usage.ts";
+import { FEATURES, modelId, sortIfList, sumOf, type UsageAmounts, type UsageRecord, uuidFrom } from "./usage.ts";
 
 /** One row for each group of the day. In `grouping`, dimensions that were not asked for are null. An unknown grouping is left out. */
 export function breakdownRows(
@@ -111,7 +111,7 @@ function lineItemOf({ endpoint, method, model }: UsageRecord): string | null {
 }
 
 /** Dollars for one unit of the metric. The prices have many digits, so that a double can't hold some of the amounts. */
-const PRICES: Readonly<Record<string, { readonly metric: keyof Amounts; readonly price: string }>> = {
+const PRICES: Readonly<Record<string, { readonly metric: keyof UsageAmounts; readonly price: string }>> = {
   "nova-3": { metric: "hours", price: "0.404962866" },
   "nova-2": { metric: "hours", price: "0.226148094" },
   "aura-2": { metric: "tts_characters", price: "0.00002629629" },

@@ -11,7 +11,7 @@ import {
 import { METRIC_TABLE, type Metric } from "../usage/metrics.ts";
 import { isWeekend } from "./days.ts";
 
-export type Amounts = Readonly<Record<Metric, number>>;
+export type UsageAmounts = Readonly<Record<Metric, number>>;
 export type GroupValue = string | readonly string[] | null;
 
 /** A list is a set: it is sorted, so that sets with the same members are one group, whatever their order. */
@@ -23,7 +23,7 @@ export function sortIfList(value: GroupValue): GroupValue {
  * A missing dimension is null, a missing metric is 0. Hours have at most six decimals and the other metrics none, so that sums are exact.
  * `dollars` is a decimal number. The line item and its dollars, if left out, are computed from the other fields.
  */
-export type UsageRecord = Partial<Amounts> & {
+export type UsageRecord = Partial<UsageAmounts> & {
   readonly [Name in UsageDimension]?: (Name extends SetDimension ? readonly string[] : string) | null;
 } & {
   readonly line_item?: string | null;
@@ -33,16 +33,16 @@ export type UsageRecord = Partial<Amounts> & {
 /** The part of a day's usage that has arrived so far. `ageDays` is the time since the day began, so the day ends at 1. */
 export type UsageSource = (projectId: string, day: string, ageDays: number) => readonly UsageRecord[];
 
-export function sumOf(records: readonly UsageRecord[]): Amounts {
+export function sumOf(records: readonly UsageRecord[]): UsageAmounts {
   return eachMetric((metric, perUnit) => {
     return records.reduce((sum, record) => sum + Math.round((record[metric] ?? 0) * perUnit), 0) / perUnit;
   });
 }
 
 /** `perUnit` is 1,000,000 for hours, which are added up as whole millionths, so that a sum is exact. */
-function eachMetric(amountOf: (metric: Metric, perUnit: number) => number): Amounts {
+function eachMetric(amountOf: (metric: Metric, perUnit: number) => number): UsageAmounts {
   const amounts = METRIC_TABLE.map(({ name, unit }) => [name, amountOf(name, unit === "hours" ? 1e6 : 1)]);
-  return Object.fromEntries(amounts) as Amounts;
+  return Object.fromEntries(amounts) as UsageAmounts;
 }
 
 const WEEKEND_SHARE = 0.35;
@@ -70,7 +70,7 @@ function shareArrived(ageDays: number, lateness: number): number {
   return Math.min(ageDays, 1) * (1 - 0.06 * lateness);
 }
 
-function madeAmounts(endpoint: Endpoint, dailyRequests: number, day: string, random: () => number): Amounts {
+function madeAmounts(endpoint: Endpoint, dailyRequests: number, day: string, random: () => number): UsageAmounts {
   const dayShare = isWeekend(day) ? WEEKEND_SHARE : 1;
   const requests = Math.max(1, Math.round(dailyRequests * dayShare * (0.75 + random() / 2)));
   const size = 0.5 + random();

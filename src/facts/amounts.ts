@@ -182,8 +182,8 @@ function totalRows(question: Question, sums: DaySums): readonly UsageRow[] {
 async function readLabels(query: Query, { grouping }: Question, rows: readonly UsageRow[]) {
   const ids = rows.flatMap(({ part, group }) => (part === "group" && group !== null ? [literal(group)] : []));
   const statement = LABELS_SQL[grouping]?.(ids.join(", "));
-  type Row = { readonly id: string | null; readonly label: string };
-  const found = statement !== undefined && ids.length > 0 ? await query<Row>(statement) : [];
+  type LabelRow = { readonly id: string | null; readonly label: string };
+  const found = statement !== undefined && ids.length > 0 ? await query<LabelRow>(statement) : [];
   return new Map(found.map(({ id, label }) => [id, label]));
 }
 

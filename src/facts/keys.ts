@@ -163,13 +163,13 @@ export type RotationKeys = {
 };
 
 /** `rotations`: one for each project, named as in the ledger. `file.rotations`: as in the configuration file, with the names there. */
-type Configured = {
+type ConfiguredRotations = {
   readonly rotations: readonly RotationConfig[];
   readonly file: { readonly rotations: readonly Pick<RotationConfig, "name" | "maxAgeDays">[] };
 };
 
 /** Reads the first `KEYS_SHOWN_MAX` keys by rotation, the configured rotations that have no key, and the newest events. */
-export async function readKeys(db: Database, config: Configured) {
+export async function readKeys(db: Database, config: ConfiguredRotations) {
   const read = async (tx: Database) =>
     [await keyStatuses(tx, KEYS_SHOWN_MAX + 1), await rotationsWithKeys(tx), await newestEvents(tx)] as const;
   const [keys, withKeys, events] = await readAtOneMoment(db, read, BRIEF_SECONDS);

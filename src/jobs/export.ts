@@ -203,7 +203,7 @@ export async function makeRequest(
   }
 }
 
-type ReadOptions = {
+type RequestOptions = {
   readonly check: FilterCheck;
   readonly job: Pick<ExportJob, "undated">;
   readonly runDay: Day;
@@ -218,7 +218,7 @@ type CheckedAnswer = ReturnType<typeof normalise> & { readonly doubt: FilterDoub
 /** Makes the call in the service's dialect, reads the answer, and checks whether its numbers can be believed. Throws `bad_answer`. */
 export async function readBreakdown(
   { app, service, keyRing, dialects }: Pick<ServiceContext, "app" | "service" | "keyRing" | "dialects">,
-  { check, job: { undated }, runDay, stored, onPermit }: ReadOptions,
+  { check, job: { undated }, runDay, stored, onPermit }: RequestOptions,
   request: UsageRequest,
 ): Promise<CheckedAnswer> {
   const { series } = request;

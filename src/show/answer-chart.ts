@@ -5,7 +5,7 @@ import { type Amounts, type Answer, comparedWindow } from "../facts/answer.ts";
 import { addDays, type Day, startOfDay } from "../usage/days.ts";
 import { addsUp, groupingNoun } from "../usage/dimensions.ts";
 import { capitalized, counted, dayLabel, exactText, inSentence, metricName, metricUnit, periodText } from "./format.ts";
-import { folded, groupHtml, groupText, type Html, html, type Row, shortName, table, trustedHtml } from "./html.ts";
+import { folded, groupHtml, groupText, type Html, html, shortName, type TableRow, table, trustedHtml } from "./html.ts";
 
 /** Describes a chart: the server writes this on the page, and the script draws it. */
 export type ChartDescription = {
@@ -164,10 +164,10 @@ type TableOptions = {
   readonly groups: Answer["groups"];
   readonly hrefOf: GroupHref;
   /** The headings of the amounts. */
-  readonly titles: Row;
-  readonly cells: (amounts: Amounts) => Row;
+  readonly titles: TableRow;
+  readonly cells: (amounts: Amounts) => TableRow;
   /** The last rows: names and amounts. */
-  readonly totals?: readonly Row[];
+  readonly totals?: readonly TableRow[];
 };
 
 /** The largest groups, each with a bar whose length is in proportion to its amount. */

@@ -38,27 +38,27 @@ function renderValue(value: HtmlValue): string {
 }
 
 /** The title of a column; `numbers` if the column has numbers, which are aligned. */
-export type Column = HtmlValue | { readonly numbers: HtmlValue };
+export type TableColumn = HtmlValue | { readonly numbers: HtmlValue };
 
-export type Row = readonly HtmlValue[];
+export type TableRow = readonly HtmlValue[];
 
 /** On a narrow screen each row is a block, in which each value follows its column's title. */
-export function stackedTable(caption: string, columns: readonly Column[], rows: readonly Row[]): Html {
+export function stackedTable(caption: string, columns: readonly TableColumn[], rows: readonly TableRow[]): Html {
   return table(caption, columns, rows, [], true);
 }
 
 /** The first cell of each row is its heading; `totals` are the last rows. A wide table scrolls in a box of its own. */
 export function table(
   caption: string,
-  columns: readonly Column[],
-  rows: readonly Row[],
-  totals: readonly Row[] = [],
+  columns: readonly TableColumn[],
+  rows: readonly TableRow[],
+  totals: readonly TableRow[] = [],
   isStacked = false,
 ): Html {
-  const classOf = (column: Column) => hasNumbers(column) && html` class="n"`;
-  const cellHtml = (cell: HtmlValue, column: Column) =>
+  const classOf = (column: TableColumn) => hasNumbers(column) && html` class="n"`;
+  const cellHtml = (cell: HtmlValue, column: TableColumn) =>
     html`<td${classOf(column)}${isStacked && html` data-title="${titleOf(column)}"`}>${cell}</td>`;
-  const rowHtml = ([heading, ...cells]: Row) =>
+  const rowHtml = ([heading, ...cells]: TableRow) =>
     html`<tr><th scope="row">${heading}</th>${cells.map((cell, i) => cellHtml(cell, columns[i + 1]))}</tr>\n`;
   return html`<div class="scroll${isStacked && " stacked"}" role="group" aria-label="${caption}" tabindex="0"><table>
 <caption>${caption}</caption>
@@ -68,16 +68,16 @@ ${rows.map(rowHtml)}</tbody>${totals.length > 0 && html`<tfoot>${totals.map(rowH
 </table></div>\n`;
 }
 
-function titleOf(column: Column): HtmlValue {
+function titleOf(column: TableColumn): HtmlValue {
   return hasNumbers(column) ? column.numbers : column;
 }
 
-function hasNumbers(column: Column): column is { readonly numbers: HtmlValue } {
+function hasNumbers(column: TableColumn): column is { readonly numbers: HtmlValue } {
   return typeof column === "object" && "numbers" in column;
 }
 
 /** Shows one table row as a box for each cell, so that a narrow screen need not scroll. Cells without a value are left out. */
-export function boxes(columns: readonly Column[], cells: Row): Html {
+export function boxes(columns: readonly TableColumn[], cells: TableRow): Html {
   const shown = columns.flatMap((column, i) =>
     cells[i] ? [html`<div><dt>${titleOf(column)}</dt><dd>${cells[i]}</dd></div>\n`] : [],
   );

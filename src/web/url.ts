@@ -142,7 +142,7 @@ const DEFAULT_PERIOD = `${DAYS_DEFAULT}d`;
 
 /** A form sends the period's name together with its dates: the name counts only if no date was changed. Throws InvalidQuestion. */
 export function readPeriod({ from, to, period: name = DEFAULT_PERIOD }: Asked, today: Day): Period {
-  const named = namedPeriod(name, today);
+  const named = periodOfName(name, today);
   if ((from ?? to) === undefined || (from === named.start && to === named.end)) return named;
   if (from === undefined || to === undefined) throw new InvalidQuestion("expected both from and to");
   const error = periodError({ start: from, end: to }, today);
@@ -151,7 +151,7 @@ export function readPeriod({ from, to, period: name = DEFAULT_PERIOD }: Asked, t
 }
 
 /** "this-month" ends yesterday. On the first of a month it is that one day, whose numbers are not complete yet. */
-function namedPeriod(name: string, today: Day): Period {
+function periodOfName(name: string, today: Day): Period {
   const monthStart = `${today.slice(0, 7)}-01`;
   const yesterday = addDays(today, -1);
   if (name === "this-month") return { start: monthStart, end: yesterday < monthStart ? today : yesterday, name };

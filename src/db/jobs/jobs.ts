@@ -127,8 +127,8 @@ const WORKERS_MAX = 100;
 
 /** The workers, the last seen first. */
 export async function storedWorkers(db: Database): Promise<readonly StoredWorker[]> {
-  type Row = Omit<StoredWorker, "refusal"> & { readonly reason: string | null; readonly at: Date | null };
-  const { rows } = await sql<Row>`
+  type WorkerRow = Omit<StoredWorker, "refusal"> & { readonly reason: string | null; readonly at: Date | null };
+  const { rows } = await sql<WorkerRow>`
     select host, pid, version, started_at as "startedAt", last_seen_at as "lastSeenAt", config_refused as reason, config_refused_at as at,
       case when stopped_at is not null then 'stopped' when ${IS_RECENT} then 'live' else 'silent' end as state, ${IS_RECENT} as recent
     from usage_export.worker order by last_seen_at desc, worker_id limit ${WORKERS_MAX}

@@ -117,7 +117,7 @@ function chartOption(description: ChartDescription, widthPx: number) {
       { type: "value", min: 0, max: 1, show: false }, // for the hatches
     ],
     series: [
-      incompleteSeries(titles, incomplete),
+      hatchedSeries(titles, incomplete),
       // The names are numbers, because the library interprets names as patterns and confuses equal ones.
       ...series.map((one, i) => {
         const isLine = kind === "lines" || one.look === "before";
@@ -198,7 +198,7 @@ function numbers({ values }: ChartSeries): (number | null)[] {
 }
 
 /** Hatches have their own axes and cover the whole height of the chart, so that a day without a bar is marked as well. */
-function incompleteSeries(titles: readonly string[], incomplete: readonly number[]): BarSeriesOption {
+function hatchedSeries(titles: readonly string[], incomplete: readonly number[]): BarSeriesOption {
   const hatched = { symbol: "rect", dashArrayX: [1, 0], dashArrayY: [1.5, 3.5], rotation: -Math.PI / 4 };
   return {
     type: "bar",

@@ -5,7 +5,6 @@ import type { JobHealth, RunDetails, StoredRun } from "../../facts/jobs.ts";
 import { counted, durationText, exactText, secondsTaken } from "../../show/format.ts";
 import {
   boxes,
-  type Column,
   folded,
   foldedText,
   type Html,
@@ -13,10 +12,11 @@ import {
   html,
   instantHtml,
   nameHtml,
-  type Row,
   shortNameHtml,
   stackedTable,
   stateHtml,
+  type TableColumn,
+  type TableRow,
 } from "../../show/html.ts";
 import { present } from "../../text.ts";
 import type { RunCounts } from "../../usage/counts.ts";
@@ -95,7 +95,7 @@ const TRIGGERS: Readonly<Record<string, string>> = {
 };
 
 /** The last three cells stay empty for a rotation, which reads no usage. */
-function runCells(run: StoredRun): Row {
+function runCells(run: StoredRun): TableRow {
   const seconds = secondsTaken(run);
   return [
     html`${nameHtml(run.job)} <small>${run.kind}, ${TRIGGERS[run.trigger] ?? run.trigger}</small>`,
@@ -122,7 +122,7 @@ const PROJECT_COLUMNS = ["Project", "Outcome", "Ended", ...COUNT_COLUMNS];
 /** More projects are folded, because in an outage all rows say the same. */
 const UNFOLDED_MAX = 8;
 
-export function projectTable(caption: string, columns: readonly Column[], rows: readonly Row[]): Html {
+export function projectTable(caption: string, columns: readonly TableColumn[], rows: readonly TableRow[]): Html {
   const others = rows.slice(UNFOLDED_MAX);
   return html`${stackedTable(caption, columns, rows.slice(0, UNFOLDED_MAX))}${
     others.length > 0 && folded(counted(others.length, "more project"), stackedTable("More projects", columns, others))
@@ -138,7 +138,7 @@ export function runSections({ run, found, projects }: RunDetails): readonly Sect
   const sorted = [...Map.groupBy(projects, ({ outcome }) => outcome).values()].flatMap((ofOutcome) =>
     ofOutcome.toSorted((a, b) => a.project.localeCompare(b.project, "en", { numeric: true })),
   );
-  const rows = sorted.map<Row>((one) => [
+  const rows = sorted.map<TableRow>((one) => [
     shortNameHtml(one.project),
     html`${stateHtml(one.outcome === "open" ? "not done yet" : one.outcome)} ${one.error !== commonError && foldedText(one.error)}`,
     one.finishedAt ? instantHtml(one.finishedAt) : "–",
