@@ -85,7 +85,7 @@ export type Balance = {
   readonly purchaseOrderId: string | null;
 };
 
-/** `balances`: all balances that the service lists. A stored one that is not among them, or has another amount, is marked as ended. */
+/** `balances`: all balances that the service lists. A stored one that is not among them, or differs from its listed one, is marked as ended. */
 export async function storeBalances(db: Database, project: Project, balances: readonly Balance[]): Promise<void> {
   const texts = (name: keyof Balance) => balances.map((balance) => balance[name] && storableText(balance[name]));
   const listed = sql`

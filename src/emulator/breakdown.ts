@@ -3,7 +3,7 @@
 import { DIMENSIONS_OF, type Dialect, type Dimension, filterIn, groupingIn, type Source } from "../usage/dimensions.ts";
 import { FEATURES, modelId, sortIfList, sumOf, type UsageAmounts, type UsageRecord, uuidFrom } from "./usage.ts";
 
-/** One row for each group of the day. In `grouping`, dimensions that were not asked for are null. An unknown grouping is left out. */
+/** One row for each group of the day. In a row's `grouping`, dimensions that were not asked for are null. Unknown groupings are ignored. */
 export function breakdownRows(
   records: readonly UsageRecord[],
   day: string,
@@ -25,7 +25,7 @@ export function breakdownRows(
         name === "model" && dialect === "interface" && typeof value === "object" && value?.length === 1;
       return [groupingIn(dialect, name), isOneModel ? value[0] : value];
     });
-    const amounts = source === "billing" ? { dollars: JSON.rawJSON(decimal(unitsOf(group))) } : sumOf(group);
+    const amounts = source === "billing" ? { dollars: JSON.rawJSON(decimal(totalUnits(group))) } : sumOf(group);
     return { ...amounts, grouping: { start: day, end: day, ...Object.fromEntries(values) } };
   });
 }
@@ -88,12 +88,12 @@ const GRANTED_DOLLARS = "25000";
 
 /** One prepaid balance: what was granted, less what the records cost. */
 export function balances(projectId: string, records: readonly UsageRecord[]) {
-  const amount = JSON.rawJSON(decimal(toUnits(GRANTED_DOLLARS) - unitsOf(records.map(billed))));
+  const amount = JSON.rawJSON(decimal(toUnits(GRANTED_DOLLARS) - totalUnits(records.map(billed))));
   const ids = { balance_id: uuidFrom("balance", projectId), purchase_order_id: uuidFrom("purchase order", projectId) };
   return { balances: [{ ...ids, amount, units: "usd" }] };
 }
 
-function unitsOf(records: readonly UsageRecord[]): bigint {
+function totalUnits(records: readonly UsageRecord[]): bigint {
   return records.reduce((sum, { dollars = "0" }) => sum + toUnits(dollars), 0n);
 }
 

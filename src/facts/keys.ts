@@ -25,7 +25,7 @@ export type KeyStatus = {
   readonly note: string | null;
 };
 
-/** The keys that may still exist, at most `keysMax`, by rotation, the newest first. bi.api_keys is slower: it reads the usage of all keys. */
+/** The keys that may still exist, at most `keysMax`, by rotation, the newest first. Faster than bi.api_keys, which reads the usage of all keys. */
 export async function keyStatuses(db: Database, keysMax: number | null = null): Promise<readonly KeyStatus[]> {
   const { rows } = await sql<KeyStatus>`
     select k.rotation as "ledgerName", coalesce(k.job_name, k.rotation) as rotation, k.job_name is not null as "isForMany",
@@ -56,7 +56,7 @@ export async function keyStatuses(db: Database, keysMax: number | null = null): 
 export type RotationRow = {
   readonly rotation: string;
   readonly ledgerName: string;
-  /** Null if the rotation is not for many projects, or if `mergeRotations` made one row of them. */
+  /** Null if the rotation is not for many projects, or if `mergeRotations` merged the rows of its projects. */
   readonly project: string | null;
   /** The id of the key in use; null if there is none, or if `mergeRotations` made one row of many projects. */
   readonly apiKeyId: string | null;
@@ -151,10 +151,10 @@ const EVENTS_SHOWN_MAX = 50;
 
 export type KeysData = Awaited<ReturnType<typeof readKeys>>;
 
-/** The keys that a rotation makes for one project. */
+/** The keys that a rotation makes for one project, or a rotation that has no keys. */
 export type RotationKeys = {
   readonly rotation: string;
-  /** Undefined if the rotation is not for many projects. */
+  /** Undefined if the rotation is not for many projects, or has no keys. */
   readonly project?: string | undefined;
   /** Null if it is not configured any more. */
   readonly maxAgeDays: number | null;
@@ -186,7 +186,7 @@ export async function readKeys(db: Database, config: ConfiguredRotations) {
   return { rotations: [...keyless, ...shown], hasMore: keys.length > KEYS_SHOWN_MAX, events };
 }
 
-/** Returns the names of rotations in the configuration. */
+/** Returns the rotations' names as in the configuration, not as in the ledger. */
 async function rotationsWithKeys(db: Database): Promise<ReadonlySet<string>> {
   const { rows } = await sql<{ name: string }>`
     select distinct coalesce(r.job_name, r.name) as name

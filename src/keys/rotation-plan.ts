@@ -4,7 +4,7 @@ import type { RotationConfig, Sink } from "../config/rotations.ts";
 import { DAY_MS, dayCountText, HOUR_MS } from "../usage/days.ts";
 
 export type LedgerKey = {
-  /** Recorded before the create, and in the key's comment. */
+  /** Recorded before the request that creates the key, and a part of the key's comment. */
   readonly intentId: string;
   readonly apiKeyId: string | null;
   readonly state: "pending" | "active" | "draining" | "retired" | "orphan";
@@ -58,7 +58,7 @@ export const FAILED_ATTEMPTS_MAX = 5;
  * - `discard` → `discarded`: the pending key will never be used
  * - `deliver` → `delivered`, for each sink
  * - `promote` → `active`
- * - `rollback` → `rollback`: the previous key works and will be active again; the next steps deliver and promote it
+ * - `rollback` → `rollback`: verifies the previous key, which will be active again; the next steps deliver and promote it
  * - `recover` → `recovered`: nothing is left to do; the count of failed attempts is reset
  */
 export type RotationStep = { readonly reason: string } & (
@@ -205,7 +205,7 @@ const UNLISTED_MS_MAX = HOUR_MS;
 
 /**
  * Each step of the cleanup, with the change that it writes to the ledger, if any.
- * - `mark-due` → `due-for-removal`: the grace period is over, and the service does not show that the key is still used
+ * - `mark-due` → `due-for-removal`, unless the service shows that the key is still used. Planned once the grace period is over
  * - `delete` → `retired`: the key is gone at the service; or `in-use` or `kept`: it must stay. Planned only if `retire` is "delete"
  * - `recheck` → `retired`, if somebody has deleted the key at the service
  * - `search` → `found`: the service lists the orphan; or `retired`: with `giveUp`, an orphan that is not listed counts as not made
@@ -215,7 +215,7 @@ export type CleanupStep = { readonly reason: string; readonly key: LedgerKey } &
   | { readonly kind: "search"; readonly giveUp: boolean }
 );
 
-/** Leaves out active and pending keys. To take the steps, pass the earliest time of database, machine and service: a fast clock must end no grace. */
+/** Skips active and pending keys. If the steps will be taken, `now` must be the earliest of all clocks: one that is ahead would end a grace early. */
 export function cleanupSteps(job: RotationConfig, ledger: RotationState, now: Date): CleanupStep[] {
   const hasActive = activeKey(ledger) !== undefined;
   return ledger.keys.flatMap((key): CleanupStep[] => {

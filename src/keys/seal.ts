@@ -55,7 +55,7 @@ export async function sealKey(key: Secret, apiKeyId: string, { current }: Master
     .encrypt(current.bytes);
 }
 
-/** Throws an AppError `config` if the master key is not given, and one that `isDamaged` recognises if the text is damaged or from another row. */
+/** Throws an AppError `config` if the master key is not given. If the text is damaged or from another row, `isDamaged` is true of the error. */
 export async function openSealedKey(
   { sealed, apiKeyId }: { readonly sealed: string; readonly apiKeyId: string },
   masterKeys: MasterKeys,
@@ -73,7 +73,7 @@ export async function openSealedKey(
     if (cause instanceof AppError) throw cause;
     throw new AppError(
       "database",
-      `the sealed key ${apiKeyId} does not open: it was altered, was made for another key, or was sealed with another master key; the next run of the rotation replaces the key; to do so now, run: usage-export rotate`,
+      `the sealed key ${apiKeyId} does not open: it was altered or was made for another key; the next run of the rotation replaces the key; to do so now, run: usage-export rotate`,
       { details: { sealed: "damaged" } },
     );
   }

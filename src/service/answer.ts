@@ -34,7 +34,7 @@ function bodyValue({ status, headers, body }: Reply, redact: Redact): unknown {
     throw new SyntaxError(`it is compressed (${headerForMessage(headers, "content-encoding", redact)})`);
   }
   if (!isJson(headers)) {
-    // The body is not quoted: it may be the answer to a create, and hold the new key.
+    // The body is not quoted: it may be the answer to a create, and hold the new key. It is undefined if it was cut or too long.
     const kind = isHtml(headers) ? "an HTML page" : body ? `${body.length} bytes` : "cut or too long";
     const type = headerForMessage(headers, "content-type", redact);
     throw new SyntaxError(`its content type is ${type} instead of JSON (${kind})`);
@@ -98,11 +98,11 @@ export function undefinedFor(...statuses: readonly number[]): (error: unknown) =
 // JSON: numbers keep all their digits, and text that can't be stored as it was sent is refused.
 
 const DEPTH_MAX = 64;
-/** Matches an escaped colon whole, and two characters of any other escape: of `\\u003a`, which is no colon, only the two backslashes. */
+/** Matches an escaped colon whole, of any other escape the first two characters. `\\u003a` is an escaped backslash, then text without a colon. */
 const ESCAPE = /\\(?:u003a|.)/gi;
 /** A number of at most 15 digits keeps all of them when it is converted to a double and back, unless its exponent is large. */
 const SHORT_NUMBER = /^-?[\d.]{1,15}(?:[eE][+-]?\d{1,2})?$/;
-/** A number that a double may not hold. The pattern includes what precedes it, which makes the search three times as fast. */
+/** A number that a double possibly can't hold. The pattern includes what precedes the number, which makes the search three times as fast. */
 const LONG_NUMBER = /(?:^|[:,[])\s*(-?\d[\d.]{15,}(?:[eE][+-]?\d+)?)/g;
 /** The end of a value must follow the exponent: otherwise a part of a UUID would match. */
 const LARGE_EXPONENT = /[eE][+-]?\d{3,}\s*(?:[,}\]]|$)/;

@@ -58,7 +58,7 @@ const CreatedKeyAnswer = z.object({
   created: z.string().pipe(z.coerce.date()).optional().catch(undefined),
 });
 
-/** Sends one POST and never repeats it: if its answer is lost, it may have made a key. Once it is sent, an abort has no effect. */
+/** Sends one POST, after `beforeAttempt`, and never repeats it: if its answer is lost, it may have made a key. Once sent, it can't be aborted. */
 export async function createKey(
   service: Service,
   projectId: string,

@@ -12,7 +12,7 @@ export type Monitor = AsyncDisposable & { readonly url: string };
 
 /** Longer than a slow machine needs to make a page, because the connection is silent until the page is made. */
 const SOCKET_IDLE_MS_MAX = 30_000;
-/** How long the headers and the body together may take to arrive: visitors send both at once. */
+/** How long the headers and the body together may take to arrive: clients send both at once. */
 const REQUEST_MS_MAX = 3_000;
 const CONNECTION_CHECK_MS = 1_000;
 /** When the monitor closes, answers in progress have this long to end. */

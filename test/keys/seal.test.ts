@@ -46,7 +46,7 @@ test("without its master key a sealed key does not open, and the error has that 
 });
 
 test("a sealed key in the row of another key does not open, even if its header names that key", async () => {
-  const failure = "the sealed key key-2 does not open: it was altered, was made for another key";
+  const failure = "the sealed key key-2 does not open: it was altered or was made for another key";
   await expect(open("key-2", OURS)).rejects.toThrow(failure);
   const [, ...rest] = sealed.split(".");
   const header = { ...decodeProtectedHeader(sealed), api_key_id: "key-2" };

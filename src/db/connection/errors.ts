@@ -60,7 +60,7 @@ export async function explainMissingRight(db: Kysely<Tables>, error: unknown): P
   return new AppError("database", `${errorText(error)}: ${rows[0]?.advice}`, { cause: error });
 }
 
-/** Whether the database can't be used: not reached, busy, or a table is missing. Any SQLSTATE says so, unless it is about data (classes 21 to 23). */
+/** Whether the database can't be used. Any SQLSTATE says so, except those about data (classes 21 to 23). Unlike EPERM, a SQLSTATE has a digit. */
 export function isDatabaseFailure(error: unknown): boolean {
   if (error instanceof AppError) return error.code === "database";
   return isConnectionError(error) || isAccessFailure(error) || /^(?!2[123])(?=.*\d)[\dA-Z]{5}$/.test(systemCode(error));

@@ -1,4 +1,4 @@
-// Runs transactions: some are repeated after a transient error, some are read-only snapshots, and some store what is configured.
+// Runs transactions: repeats them after a transient error, reads at one moment, and stores configured values only if they have changed.
 
 import { hash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -11,7 +11,7 @@ import { type Settings, settingsStatement, withStatementTimeout } from "./timeou
 export type Tx = Transaction<Tables>;
 
 const ATTEMPTS_MAX = 4;
-const DELAY_MS_FIRST = 100;
+const DELAY_MS_MIN = 100;
 
 /** The limit doubles with each attempt, so that a dead server is noticed soon and a slow one has enough time in the end. */
 const STATEMENT_SECONDS_FIRST = 25;
@@ -19,11 +19,11 @@ const STATEMENT_SECONDS_FIRST = 25;
 const PLANNER_SETTINGS = {
   // JIT compilation takes seconds if the planner overestimates the rows of a statement, and never saves as much.
   jit: "off",
-  // The planner does not know that the rows of a day are stored together. With the default of 4, a few days would read the whole table.
+  // The planner does not know that the rows of a day are stored together. With the default of 4, a query of a few days would read the whole table.
   random_page_cost: "1.1",
 };
 
-/** The transaction may be repeated: see `withRetries`. */
+/** The transaction may be repeated: see `withRetries`. The server ends a slow statement. If it can't be reached, this process gives up 5 s later. */
 export async function inTransaction<T>(db: Database, work: (tx: Tx, attempt: number) => Promise<T>): Promise<T> {
   return withRetries((attempt) => {
     const seconds = STATEMENT_SECONDS_FIRST * 2 ** (attempt - 1);
@@ -48,7 +48,7 @@ export async function withRetries<T>(work: (attempt: number) => Promise<T>): Pro
       return await work(attempt);
     } catch (error) {
       if (attempt >= ATTEMPTS_MAX || !isTransient(error)) throw error;
-      await sleep(DELAY_MS_FIRST * 2 ** attempt * (0.5 + Math.random() / 2));
+      await sleep(DELAY_MS_MIN * 2 ** attempt * (0.5 + Math.random() / 2));
     }
   }
 }
@@ -61,7 +61,7 @@ export async function commitDurably(tx: Tx): Promise<void> {
   `.execute(tx);
 }
 
-/** The limit of a statement for a command, which reads once and can wait longer. */
+/** The longest of three limits of a statement, for commands: a command reads once, so it can wait. */
 const READ_SECONDS_MAX = 60;
 /** The limit for a scrape and the state of jobs: the caller asks again soon, and must not hold one of the few connections for long. */
 export const BRIEF_SECONDS = 5;
@@ -84,7 +84,7 @@ export async function readAtOneMoment<T>(db: Database, read: (tx: Tx) => Promise
 /** Runs a statement without parameters, and returns its rows. */
 export type Query = <Row>(statement: string) => Promise<readonly Row[]>;
 
-/** Call it before a snapshot is taken, and the returned function within the snapshot: the latter returns a query that may use cached rows. */
+/** Call it before a snapshot is taken. Within the snapshot, call the function that it returns, for a query that may use cached rows. */
 export type RowCache = () => (tx: Tx) => Promise<Query>;
 
 /** `secondsMax` limits each statement. Once `signal` is aborted, no statement is sent. `cache` may have rows of earlier reads. */
@@ -139,8 +139,8 @@ function statementCache(): (tx: Tx) => Query {
 type DataState = { readonly snapshot: string; readonly circumstances: string; readonly is_changed: boolean };
 
 /**
- * Cached rows are used until one of two things happens: a transaction that their snapshot does not see writes to a table with the trigger
- * record_change, or `circumstances` change (the server, the day in UTC, what is due). A statement may depend on nothing else.
+ * Cached rows are used until a table with the trigger record_change is written to by a transaction that the rows' snapshot does not see, or
+ * until `circumstances` change: the server, the day in UTC, or how many series are due. A statement may depend on nothing else.
  */
 export function openRowCache(): RowCache {
   let cached: (DataState & { readonly known: ReturnType<typeof statementCache> }) | undefined;

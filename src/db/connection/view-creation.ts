@@ -9,7 +9,7 @@ import { columnComments, type ViewText } from "./view-files.ts";
 /** The SQLSTATEs of a replacement that changes columns: Postgres only allows adding columns at the end. */
 const COLUMNS_CHANGED = new Set(["42P16", "42P13"]);
 
-/** Comments the columns that their view's own text does not comment, with the text that all columns of that name share. */
+/** Gives columns the comment that columns.json has for their name, unless the text of their view comments them itself. */
 async function commentColumns(tx: Tx, views: readonly ViewText[]): Promise<void> {
   const comments = columnComments();
   const { rows } = await sql<{ view: string; column: string }>`
@@ -139,7 +139,7 @@ async function grantCorrections(db: Database): Promise<readonly string[]> {
     -- By default, every role may call a new function: its grantees include 0, which is PUBLIC.
     select format('revoke execute on function %s from public', name) from routine where name like 'bi.%' and 0 = any(grantees)
     union all
-    -- A view calls its functions with the rights of its reader.
+    -- A view calls its functions with the rights of its reader. Functions outside bi need no grant while PUBLIC may call them.
     select format('grant execute on function %s to usage_reader', name) from routine
     where 'usage_reader'::regrole <> all(grantees) and (name like 'bi.%' or 0 <> all(grantees))
   `.execute(db);
