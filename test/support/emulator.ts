@@ -16,9 +16,9 @@ import {
   outgoingOf,
   startEmulator as startPlainEmulator,
 } from "../../src/emulator/server.ts";
-import { type Amounts, type GroupValue, sortIfList, sumOf } from "../../src/emulator/usage.ts";
+import { type GroupValue, sortIfList, sumOf, type UsageAmounts } from "../../src/emulator/usage.ts";
 
-type BreakdownRow = Amounts & { readonly grouping: Readonly<Record<string, GroupValue>> };
+type BreakdownRow = UsageAmounts & { readonly grouping: Readonly<Record<string, GroupValue>> };
 
 /** A recorded request, with the id of its key instead of the secret. */
 export type SeenRequest = {
