@@ -3,7 +3,7 @@
 import { Agent, EnvHttpProxyAgent, Pool } from "undici";
 import type { HttpProxy } from "./proxy.ts";
 
-/** How long the proxy may take to open a tunnel. Only this limit ends that wait: aborting a call does not. Calls in a tunnel have their own. */
+/** How long the proxy may take to open a tunnel. Only this limit ends that wait: aborting a call does not. Calls in a tunnel have other limits. */
 const TUNNEL_MS_MAX = 30_000;
 
 /** All certificates are verified, the proxy's too, even with NODE_TLS_REJECT_UNAUTHORIZED=0 in the environment. */
@@ -12,6 +12,6 @@ export function openAgent(options: Agent.Options, proxy: HttpProxy | undefined):
   if (!proxy) return new Agent({ ...options, connect: tls });
   const verified = { connect: tls, requestTls: tls, proxyTls: tls };
   const addresses = { httpProxy: "", httpsProxy: proxy.address.reveal(), noProxy: proxy.noProxy };
-  const clientFactory = (origin: URL, given: object) => new Pool(origin, { ...given, headersTimeout: TUNNEL_MS_MAX });
-  return new EnvHttpProxyAgent({ ...options, ...verified, ...addresses, clientFactory });
+  const tunnelOpener = (address: URL, given: object) => new Pool(address, { ...given, headersTimeout: TUNNEL_MS_MAX });
+  return new EnvHttpProxyAgent({ ...options, ...verified, ...addresses, clientFactory: tunnelOpener });
 }

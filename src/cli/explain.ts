@@ -33,9 +33,9 @@ export async function runExplain(app: App, options: ExplainOptions): Promise<num
     const timeLimit = { secondsMax: STATEMENT_SECONDS_MAX };
     return withOptionInError(queryAtOneMoment(db, (query) => readChanges(query, options, period), timeLimit));
   });
-  const answer = { period, changes: found.map((change) => ({ ...change, sentences: changeSentences(change) })) };
-  writeAnswer(app, options, answer, ({ changes }) =>
-    changes.length > 0 ? changes.map(renderChange).join("\n") : nothingText(period, options),
+  const output = { period, changes: found.map((change) => ({ ...change, sentences: changeSentences(change) })) };
+  writeAnswer(app, options, output, ({ changes: explained }) =>
+    explained.length > 0 ? explained.map(renderChange).join("\n") : nothingText(period, options),
   );
   return 0;
 }

@@ -33,7 +33,7 @@ type InitOptions = {
 /** The answers so far. What was not asked yet has the value of its option, or a placeholder. */
 type Draft = Omit<InitOptions, "project" | "yes"> & { project: Project };
 
-/** If a check fails, writes the file nevertheless, but with --yes throws. Throws, too, if the file exists or nobody can be asked. */
+/** Throws if the file exists or nobody can be asked, and with --yes if a check fails. Without --yes the file is written even if a check fails. */
 export async function runInit(app: App, options: InitOptions): Promise<number> {
   if (existsSync(app.configPath)) throw configExists(app);
   const isEmbedded = databaseUrlOf(app.env) === undefined;

@@ -43,7 +43,7 @@ function distinctNames(named: readonly { readonly name: string }[]): readonly st
   return [...new Set(named.map(({ name }) => name))];
 }
 
-/** Whether the job has selected series, or fan-outs that may get some: with --filter, only as long as their values were not read (no `seen`). */
+/** Whether the job has selected series, or fan-outs that may get some. With --filter, fan-outs count only until their values are read (`seen`). */
 function isSelected(job: ExportJob, selection: Selection): boolean {
   const { projects, filters } = selection;
   const mayFanOut = (job.fanOuts ?? []).length > 0 && !(job.seen && filters);
@@ -68,7 +68,7 @@ export type BackfillChoice = ReturnType<typeof chooseBackfill>;
 /** Ten years. The days of a range become due for good: a typo such as 2006 must not make twenty years due. */
 const RANGE_LIMITS = { daysMax: 3660, newestIs: "the newest day that is over in UTC" };
 
-/** Throws `config` for a selection or range that can't be read. `windowless` names the exports that are left out. */
+/** Throws `config` for a selection or range that can't be backfilled. `windowless` names the exports that are left out. */
 export function chooseBackfill(config: Config, options: BackfillOptions, today: Day) {
   const range = { start: options.from, end: options.to };
   requirePeriod(range, addDays(today, -1), RANGE_LIMITS);
@@ -76,7 +76,7 @@ export function chooseBackfill(config: Config, options: BackfillOptions, today: 
   const dated = jobs.filter(({ window }) => window);
   const windowless = jobs.filter(({ window }) => !window).map(({ name }) => name);
   if (dated.length === 0) {
-    const message = `nothing to backfill: only exports with a "window" can ask for days, and ${quoteAll(windowless)} has none`;
+    const message = `nothing to backfill: only exports with a "window" can ask for days; without one: ${quoteAll(windowless)}`;
     throw new AppError("config", message);
   }
   return { jobs: jobsWithSeries(dated, selection), windowless, range };

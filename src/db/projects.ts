@@ -1,5 +1,5 @@
-// Stores the projects that the service has listed. None is ever removed, so that a project that comes back is known again. The column `list`
-// has the name of the key that reads the list, such as "env NAME" (`keyName` in config/projects.ts). `last_seen_at` is null for a listed project.
+// Stores the projects that the service has listed. None is ever removed, so that a project that comes back is known again. The column `list` names
+// the key that reads the list, such as "env NAME" (`keyName` in config/projects.ts). `last_seen_at` is set only while the list lacks the project.
 
 import { sql } from "kysely";
 import { storableText } from "../text.ts";
@@ -25,10 +25,10 @@ export type ListReading = {
   readonly isConfirmed?: boolean;
 };
 
-/** `waiting` are missing from a list in doubt. They count as listed until another list confirms that they are gone. */
+/** `waiting` are missing from a list in doubt. They count as listed until a later reading confirms that they are gone. */
 export type ListChange = Readonly<Record<"added" | "vanished" | "waiting", readonly Project[]>>;
 
-/** If another list that was read at least this much later lacks the same project, the project is gone. */
+/** If a reading of the same list at least this much later lacks the project again, the project is gone. */
 const CONFIRM_AFTER_MS = 60 * 60_000;
 
 /**
@@ -150,7 +150,7 @@ export type StoredList = {
   readonly readAt: Date | null;
   readonly error: string | null;
   readonly failingSince: Date | null;
-  /** How many projects are listed or in doubt. */
+  /** How many projects are listed, or missing from a list in doubt. */
   readonly projects: number;
   /** How many projects are missing from a list in doubt. */
   readonly waiting: number;

@@ -137,7 +137,7 @@ function workloadsOf(seed: number, projectId: string) {
   });
 }
 
-/** One of the documented values of each dimension that has some. If the dimension has a noun for members, its values are sets. */
+/** For each dimension with documented values, one of them. Only dimensions whose values are sets have a `memberNoun`. */
 function documentedDimensions(random: () => number): Partial<UsageRecord> {
   return Object.fromEntries(
     USAGE_DIMENSIONS.flatMap((name) => {

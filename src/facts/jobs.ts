@@ -20,7 +20,7 @@ export type JobHealth = {
   /** Undefined while the job is paused. */
   readonly nextRun: Date | undefined;
   readonly paused: Pause | undefined;
-  /** A worker has registered the job, and it is not paused. */
+  /** The job is not paused, and a worker has planned it or a person has resumed it. */
   readonly needsWorker: boolean;
   /** The time of a scheduled run that a tick should have planned by now, and did not. */
   readonly overdueSince: Date | undefined;
@@ -35,8 +35,8 @@ export type JobHealth = {
 export type LastRun = Pick<StoredRun, "trigger" | "status" | "startedAt" | "finishedAt" | "error" | "suspect">;
 
 /**
- * The newest failed or interrupted run, except backfills, whose failure is not over. The failure is over once a later run is "ok" and each project
- * that did not end well has done so since, or is no longer configured. A scheduled run has all projects, so if it is "ok", it ends all failures.
+ * The newest failed or interrupted run whose failure is not over; backfills do not count. A failure is over once a later run is "ok" and each
+ * project that did not succeed has succeeded since or is no longer configured. A scheduled run has all projects: if it is "ok", it ends all failures.
  */
 export type FailedRun = Pick<LastRun, "status" | "trigger" | "startedAt" | "error"> & {
   /** A condition about failed or suspect slices reports this failure already. */
@@ -108,7 +108,7 @@ const endedWell = sql`finished_at is not null and error is null and slices_faile
 type FoundRun = LastRun & {
   readonly index: number;
   readonly what: keyof NewestRuns;
-  /** The projects of a failed run for which no later run has ended well; null if no later run has ended well as a whole. */
+  /** If a later run is "ok": the projects that have succeeded neither in this run nor in a later one. Else null. */
   readonly failing: readonly string[] | null;
 };
 
@@ -183,13 +183,13 @@ export function readRun(db: Database, runId: string) {
 
 const PROJECTS_MAX = 100;
 
-/** `found` is the number of its projects. Failed ones are listed first, then those that are not done yet. */
+/** `projectCount` counts all projects of the run. `projects` has failed ones first, then those that are not done yet; at most PROJECTS_MAX. */
 async function runDetails(tx: Tx, runId: string) {
   const found = await sql<StoredRun>`select ${runColumns} from bi.runs where run_id::text = ${runId}`.execute(tx);
   const [run] = found.rows;
   if (!run) return undefined;
-  const { rows } = await sql<ProjectOfRun & { readonly found: number }>`
-    select project, outcome, ${outcomeColumns}, (count(*) over ())::integer as found
+  const { rows } = await sql<ProjectOfRun & { readonly projectCount: number }>`
+    select project, outcome, ${outcomeColumns}, (count(*) over ())::integer as "projectCount"
     from (
       select p.*, coalesce(named.project, p.project_id) as project,
         case when finished_at is null then 'open' when ${endedWell} then 'ok' else 'failed' end as outcome
@@ -200,5 +200,5 @@ async function runDetails(tx: Tx, runId: string) {
     order by array_position(array['failed', 'open', 'ok'], outcome), finished_at desc, project collate "C"
     limit ${PROJECTS_MAX}
   `.execute(tx);
-  return { run, found: rows[0]?.found ?? 0, projects: rows.map(({ found: _, ...project }) => project) };
+  return { run, projectCount: rows[0]?.projectCount ?? 0, projects: rows.map(({ projectCount: _, ...one }) => one) };
 }

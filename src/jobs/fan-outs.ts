@@ -49,14 +49,14 @@ async function readSeen(
     const recent = await seenOn(window);
     const onPickedDays = await seenOn(pickedDays);
     for (const { id, name: project } of projects) {
-      // The values with the most requests come first.
+      // The values with the most requests come first. Each has the `valueCount` of its project.
       const inWindow = recent.get(id) ?? [];
       const usable = inWindow.filter(isUsable);
       const top = usable.slice(0, atMost);
       const picked = (onPickedDays.get(id) ?? []).filter(isUsable).slice(0, atMost);
-      const days = new Map(top.map(({ value, firstDay, readUntil }) => [value, { start: firstDay, end: readUntil }]));
+      const due = new Map(top.map(({ value, firstDay, readUntil }) => [value, { start: firstDay, end: readUntil }]));
       const filters = [...new Set([...top, ...picked].map(({ value }) => value))]
-        .map((value) => seenFilter(dimension, value, days.get(value)))
+        .map((value) => seenFilter(dimension, value, due.get(value)))
         .filter((filter) => !filtersOfJob.has(filterKey(filter)))
         // If the same filter is configured for another job, its name is used here, too.
         .map((filter) => ({ ...filter, name: names.get(filterKey(filter)) ?? filter.name }));

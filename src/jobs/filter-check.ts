@@ -70,7 +70,7 @@ export class FilterCheck {
     return unknown;
   }
 
-  /** The known names of a condition's kind. Undefined if its own name is documented, or for a kind that neither documents nor Get Fields name. */
+  /** The known names of a condition's kind. Undefined if the condition's name is documented, or if nothing lists names of its kind. */
   async #namesOfKind(series: Series, { kind, name }: FilterCondition) {
     const { source } = series;
     const documented = kind === "feature" ? DOCUMENTED_FEATURES : (dimension(kind).values?.[source] ?? []);
@@ -107,7 +107,7 @@ export class FilterCheck {
     return { ...request, series: { ...series, filter } };
   }
 
-  /** Throws if the service ignores `grouping`: then it answers null even for a witness, a dimension in which all usage has a value. */
+  /** Throws if the service ignores `grouping`: if it answers null even for a witness, which is a dimension in which all usage has a value. */
   async requireThatServiceGroups({ series, window }: UsageRequest, answer: unknown): Promise<void> {
     const { project, source, grouping } = series;
     const dimensions = dimensionsOf(grouping);
@@ -153,7 +153,7 @@ export class FilterCheck {
     // Smaller numbers show that the service applied the filter, but of several conditions it may have ignored some.
     const isProved = effect === "narrower" && filterConditions(filter).length === 1;
     for (const { condition, isKindListed, text } of unknown) {
-      // With "warn" every unknown name is logged, even if the numbers prove that the service knows it.
+      // With "error", a name of a listed kind is not logged if the numbers prove that the service knows it. With "warn", every name is.
       if (isProved && isKindListed && this.#checkFeatures === "error") continue;
       this.#deps.app.log.warn({ project: project.name, filter: filter.name, [condition.kind]: condition.name }, text);
     }
@@ -168,19 +168,19 @@ export class FilterCheck {
   async #doubtOfEmpty(request: UsageRequest, unknown: UnknownName | undefined, { stored }: Known) {
     const { series, window } = request;
     const { source, filter } = series;
-    // The value of a fan-out may have no usage on these days. But a filter that depends on the dialect may be one that the service does not know.
+    // The value of a fan-out may have no usage on these days. But if the filter depends on the dialect, the service may not know it.
     if (filter.seen && !filterConditions(filter).some(isDialectDependent)) return undefined;
     const { hasRows, isNewestEmpty } = await stored();
-    const unproved = hasRows ? undefined : unknown;
+    const unprovedName = hasRows ? undefined : unknown;
     const days = (await this.#totalOf(series, window)).size;
     // It is plausible that no usage of a single day meets a filter by known names.
-    if (!unproved && days === 1) return undefined;
-    const isConfirmable = this.#checkFeatures === "warn" || !unproved?.isKindListed;
+    if (!unprovedName && days === 1) return undefined;
+    const isConfirmable = this.#checkFeatures === "warn" || !unprovedName?.isKindListed;
     // An empty answer was believed before, so another one raises no doubt.
     if (isNewestEmpty && isConfirmable) return undefined;
     const what = source === "billing" ? "amount" : "usage";
     const empty = `no ${what} meets the filter, though ${days} of the days have some`;
-    return filterDoubt(isConfirmable ? "filter-empty" : "filter-ignored", empty, isConfirmable, unproved);
+    return filterDoubt(isConfirmable ? "filter-empty" : "filter-ignored", empty, isConfirmable, unprovedName);
   }
 
   /** The doubt about an answer that may include usage that does not meet the filter. */
@@ -232,7 +232,7 @@ type DayTotals = ReadonlyMap<Day, readonly number[]>;
 /**
  * - `no usage`: the total has no usage, which proves nothing
  * - `empty`: the total has usage, and the filtered answer has none
- * - `narrower`: the filtered answer has usage, and on some day less of a metric than the total: an amount nearer to 0
+ * - `narrower`: the filtered answer has usage, and on some day less of a metric than the total (or a credit nearer to 0)
  * - `same`: the filtered answer has usage, and never less than the total
  */
 export type Effect = "no usage" | "empty" | "same" | "narrower";

@@ -1,4 +1,4 @@
-// The chart of an answer, which the browser draws above a table of its exact numbers, and the table of the answer's groups. Pure.
+// Describes the chart of an answer, which the browser draws above a table of the exact numbers. Renders the table of its groups. Pure.
 
 import { sumOf } from "../decimal.ts";
 import { type Amounts, type Answer, comparedWindow } from "../facts/answer.ts";
@@ -170,7 +170,7 @@ type TableOptions = {
   readonly totals?: readonly TableRow[];
 };
 
-/** The largest groups, each with a bar whose length is in proportion to its amount. */
+/** A table of the given groups, each with a bar whose length is in proportion to its amount. */
 export function groupTable(answer: Answer, { caption, groups, hrefOf, titles, cells, totals }: TableOptions): Html {
   const { grouping } = answer.question;
   const largest = Math.max(0, ...groups.map(({ amount }) => Number(amount ?? "0")));

@@ -70,7 +70,7 @@ function requireDailyBuckets(resolution: unknown): void {
 /** Ten years: longer than any answer, and short enough to store a slice for each of its days. */
 const ANSWER_DAYS_MAX = 3_660;
 
-/** With a window: all its days, because a day without rows has no usage. Without a window: the days that the answer names, if any. */
+/** With a window: all its days, because a day without rows has no usage. Without a window: all days of `namedPeriod`, if any. */
 export function coveredDays(
   window: Window | undefined,
   period: Window | undefined,

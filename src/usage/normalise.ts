@@ -22,7 +22,7 @@ import type { UsageRequest } from "./export-plan.ts";
 import { METRICS_OF, type StoredMetric } from "./metrics.ts";
 import { dimensionsOf } from "./series.ts";
 
-/** Makes a slice for each day of the window. Without a window: for each day that the answer names, or for `runDay`. Throws `bad_answer`. */
+/** Makes a slice for each day of the window; without one, for each of `coveredDays`, or for `runDay` if no day is named. Throws `bad_answer`. */
 export function normalise(request: UsageRequest, answer: unknown, runDay: Day, dialect: Dialect = "interface") {
   if (!isObject(answer)) throw badAnswer(`expected an object, got ${describeJson(answer)}`);
   if (!Array.isArray(answer.results)) {
@@ -62,7 +62,7 @@ function groupOfRow(row: JsonObject, dimensions: readonly Dimension[], rowNo: nu
   return groups.length > 1 ? combinedGroup(dimensions, groups) : first;
 }
 
-/** One row for each group. A repeated row counts once. Rows with different shapes of "no value" are added up: no request counts in two of them. */
+/** One row for each group. A repeated row counts once. Rows with different shapes of "no value" are added up: each counts other requests. */
 function onePerGroup(sent: readonly AnswerRow[], day: Day, dimensions: readonly Dimension[]): AnswerRow[] {
   const distinct = new Map<string, AnswerRow>();
   for (const row of sent) {
@@ -89,8 +89,8 @@ function sameMetrics(a: RowMetrics, b: RowMetrics): boolean {
 }
 
 /**
- * Some row must have the dimension, because a service that does not know a grouping answers with the ungrouped total. A row that has only its
- * name in the other dialect counts if it has a value: a service of that dialect names every dimension in every row, grouped by it or not.
+ * Throws if no row has the dimension: a service that does not know a grouping answers with the ungrouped total. The dimension's name in the other
+ * dialect counts only with a value, because a service of that dialect names every dimension in every row, even if it did not group by it.
  */
 function requireDimension(dimension: Dimension, askedAs: string, results: readonly JsonObject[], source: Source): void {
   const hasDimension = (row: JsonObject) => {
@@ -110,7 +110,7 @@ function isValue(value: unknown): boolean {
   return Array.isArray(value) ? value.some(isValue) : value !== undefined && value !== null && value !== "";
 }
 
-/** Whether a row has a value of the dimension. No row has one in a project without tags, or if the service ignored the grouping. */
+/** Whether a row has a value of the dimension. None has one if the service ignored the grouping or, for example, if the project has no tags. */
 export function groupingEvidence(dimension: Dimension, answer: unknown): "value" | "no value" | "no rows" {
   const results: readonly unknown[] = isObject(answer) && Array.isArray(answer.results) ? answer.results : [];
   const rows = results.filter(isObject);
@@ -148,7 +148,7 @@ export function dayOfRow(row: JsonObject, period: Window | undefined, rowNo: num
 export type Group = {
   /** Identifies the group. The order and the repetition of a value's members make no difference to it. */
   readonly key: string;
-  /** Like `key`, except that null, an empty and an absent value differ: the service may send a row for each, and these are added up. */
+  /** Like `key`, but null, an empty and an absent value have different ones: the service may send a row for each, and these are added up. */
   readonly unmergedKey: string;
   /** The text for people; null for "no value". */
   readonly display: string | null;
@@ -166,7 +166,7 @@ export function combinedGroup(dimensions: readonly Dimension[], groups: readonly
   };
 }
 
-/** Postgres can't read JSON text with an escaped NUL. Only tags that have one are parsed again, because parsing all would slow down every row. */
+/** The display of tags is JSON already. It is parsed only if it has an escaped NUL, which Postgres can't read: parsing all would slow every row. */
 function valueJson(dimension: Dimension, display: string | null): string {
   if (dimension !== "tags" || display === null) return JSON.stringify(display);
   if (!display.includes("\\u0000")) return display;
@@ -237,7 +237,7 @@ export function readMetrics(row: JsonObject, rowNo: number, source: Source = "us
     if (!KNOWN_NAMES[source].has(name) && isNumber(value)) unknown[name] = finiteText(value, rowNo, name);
   }
   const extra = numbersJson(unknown);
-  // Only a row of billing may lack its amount, which does not mean 0.
+  // Only a row of billing may lack its amount. A missing amount does not mean 0.
   if (extra === null && source === "usage" && values.every((value) => value === null)) {
     throw badAnswer(`results[${rowNo}]: the row has none of the metrics ${metrics.join(", ")}`);
   }

@@ -1,4 +1,4 @@
-// Checks the configuration's secrets except the `first` keys of rotations. Reads the monitor's: where notifications go, what visitors must send.
+// Checks the configuration's secrets, except the `first` keys of rotations. Reads the receivers' addresses and the credentials of visitors.
 
 import type { App } from "../app.ts";
 import type { Config } from "../config/config.ts";
@@ -55,6 +55,6 @@ async function readAccess(app: App, access: Config["monitor"]["access"]): Promis
 }
 
 /** The secrets in plain text, for comparisons only. */
-export function revealed({ receivers: { webhook, deadMan }, access }: MonitorSecrets): readonly unknown[] {
+export function revealSecrets({ receivers: { webhook, deadMan }, access }: MonitorSecrets): readonly unknown[] {
   return [access?.scheme, ...[webhook?.address, deadMan?.address, access?.credentials].map((one) => one?.reveal())];
 }

@@ -8,12 +8,12 @@ import { type Config, loadConfig } from "../config/config.ts";
 import { isTransient } from "../db/connection/errors.ts";
 import type { ConfigRefusal } from "../db/jobs/jobs.ts";
 import { AppError, errorText } from "../errors.ts";
-import { type MonitorSecrets, readMonitorSecrets, revealed } from "./monitor-secrets.ts";
+import { type MonitorSecrets, readMonitorSecrets, revealSecrets } from "./monitor-secrets.ts";
 
 /** A valid configuration with the secrets that the monitor needs. */
 export type Loaded = MonitorSecrets & { readonly config: Config };
 
-/** Throws if anything is wrong with the file or with a secret of the monitor. Sends no notification. */
+/** Throws if anything is wrong with the file or with a secret of the monitor. Sends no notification to check an address. */
 export async function loadForWorker(app: App): Promise<Loaded> {
   const config = await loadConfig(app.configPath);
   return { config, ...(await readMonitorSecrets(app, config)) };
@@ -40,7 +40,7 @@ export function openReloader(
 
   async function takeUp(): Promise<void> {
     const next = await load();
-    const isSame = isDeepStrictEqual([inForce.config, revealed(inForce)], [next.config, revealed(next)]);
+    const isSame = isDeepStrictEqual([inForce.config, revealSecrets(inForce)], [next.config, revealSecrets(next)]);
     if (!isSame) {
       requireSameAddress(inForce.config, next.config);
       await requireStartable(next.config);
@@ -51,11 +51,11 @@ export function openReloader(
       onRefusalChange(undefined);
     }
     if (isSame) return;
-    const before = superseded;
+    const previous = superseded;
     inForce = next;
     superseded = new AbortController();
     log.info("the configuration has changed and is taken up");
-    before.abort();
+    previous.abort();
   }
 
   const checks = serialTask(async () => {
@@ -76,7 +76,7 @@ export function openReloader(
     /** The configuration in force. `superseded` is aborted when another one is taken up. */
     current: () => ({ ...inForce, superseded: superseded.signal }),
     refusal: () => refusal,
-    /** Reads the configuration now, as the file or the discovered projects may have changed. */
+    /** Requests a reading of the configuration: the file or the discovered projects may have changed. */
     request: checks.request,
     async [Symbol.asyncDispose]() {
       clearInterval(timer);

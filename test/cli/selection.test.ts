@@ -40,7 +40,7 @@ test.each<[Partial<BackfillOptions>, string]>([
   [{ from: "2016-03-09" }, "--from: expected 2016-03-10 or after, as there are at most 3660 days"],
   [
     { job: ["dateless"] },
-    'nothing to backfill: only exports with a "window" can ask for days, and "dateless" has none',
+    'nothing to backfill: only exports with a "window" can ask for days; without one: "dateless"',
   ],
 ])("the backfill %j is refused", (options, message) => {
   expect(() => choose(options)).toThrow(message);

@@ -21,7 +21,7 @@ export type StoredJob = JobId & {
   readonly scheduledThrough: Date | undefined;
   readonly pause: Pause | undefined;
   readonly resumedAt: Date | undefined;
-  /** When a worker first planned the job, or a person paused it. */
+  /** When a worker first planned the job, or a person paused or resumed it, whichever came first. */
   readonly createdAt: Date;
 };
 
@@ -94,7 +94,7 @@ export type StoredWorker = WorkerProcess & {
   readonly lastSeenAt: Date;
   /** "silent": the worker was not stopped, but it is no longer seen. */
   readonly state: "live" | "silent" | "stopped";
-  /** Whether the worker was seen in the last two minutes. It ticks every 10 s, and a tick may wait for a busy database. */
+  /** Whether the worker was seen in the last two minutes, even if it has stopped. It ticks every 10 s, and a tick may wait for a busy database. */
   readonly recent: boolean;
   readonly refusal: ConfigRefusal | undefined;
 };
@@ -125,7 +125,7 @@ const IS_RECENT = sql`last_seen_at between clock_timestamp() - interval '2 minut
 /** More workers are not read. One that fails and is restarted every few seconds leaves many rows. */
 const WORKERS_MAX = 100;
 
-/** The workers, the last seen first. */
+/** The workers, the most recently seen first. */
 export async function storedWorkers(db: Database): Promise<readonly StoredWorker[]> {
   type WorkerRow = Omit<StoredWorker, "refusal"> & { readonly reason: string | null; readonly at: Date | null };
   const { rows } = await sql<WorkerRow>`

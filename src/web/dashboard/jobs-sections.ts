@@ -130,7 +130,7 @@ export function projectTable(caption: string, columns: readonly TableColumn[], r
 }
 
 /** The page of one run. `projects` come with the worst outcome first; within an outcome, names are sorted. A common error is shown once. */
-export function runSections({ run, found, projects }: RunDetails): readonly Section[] {
+export function runSections({ run, projectCount, projects }: RunDetails): readonly Section[] {
   const failed = projects.filter(({ outcome }) => outcome === "failed");
   const [error, ...otherErrors] = new Set(failed.map((one) => one.error));
   const commonError = failed.length > 1 && otherErrors.length === 0 ? (error ?? null) : null;
@@ -144,7 +144,7 @@ export function runSections({ run, found, projects }: RunDetails): readonly Sect
     one.finishedAt ? instantHtml(one.finishedAt) : "–",
     ...readingCells(one),
   ]);
-  const more = found - projects.length;
+  const more = projectCount - projects.length;
   const areAllOk = projects.every(({ outcome }) => outcome === "ok");
   const caption = areAllOk ? "What was read of each project" : "Failed ones first, then those that are not done yet";
   const reason = commonError !== null && html`<p class="notice bad">Why they failed: <bdi>${commonError}</bdi></p>\n`;
@@ -153,6 +153,6 @@ export function runSections({ run, found, projects }: RunDetails): readonly Sect
   }`;
   return present<Section>([
     { id: "outcome", title: "Outcome", body: html`${boxes(RUN_COLUMNS, runCells(run))}${note}` },
-    found > 0 && { id: "projects", title: counted(found, "project"), body: projectsHtml },
+    projectCount > 0 && { id: "projects", title: counted(projectCount, "project"), body: projectsHtml },
   ]);
 }

@@ -180,7 +180,7 @@ test("100 projects of a run are listed, and how many there are", async () => {
   const runId = randomUUID();
   const projects = Array.from({ length: 101 }, (_, i) => ({ projectId: `project ${i}`, planned: 1 }));
   await inTransaction(db, (tx) => insertRun(tx, { runId, ...MANUAL }, projects));
-  expect(await readRun(db, runId)).toMatchObject({ found: 101, projects: { length: 100 } });
+  expect(await readRun(db, runId)).toMatchObject({ projectCount: 101, projects: { length: 100 } });
 });
 
 test("runs are kept for keepDays (400), the newest of each job, outcome and trigger for ever, and workers for a week", async () => {

@@ -22,7 +22,7 @@ export function pageData(): PageData {
     usage: { answer: makeAnswer(), change: undefined },
     run: {
       run: makeRun(),
-      found: 12,
+      projectCount: 12,
       projects: [
         {
           ...{ project: "production", outcome: "failed", finishedAt: new Date("2026-03-10T01:15:40Z") },
