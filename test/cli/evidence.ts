@@ -63,7 +63,7 @@ type SliceStatus = { readonly status: string; readonly error: string | null };
 /** The status of each filter, grouping or project. If its days differ, the alphabetically last status counts, so `complete` means all days. */
 export async function statusBy(
   db: Database,
-  by: "filter" | "grouping" | "project" = "filter",
+  by: "filter" | "grouping" | "project",
 ): Promise<Readonly<Record<string, SliceStatus>>> {
   const { rows } = await sql<SliceStatus & { readonly name: string }>`
     select distinct ${sql.ref(by)} as name, status, error from bi.coverage order by status

@@ -29,7 +29,7 @@ const CONFIG = parseConfig(
   "/",
 );
 
-function choose(options: Partial<BackfillOptions>) {
+function backfill(options: Partial<BackfillOptions>) {
   return chooseBackfill(CONFIG, { from: "2026-03-01", to: YESTERDAY, only: "missing", ...options }, TODAY);
 }
 
@@ -43,19 +43,20 @@ test.each<[Partial<BackfillOptions>, string]>([
     'nothing to backfill: only exports with a "window" can ask for days; without one: "dateless"',
   ],
 ])("the backfill %j is refused", (options, message) => {
-  expect(() => choose(options)).toThrow(message);
+  expect(() => backfill(options)).toThrow(message);
 });
 
 test.each(["2016-03-10", YESTERDAY])("a backfill can begin on %s", (from) => {
-  expect(choose({ from }).range).toEqual({ start: from, end: YESTERDAY });
+  expect(backfill({ from }).range).toEqual({ start: from, end: YESTERDAY });
 });
 
-test("exports without a window are left out, and named", () => {
-  const { jobs, windowless } = choose({});
+test("a backfill names the exports without a window, which it leaves out", () => {
+  const { jobs, windowless } = backfill({});
   const chosen = jobs.map(({ job, series }) => [job.name, ...series.map(({ grouping }) => grouping)]);
   expect({ chosen, windowless }).toEqual({
     chosen: [
       ["nightly", "none", "tags", "none", "tags"],
+      // Usage by tags is read once, for the first export that has it.
       ["weekly", "model"],
     ],
     windowless: ["dateless"],
@@ -78,7 +79,7 @@ test.each<[SelectionOptions, string]>([
   [{ grouping: ["accessor"] }, "no export has this combination of project, grouping and filter"],
   [{ job: ["nightly"], day: ["2026-03-19"] }, "--day: 2026-03-19 has not begun; today is 2026-03-18 in UTC"],
   [{ job: ["dateless"], day: [TODAY] }, '--day: the export "dateless" has no "window", so it can\'t ask for a day'],
-])("%j is refused before anything is called", (options, message) => {
+])("the selection %j is refused", (options, message) => {
   expect(() => chooseJobs(CONFIG, options, TODAY)).toThrow(expect.objectContaining({ code: "config", message }));
 });
 
@@ -96,22 +97,19 @@ test("a value of a fan-out that no project has is refused once the values are kn
   expect(() => chooseJobs({ ...CONFIG, exports }, { filter: ["tags=prod"] }, TODAY)).toThrow("no export has this");
 });
 
-test("a configuration without exports has none to run", () => {
-  expect(() => chooseJobs({ ...CONFIG, exports: [] }, {}, TODAY)).toThrow(
-    'there is no export to run: add one under "exports"',
-  );
+test("if no export is configured, the error says where to add one", () => {
+  const choose = () => chooseJobs({ ...CONFIG, exports: [] }, {}, TODAY);
+  expect(choose).toThrow('there is no export to run: add one under "exports"');
 });
 
-const PERIODS: readonly (readonly [string, PeriodOptions, string, string])[] = [
+test.each<[string, PeriodOptions, string, string]>([
   ["the last 28 complete days", {}, "2026-02-18", "2026-03-17"],
   ["28 days up to --to", { to: "2026-01-30" }, "2026-01-03", "2026-01-30"],
   ["the days from --from to yesterday", { from: "2026-03-10" }, "2026-03-10", "2026-03-17"],
   ["one day", { from: "2026-03-10", to: "2026-03-10" }, "2026-03-10", "2026-03-10"],
   ["today, which is not over", { from: TODAY, to: TODAY }, TODAY, TODAY],
   ["a leap year", { from: "2024-01-01", to: "2024-12-31" }, "2024-01-01", "2024-12-31"],
-];
-
-test.each(PERIODS)("a report can cover %s", (_, options, start, end) => {
+])("a report can cover %s", (_, options, start, end) => {
   expect(choosePeriod(options, TODAY)).toEqual({ start, end });
 });
 

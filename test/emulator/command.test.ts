@@ -14,21 +14,20 @@ async function startCommand(env: Readonly<Record<string, string>>, options: Emul
   return { text, url, stop: () => stop.abort(), ended };
 }
 
-test("without a key in the environment the command says what to do", async () => {
+test("without a key in the environment, the error says what to set", async () => {
   await expect(startCommand({})).rejects.toThrow("USAGE_EXPORT_KEY is not set: set it to any text");
 });
 
 test("with several projects the key may use each of them", async () => {
   const command = await startCommand({ USAGE_EXPORT_KEY: "one-key" }, { ...OPTIONS, project: ["berlin", "paris"] });
   const ask = async (path: string) => {
-    const answer = await fetch(`${command.url}/v1/projects/paris/${path}`, {
-      headers: { authorization: "Token one-key" },
-    });
+    const headers = { authorization: "Token one-key" };
+    const answer = await fetch(`${command.url}/v1/projects/paris/${path}`, { headers });
     expect(answer.status).toBe(200);
     return answer.json();
   };
   await ask("usage/breakdown");
-  // One of the keys that make the made-up usage.
+  // The comment of one of the keys to which the made-up usage belongs.
   expect(JSON.stringify(await ask("keys"))).toContain('"comment":"call centre"');
   expect(command.text).toContain("--project berlin");
   command.stop();

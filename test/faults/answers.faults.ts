@@ -9,7 +9,7 @@ import { HOSTILE_NUMBERS } from "./hostile-numbers.ts";
 import { mutated } from "./mutate.ts";
 import { IS_LONG_RUN, ONLY_CASE, SEED } from "./sweep.ts";
 
-const LIMIT = { timeout: 30 * 60_000 };
+const TIME_LIMIT = { timeout: 30 * 60_000 };
 const CHANGED_COUNT = Number(process.env.FAULTS_COUNT ?? (IS_LONG_RUN ? 20_000 : 500));
 /** Answers are cut after each multiple of this many bytes. */
 const CUT_STEP = IS_LONG_RUN ? 1 : 13;
@@ -19,7 +19,7 @@ const SLOTS = 200;
 /** Any days will do: all dates are equally long, so the changes to an answer do not depend on them. */
 const SOME_DAYS = { start: "2026-01-01", end: "2026-01-02" };
 
-test(`${CHANGED_COUNT} answers changed at random are stored exactly, or refused as a whole`, LIMIT, async () => {
+test(`${CHANGED_COUNT} answers changed at random are stored exactly, or refused as a whole`, TIME_LIMIT, async () => {
   const numbers = ONLY_CASE === undefined ? Array.from({ length: CHANGED_COUNT }, (_, n) => n) : [Number(ONLY_CASE)];
   const cases = numbers.map((n) => {
     const again = `FAULTS_SEED=${SEED} FAULTS_CASE=${n} npx vitest run --config test/faults/vitest.config.ts answers -t random`;
@@ -30,7 +30,7 @@ test(`${CHANGED_COUNT} answers changed at random are stored exactly, or refused 
   expect(await violations(`answers changed at random (seed ${SEED})`, cases)).toEqual([]);
 });
 
-test("an answer that is cut anywhere is refused", LIMIT, async () => {
+test("an answer that is cut anywhere is refused", TIME_LIMIT, async () => {
   const cases = FIXTURES.flatMap((fixture) => {
     const length = Buffer.byteLength(fixture.body(SOME_DAYS));
     const ends = Array.from({ length: Math.ceil(length / CUT_STEP) }, (_, n) => n * CUT_STEP);

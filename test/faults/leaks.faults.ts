@@ -1,4 +1,4 @@
-// A program whose keys the service repeats in its answers shows none of them in any of its outputs.
+// The service repeats the program's keys in its answers, and no output shows one. After the first test its context searches the database, too.
 
 import { readdir } from "node:fs/promises";
 import { test as base, expect } from "vitest";
@@ -8,11 +8,11 @@ import { openRotationContext } from "../cli/rotation/rotation-context.ts";
 import { ENCODINGS } from "../support/encodings.ts";
 import { findLeaks } from "../support/leaks.ts";
 import { scriptedServer } from "../support/scripted-server.ts";
-import { everyNth, IS_LONG_RUN, LIMIT } from "./sweep.ts";
+import { everyNth, IS_LONG_RUN, TIME_LIMIT } from "./sweep.ts";
 
 const { test, db } = await databaseTest();
 
-/** In CI every fourth, because each takes a run of `rotate`. */
+/** CI takes only every fourth encoding, because each needs a run of `rotate`. */
 const QUOTED_ENCODINGS = everyNth(IS_LONG_RUN ? 1 : 4, Object.entries(ENCODINGS));
 /** Makes Node write a diagnostic report on SIGUSR2. A report contains the environment, unless Node is told otherwise. */
 const DIAGNOSTICS = "--report-on-signal --report-signal=SIGUSR2 --report-directory=.";
@@ -41,7 +41,7 @@ test("keys that the service repeats are in no log, page, notification, file, rep
   const url = /http:\/\/[^"\s]+/.exec(await worker.waitFor("monitor listens"))?.[0];
   await waitForRuns(db, 1);
   context.start(["start"], env);
-  // The second worker repeats what failed. A worker sends notifications at most once a minute.
+  // A worker sends notifications after its first tick, and then once a minute. So the second worker is the first to report the failures.
   await expect.poll(() => notifications.length).toBeGreaterThan(0);
 
   const texts: Record<string, string> = { notifications: notifications.join("\n") };
@@ -51,14 +51,14 @@ test("keys that the service repeats are in no log, page, notification, file, rep
   }
   worker.kill("SIGUSR2");
   await expect.poll(() => diagnosticsIn(context.folder)).toHaveLength(1);
-  for (const args of [...SHOWING, ...DUMPING]) texts[args.join(" ")] = JSON.stringify(await context.run(args));
+  for (const args of [...SHOW_ARGS, ...DUMP_ARGS]) texts[args.join(" ")] = JSON.stringify(await context.run(args));
 
   const requests = emulator.requests.map(({ path }) => ({ target: path, headers: {}, body: "" }));
   expect(await findLeaks([context.key], { texts, folders: [context.folder], requests })).toEqual([]);
   expect(texts["/data-health"]).toContain("[secret]");
 });
 
-base("a key that a gateway quotes or a delivery command prints is shown and stored nowhere", LIMIT, async () => {
+base("a key that a gateway quotes or a delivery command prints is shown and stored nowhere", TIME_LIMIT, async () => {
   await using context = await openRotationContext();
   for (const [, encode] of QUOTED_ENCODINGS) {
     context.proxy.quote = (secret) => `made ${encode(secret)}`;
@@ -67,11 +67,11 @@ base("a key that a gateway quotes or a delivery command prints is shown and stor
   context.proxy.quote = undefined;
   await context.configure({ deliver: [{ command: ["sh", "-c", "cat; cat >&2; exit 1"] }] });
   expect((await context.run(["rotate", "--now"])).stdout).toContain("ended with 1");
-  for (const args of [["dump", "--view", "api_keys"], ...SHOWING]) await context.run(args);
+  for (const args of [["dump", "--view", "api_keys"], ...SHOW_ARGS]) await context.run(args);
   expect(await context.leaks({ databaseUrl: context.databaseUrl })).toEqual([]);
 });
 
-const SHOWING = [
+const SHOW_ARGS = [
   ["status"],
   ["status", "--json"],
   ["keys", "--json"],
@@ -79,7 +79,7 @@ const SHOWING = [
   ["check"],
   ["report", "--out", "report.html"],
 ];
-const DUMPING = [
+const DUMP_ARGS = [
   ["dump", "--view", "runs", "--format", "jsonl"],
   ["dump", "--view", "coverage", "--out", "coverage.csv"],
 ];

@@ -7,7 +7,7 @@ import path from "node:path";
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
 import { startScript } from "../support/program.ts";
 import { SABOTAGES } from "./sabotages.ts";
-import { IS_LONG_RUN, LIMIT } from "./sweep.ts";
+import { IS_LONG_RUN, TIME_LIMIT } from "./sweep.ts";
 
 const ROOT = path.join(import.meta.dirname, "../..");
 const { url } = inject("postgres");
@@ -50,9 +50,9 @@ async function passUnharmed(): Promise<void> {
   unharmed.push(folder);
   expect(before.status, before.stdout).toBe(0);
 }
-if (IS_LONG_RUN) beforeAll(passUnharmed, LIMIT.timeout);
+if (IS_LONG_RUN) beforeAll(passUnharmed, TIME_LIMIT.timeout);
 
-test.concurrent.each(SABOTAGES)("$name: noticed", LIMIT, async ({ file, replace, by, noticedBy }) => {
+test.concurrent.each(SABOTAGES)("$name: noticed", TIME_LIMIT, async ({ file, replace, by, noticedBy }) => {
   const folder = await unharmedCopy();
   const planted = path.join(folder, file);
   const text = await readFile(planted, "utf8");

@@ -17,7 +17,7 @@ export const SEED = Number(FAULTS_SEED);
 export const ONLY_CASE = FAULTS_CASE;
 
 /** The time limit of a test that is a sweep. */
-export const LIMIT = { timeout: 12 * 60 * 60_000 };
+export const TIME_LIMIT = { timeout: 12 * 60 * 60_000 };
 
 export type Outcome = {
   /** The event at which the fault happened; undefined if it did not happen. */
@@ -48,7 +48,7 @@ type KindOfCases = {
 
 /** The kinds run concurrently, because many cases mostly wait. */
 export function sweepKinds(swept: Swept, kinds: readonly KindOfCases[]): void {
-  test.concurrent.each(kinds)(`${swept.part}: $kind`, LIMIT, (kind) => sweepKind(swept, kind));
+  test.concurrent.each(kinds)(`${swept.part}: $kind`, TIME_LIMIT, (kind) => sweepKind(swept, kind));
 }
 
 async function sweepKind(swept: Swept, cases: KindOfCases): Promise<void> {

@@ -4,7 +4,7 @@ import { fetchBalances, fetchProjects, fieldsReader } from "../../src/service/pr
 import { answering, answeringJson, type Script } from "../support/scripted-server.ts";
 import { hangSignal, KEY, serve } from "./open-test-service.ts";
 
-/** Lists the projects of a service that has these. */
+/** Lists the projects of a service that answers with these entries. */
 async function listAt(...projects: readonly unknown[]) {
   const { server, service } = await serve(answeringJson(200, { projects }));
   const list = await fetchProjects(service, KEY, hangSignal());
@@ -29,7 +29,7 @@ test("a name becomes one printable line of at most 100 characters", async () => 
 test.each([
   ["an id that leads out of the path", { project_id: "../x", name: "x" }, "entry 2: project_id not an id"],
   ["no id", { name: "b" }, "entry 2: project_id Invalid input: expected string, received undefined"],
-  ["no members", null, "entry 2: Invalid input: expected object, received null"],
+  ["null in its place", null, "entry 2: Invalid input: expected object, received null"],
 ])("an entry with %s is left out, and the others are listed", async (_name, entry, reason) => {
   const kept = { listed: [{ id: "a" }, { id: "c" }], leftOut: [reason], isFullPage: false };
   expect(await listAt({ project_id: "a" }, entry, { project_id: "c" })).toMatchObject(kept);
@@ -38,11 +38,11 @@ test.each([
 test.each<[string, Script]>([
   ["never ends its answer", (_request, response) => void response.writeHead(200).write("{")],
   ["asks for a long pause", answering(429, "", { "retry-after": "30" })],
-])("a list of a service that %s is given up in time", async (_name, script) => {
-  const { service } = await serve(script, {}, { now: () => performance.now(), sleep });
-  await expect(fetchProjects(service, KEY, hangSignal(), 0.5)).rejects.toMatchObject({
-    ...{ code: "unavailable", message: "the list of projects did not come within 0.5 s" },
-  });
+])("listing ends at its time limit if the service %s", async (_name, script) => {
+  const realClock = { now: () => performance.now(), sleep };
+  const { service } = await serve(script, {}, realClock);
+  const error = { code: "unavailable", message: "the list of projects did not come within 0.5 s" };
+  await expect(fetchProjects(service, KEY, hangSignal(), 0.5)).rejects.toMatchObject(error);
 });
 
 // Fields
@@ -54,20 +54,20 @@ const NOVA = { name: "nova-3", language: "en", version: "1", model_id: "6f0c" };
 test.each<[string, unknown, unknown]>([
   ["features", { features: ["diarize", "aura-2"] }, { feature: ["diarize", "aura-2"] }],
   ["null for features", { features: null }, {}],
-  ["tags, as they are and without tag=,", { tags: ["a", null, "tag=b"] }, { tags: ["a", "a", "tag=b", "b"] }],
+  ["tags, as listed and without tag=,", { tags: ["a", null, "tag=b"] }, { tags: ["a", "a", "tag=b", "b"] }],
   [
     "models by name and id",
     { models: [NOVA, { name: "old" }, { odd: true }] },
     { model: ["nova-3", "6f0c", "old", "old"] },
   ],
   ["values that are not lists", { models: "nova", tags: {} }, {}],
-])("fields with %s are read, and the request has no dates", async (_name, body, names) => {
+])("a request without dates reads fields with %s", async (_name, body, names) => {
   const { server, service } = await serve(answeringJson(200, body));
   expect((await readFields(service, "p1", KEY, hangSignal()))?.names).toEqual(names);
   expect(server.requests[0]?.target).toBe("/v1/projects/p1/usage/fields");
 });
 
-test("the reading of fields returns undefined if the service has no list of fields", async () => {
+test("reading fields returns undefined if the service has no list of fields", async () => {
   const { service } = await serve(answeringJson(404));
   expect(await readFields(service, "p1", KEY, hangSignal())).toBeUndefined();
 });

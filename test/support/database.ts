@@ -30,12 +30,12 @@ export async function testDatabase() {
   });
   const read = async <T>(query: RawBuilder<T>): Promise<readonly T[]> => (await query.execute(db)).rows;
   /** The sessions that wait for a lock. */
-  const waiting = () =>
+  const waitingForLock = () =>
     read(sql`select query from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`);
-  return { db, url, directUrl, read, waiting };
+  return { db, url, directUrl, read, waitingForLock };
 }
 
-/** Sets whether the server logs the statements of new connections. Logging often doubles their time. Behind a pooler it is always on. */
+/** Sets whether the server logs the statements of new connections. Logging often doubles their time. With a pooler, logging stays on. */
 export async function logStatements(url: string, isLogged: boolean): Promise<void> {
   const { url: serverUrl, logFile, pooledUrl } = inject("postgres");
   if (logFile === undefined || pooledUrl !== undefined) return;
@@ -43,11 +43,11 @@ export async function logStatements(url: string, isLogged: boolean): Promise<voi
   await runStatement(serverUrl, `alter database ${name} set log_statement = '${isLogged ? "all" : "none"}'`);
 }
 
-/** Copies the empty database, or `of`, to which no session may be connected. The copy is dropped when it is disposed of. */
-export async function copyDatabase(of?: DatabaseUrls): Promise<AsyncDisposable & DatabaseUrls> {
+/** Copies the migrated database, or `source`. No session may be connected to it. The copy is dropped when it is disposed of. */
+export async function copyDatabase(source?: DatabaseUrls): Promise<AsyncDisposable & DatabaseUrls> {
   const { url, template } = inject("postgres");
   const name = `${template}_${randomBytes(6).toString("hex")}`;
-  await createCopy(url, of ? new URL(of.directUrl).pathname.slice(1) : template, name);
+  await createCopy(url, source ? new URL(source.directUrl).pathname.slice(1) : template, name);
   return { ...urlsOf(name), [Symbol.asyncDispose]: () => dropDatabase(name) };
 }
 

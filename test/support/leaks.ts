@@ -21,14 +21,14 @@ export type Places = {
   /** All files below these folders. */
   readonly folders?: readonly string[];
   /** Requests that a service received. Only their authorization header may contain a key. */
-  readonly requests?: readonly AskedRequest[];
+  readonly requests?: readonly ReceivedRequest[];
   /** The environment of these processes must have no secret. */
   readonly processes?: readonly number[];
   /** Files that may contain a secret. */
   readonly allowedFiles?: readonly string[];
 };
 
-type AskedRequest = {
+type ReceivedRequest = {
   readonly target: string;
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
   readonly body: string;
@@ -44,7 +44,7 @@ export function passwordsIn(url: string): readonly string[] {
 
 type Artefact = { readonly place: string; readonly text: string };
 
-/** Finds 16 or more consecutive characters of a secret in the places. */
+/** Finds secrets in the places, in any common encoding. 16 consecutive characters of one are enough. */
 export async function findLeaks(secrets: readonly string[], places: Places): Promise<readonly Leak[]> {
   const { texts = {}, databaseUrl, serverLog = true, folders = [], allowedFiles = [] } = places;
   const { requests = [], processes = [], commandLines = true } = places;
@@ -54,7 +54,7 @@ export async function findLeaks(secrets: readonly string[], places: Places): Pro
     ...(await fileArtefacts(folders, allowedFiles)),
     ...requests.map(requestArtefact),
     ...(await Promise.all(processes.map(environmentArtefact))),
-    ...(commandLines ? await processArtefacts() : []),
+    ...(commandLines ? await commandLineArtefacts() : []),
   ];
   return artefacts.flatMap(({ place, text }) => findSecrets(text, secrets).map((found) => ({ place, ...found })));
 }
@@ -107,7 +107,7 @@ function unpack(bytes: Buffer): Buffer {
   return isGzip ? unpack(gunzipSync(bytes, { finishFlush: constants.Z_SYNC_FLUSH })) : bytes;
 }
 
-function requestArtefact({ target, headers: { authorization: _, ...headers }, body }: AskedRequest): Artefact {
+function requestArtefact({ target, headers: { authorization: _, ...headers }, body }: ReceivedRequest): Artefact {
   return { place: "a request outside its authorization", text: `${target}\n${JSON.stringify(headers)}\n${body}` };
 }
 
@@ -116,8 +116,8 @@ async function environmentArtefact(pid: number): Promise<Artefact> {
   return { place: `environment of process ${pid}`, text: environment.replaceAll("\0", "\n") };
 }
 
-/** Returns none if the system has no /proc. */
-async function processArtefacts(): Promise<Artefact[]> {
+/** Returns an empty list if the system has no /proc. */
+async function commandLineArtefacts(): Promise<Artefact[]> {
   const pids = (await readdir("/proc").catch(() => [])).filter((name) => /^\d+$/.test(name));
   return Promise.all(
     pids.map(async (pid) => {

@@ -7,7 +7,7 @@ export async function runStatement(
   statement: string,
 ): Promise<readonly Readonly<Record<string, unknown>>[]> {
   const client = new pg.Client({ connectionString: url });
-  // If the server goes away while the connection is idle, the next statement reports that.
+  // Without a listener, the loss of an idle connection would end this process.
   client.on("error", () => {});
   await client.connect();
   try {

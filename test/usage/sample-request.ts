@@ -34,7 +34,7 @@ export function windowless(grouping: Grouping): UsageRequest {
   return { series: { project: PROJECT, source: "usage", grouping, filter: ALL_USAGE }, window: undefined };
 }
 
-/** An answer to the sample window, as the service writes it. */
+/** The service's answer to a request for WINDOW. */
 export function sampleAnswer(results: unknown, part: Readonly<Record<string, unknown>> = {}): unknown {
   return { ...WINDOW, resolution: { units: "day", amount: 1 }, results, ...part };
 }

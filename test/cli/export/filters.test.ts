@@ -46,7 +46,7 @@ const byModel = (model: string) => ({ name: model, dimensions: { model } });
 const DIARIZED = { name: "diarized", features: { diarize: true } };
 const RARE = { name: "rare", features: { "aura-2": true } };
 
-/** Serves TAGGED, and configures an export with these filters. The last parameter has `dialect` as configured, and fields of the job. */
+/** Serves TAGGED as `options` say. Configures an export with these filters, and with the dialect and the fields of the job in the last parameter. */
 function setUp(
   context: ProgramContext,
   filters: readonly object[],
@@ -59,7 +59,7 @@ function setUp(
 const calls = (emulator: Emulator, part: string) => emulator.requests.filter(({ path }) => path.includes(part)).length;
 
 /** By filter, the stored requests of each day, such as "5 5" for two days. */
-async function filtered(): Promise<Readonly<Record<string, string>>> {
+async function requestsByFilter(): Promise<Readonly<Record<string, string>>> {
   const { rows } = await sql<{ filter: string; requests: string }>`
     select filter, string_agg(requests::text, ' ' order by usage_date) as requests from bi.usage_filtered group by filter
   `.execute(db);
@@ -73,21 +73,20 @@ test("the packaged configuration works with the public example of Get Fields", a
   const projects = [{ ...shipped.projects[0], id: PROJECT_ID }];
   await context.configure({ ...shipped, service, projects, rotations: [] });
 
-  const checked = await context.run(["check"]);
-  expect(checked).toMatchObject({ ...OK, stdout: expect.not.stringMatching(/FAIL|warn /) });
+  expect(await context.run(["check"])).toMatchObject({ ...OK, stdout: expect.not.stringMatching(/FAIL|warn /) });
   expect(await context.run(["export"])).toMatchObject(OK);
   const complete = { status: "complete" };
-  expect(await statusBy(db)).toMatchObject({ all: complete, "diarized-listen": complete });
+  expect(await statusBy(db, "filter")).toMatchObject({ all: complete, "diarized-listen": complete });
 });
 
-test("a feature that is not listed is known if it changes the numbers", async ({ context }) => {
+test("a feature that the service does not list is accepted if it changes the numbers", async ({ context }) => {
   const usage = () => [{ requests: 5, feature_set: ["aura-2"] }, { requests: 7 }];
   const emulator = await setUp(context, [RARE], { usage, fault: fieldsAre(PUBLIC_EXAMPLE) });
-  const known = { ...OK, stderr: expect.not.stringContaining("feature unknown") };
-  expect(await context.run(["export"])).toMatchObject(known);
+  const accepted = { ...OK, stderr: expect.not.stringContaining("does not list") };
+  expect(await context.run(["export"])).toMatchObject(accepted);
   const asked = calls(emulator, "/usage/");
   expect(await context.run(["export"])).toMatchObject(OK);
-  // The three calls ask for the filtered breakdown, for the total to compare it with, and for the list of names.
+  // The second run asks for the filtered breakdown, for the total to compare it with, and for the list of names.
   expect(calls(emulator, "/usage/")).toBe(asked + 3);
 });
 
@@ -103,9 +102,9 @@ test("a filter by an unlisted tag without usage stays suspect, however often it 
   await makeDoubtsAnHourOlder(db);
   expect(await context.run(["export"])).toMatchObject(FAILED);
 
-  expect(await filtered()).toEqual({ prod: "5 5" });
+  expect(await requestsByFilter()).toEqual({ prod: "5 5" });
   const error = expect.stringMatching(/no usage meets the filter.*not list the tag "prodd"; did you mean "prod"\?/);
-  expect(await statusBy(db)).toEqual({
+  expect(await statusBy(db, "filter")).toEqual({
     prod: { status: "complete", error: null },
     prodd: { status: "suspect", error },
   });
@@ -124,17 +123,17 @@ test("in dialect 2026 a filter by a model's name or id sends its id", async ({ c
   const filters = [byModel("nova-3"), byModel(modelId("nova-2"))];
   await setUp(context, filters, { dialect: "2026" }, { dialect: "2026" });
   expect(await context.run(["export"])).toMatchObject(OK);
-  expect(await filtered()).toEqual({ "nova-3": "5 5", [modelId("nova-2")]: "7 7" });
+  expect(await requestsByFilter()).toEqual({ "nova-3": "5 5", [modelId("nova-2")]: "7 7" });
   expect((await context.run(["check"])).stdout).toMatch(/ok {3}filter nova-3: the filter narrows the numbers/);
 });
 
-test("a filter by an unlisted model, or by a name that several models have, fails", async ({ context }) => {
+test("a filter by an unlisted model, or by a name that several models have, fails its export", async ({ context }) => {
   const models = ["1", "2"].map((version) => ({ name: "nova-3", language: "en", version, model_id: `id-${version}` }));
   const fault = fieldsAre({ ...PUBLIC_EXAMPLE, models });
   const filters = [byModel("nova-3"), byModel("nova-4"), byModel("id-1")];
   const emulator = await setUp(context, filters, { dialect: "2026", fault }, { dialect: "2026" });
   expect(await context.run(["export"])).toMatchObject(FAILED);
-  expect(await statusBy(db)).toMatchObject({
+  expect(await statusBy(db, "filter")).toMatchObject({
     "nova-3": { status: "failed", error: expect.stringMatching(/2 models are called "nova-3" \(id-1, id-2\)/) },
     "nova-4": { status: "suspect", error: expect.stringMatching(/not list the model "nova-4".*mean "nova-3"\?/) },
   });
@@ -152,22 +151,22 @@ test('`checkFeatures` "warn" turns the error about an unknown deployment into a 
   await setUp(context, filters, { usage }, { checkFeatures: "warn" });
   const warning = expect.stringMatching(/"level":40.*"deployment":"dedicated".*does not list/);
   expect(await context.run(["export"])).toMatchObject({ ...OK, stderr: warning });
-  expect(await filtered()).toEqual({ own: "3 3" });
+  expect(await requestsByFilter()).toEqual({ own: "3 3" });
 });
 
 // The configured dialect is the wrong one for this service, which therefore ignores `tags`.
 test("while the service ignores a filter, its days are suspect", async ({ context }) => {
   const job = { window: { days: 3 }, groupings: ["none", "tags"] };
   await setUp(context, [{ name: "all" }, byTag("prod")], { dialect: "2026" }, job);
-  // Two groupings of three days in the first run, and of four days a day later.
+  // Two groupings: 6 slices of three days in the first run. A day later 8 of four days, because a suspect day is read again.
   const suspect = expect.stringMatching(/ [68] suspect(.*\n)+ {2}suspect: production .*: .*seems to ignore/);
   expect(await context.run(["export"])).toMatchObject({ ...FAILED, stdout: suspect });
   await ageStoredData(db, 1);
   expect(await context.run(["export"])).toMatchObject({ ...FAILED, stdout: suspect });
 
-  expect(await filtered()).toEqual({});
+  expect(await requestsByFilter()).toEqual({});
   const error = /ignore the tag "prod".*without the filter the numbers are the same.*service\.dialect to "auto"/;
-  expect(await statusBy(db)).toMatchObject({
+  expect(await statusBy(db, "filter")).toMatchObject({
     all: { status: "complete" },
     prod: { status: "suspect", error: expect.stringMatching(error) },
   });
@@ -179,20 +178,20 @@ test('with dialect "auto", an ignored filter makes the export probe for the dial
   const { url } = await setUp(context, filters, { dialect: "2026" }, { dialect: "auto" });
   await sql`insert into usage_export.service_dialect (service, dialect) values (${url}, 'interface')`.execute(db);
   expect(await context.run(["export"])).toMatchObject(OK);
-  expect(await filtered()).toEqual({ prod: "5 5", "nova-2": "7 7" });
+  expect(await requestsByFilter()).toEqual({ prod: "5 5", "nova-2": "7 7" });
 });
 
-test("a filter that matches all usage is accepted if the service knows its name", async ({ context }) => {
+test("a filter that matches all usage is accepted if the service knows its tag or feature", async ({ context }) => {
   const usage = () => [{ requests: 5, model: ["nova-3"], tags: ["prod"], feature_set: ["diarize"] }];
   await setUp(context, [{ name: "all" }, byTag("prod"), DIARIZED], { usage }, { dialect: "auto" });
   expect(await context.run(["export"])).toMatchObject(OK);
-  expect(await filtered()).toEqual({ prod: "5 5", diarized: "5 5" });
+  expect(await requestsByFilter()).toEqual({ prod: "5 5", diarized: "5 5" });
 });
 
 test("a filter by a known tag and a known model is not doubted if it narrows the numbers", async ({ context }) => {
   await setUp(context, [{ name: "both", dimensions: { tags: "prod", model: "nova-3" } }]);
   expect(await context.run(["export"])).toMatchObject(OK);
-  expect(await filtered()).toEqual({ both: "5 5" });
+  expect(await requestsByFilter()).toEqual({ both: "5 5" });
 });
 
 test("a filter without usage on a single day is stored at once", async ({ context }) => {
@@ -208,10 +207,10 @@ test("a filter without usage on several days is stored when a later run confirms
     expect(await context.run(["export"])).toMatchObject({ ...FAILED, stdout: suspect });
   }
   const error = expect.stringMatching(/no usage meets the filter, though 2 of the days have some/);
-  expect(await statusBy(db)).toEqual({ diarized: { status: "suspect", error } });
+  expect(await statusBy(db, "filter")).toEqual({ diarized: { status: "suspect", error } });
   await makeDoubtsAnHourOlder(db);
   expect(await context.run(["export"])).toMatchObject(OK);
-  expect(await statusBy(db)).toEqual({ diarized: { status: "complete", error: null } });
+  expect(await statusBy(db, "filter")).toEqual({ diarized: { status: "complete", error: null } });
 
   // From then on, one more day without usage is not suspect.
   const newest = sql`(select max(usage_date) from usage_export.slice)`;
@@ -219,7 +218,7 @@ test("a filter without usage on several days is stored when a later run confirms
   expect(await context.run(["export"])).toMatchObject(OK);
   usage = [{ requests: 9, model: ["nova-3"], feature_set: ["diarize"] }];
   expect(await context.run(["export"])).toMatchObject(OK);
-  expect(await filtered()).toEqual({ diarized: "9 9" });
+  expect(await requestsByFilter()).toEqual({ diarized: "9 9" });
 });
 
 test("with `checkFeatures` off no filter is checked, and only its breakdown is requested", async ({ context }) => {
@@ -235,16 +234,16 @@ const TYPO = { name: "typo", features: { diarise: true } };
 const TAGGED_TYPO = { ...TYPO, dimensions: { tags: "prod" } };
 const OTHER_DIALECT = { dialect: "2026" } as const;
 
-test.for<readonly [string, Partial<EmulatorOptions>, object, string]>([
+test.for<readonly [what: string, options: Partial<EmulatorOptions>, job: object, error: string]>([
   ["a misspelt feature that the service ignores", {}, { filters: [TYPO] }, 'mean "diarize"'],
   ["a misspelt feature that nobody used", { fault: UNUSED }, { filters: [TYPO] }, 'mean "diarize"'],
   ["a misspelt feature beside a tag", {}, { filters: [TAGGED_TYPO] }, 'mean "diarize"'],
   ["a misspelt, unused feature beside a tag", { fault: UNUSED }, { filters: [TAGGED_TYPO] }, 'mean "diarize"'],
   ["a misspelt tag", {}, { filters: [byTag("prodd")] }, 'mean "prod"'],
-  ["a tag of the other dialect", OTHER_DIALECT, { filters: [byTag("prod")] }, "service.dialect"],
-  ["a model of the other dialect", OTHER_DIALECT, { groupings: ["model"] }, "service.dialect"],
+  ["a tag in the wrong dialect", OTHER_DIALECT, { filters: [byTag("prod")] }, "service.dialect"],
+  ["a model in the wrong dialect", OTHER_DIALECT, { groupings: ["model"] }, "service.dialect"],
   ["a service that does not group", { grouping: "ignored" }, { groupings: ["model"] }, "grouping"],
-])("an answer to %s is never stored as complete, whatever the window", async ([, options, job, error], { context }) => {
+])("no slice is complete for %s, whatever the window", async ([, options, job, error], { context }) => {
   const usage = () => TAGGED.map((record) => ({ ...record, endpoint: "listen", method: "sync" }));
   for (const days of [1, 3]) {
     await context.setUp({ exports: [{ window: { days }, ...job }] }, { usage, ...options });
@@ -252,7 +251,7 @@ test.for<readonly [string, Partial<EmulatorOptions>, object, string]>([
       expect(await context.run(["export"])).toMatchObject(FAILED);
       await makeDoubtsAnHourOlder(db);
     }
-    expect(Object.values(await statusBy(db))).toEqual([
+    expect(Object.values(await statusBy(db, "filter"))).toEqual([
       { status: expect.stringMatching(/suspect|failed/), error: expect.stringContaining(error) },
     ]);
   }

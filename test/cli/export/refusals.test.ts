@@ -48,7 +48,7 @@ test("a doubtful answer changes no number, and coverage says what is wrong with 
     filter,
     { status: "failed", error: expect.stringMatching(words) },
   ]);
-  expect(await statusBy(db)).toEqual(Object.fromEntries(expected));
+  expect(await statusBy(db, "filter")).toEqual(Object.fromEntries(expected));
 });
 
 test("if the key of one project is refused, the other project is still exported", async ({ context }) => {
@@ -88,7 +88,7 @@ test.for([
       stderr: expect.stringMatching(/"level":40.*feature/),
     });
     const doubted = { status: "suspect", error: expect.stringContaining("ignore") };
-    expect(await statusBy(db)).toEqual({ new: isStored ? { status: "complete", error: null } : doubted });
+    expect(await statusBy(db, "filter")).toEqual({ new: isStored ? { status: "complete", error: null } : doubted });
     await makeDoubtsAnHourOlder(db);
     expect(await context.run(["export"])).toMatchObject(OK);
     // After the confirmation, a day that is read anew is not doubted.

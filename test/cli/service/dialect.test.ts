@@ -1,4 +1,4 @@
-// The dialect "auto": a probe finds the service's dialect, which is stored for all runs. An answer that does not fit causes another probe.
+// The dialect "auto": a probe, which is a request for usage by model, finds the dialect for all runs. A doubtful answer causes another probe.
 
 import { sql } from "kysely";
 import { expect } from "vitest";
@@ -26,7 +26,7 @@ function setUp(
 }
 
 /** By grouping and filter, the groups with their numbers of requests, such as "nova-3 5". */
-async function stored(): Promise<Readonly<Record<string, readonly string[]>>> {
+async function storedGroups(): Promise<Readonly<Record<string, readonly string[]>>> {
   const { rows } = await sql<{ name: string; shown: readonly string[] }>`
     select "grouping" || ' / ' || filter as name, array_agg(distinct coalesce(group_value, 'total') || ' ' || requests) as shown
     from bi.usage_as_of(now()) group by 1
@@ -47,45 +47,45 @@ test.for<Dialect>(["interface", "2026"])(
     const emulator = await setUp(context, { dialect });
 
     expect(await context.run(["export"])).toMatchObject({ status: 0 });
-    expect(await stored()).toEqual(SERVED);
+    expect(await storedGroups()).toEqual(SERVED);
 
     const before = breakdowns(emulator).length;
     await workOnce(context, db);
     expect(await context.run(["export"])).toMatchObject({ status: 0 });
-    const wrong = dialect === "2026" ? /grouping=model&|tags=/ : /grouping=models|tag=/;
-    const asked = breakdowns(emulator).slice(before);
-    expect(asked.filter((path) => wrong.test(`${path}&`) || path.includes("probe"))).toEqual([]);
-    expect(await stored()).toEqual(SERVED);
+    const otherDialect = dialect === "2026" ? /grouping=model(&|$)|tags=/ : /grouping=models|tag=/;
+    const later = breakdowns(emulator).slice(before);
+    expect(later.filter((path) => otherDialect.test(path))).toEqual([]);
+    expect(await storedGroups()).toEqual(SERVED);
   },
 );
 
-test("without usage the default dialect is used with a warning, until there is usage to probe", async ({ context }) => {
+test("until there is usage to probe, the default dialect is used with a warning", async ({ context }) => {
   let usage: typeof USAGE = [];
   await setUp(context, { dialect: "interface", usage: () => usage });
   const { status, stderr } = await context.run(["export"]);
   expect(status).toBe(0);
   expect(stderr).toMatch(/"level":40.*"dialect":"2026".*no usage shows yet which dialect/);
   expect((await context.run(["check"])).stdout).toMatch(/warn dialect: no usage shows yet which .* "2026" is used/);
-  expect(await stored()).toEqual({});
+  expect(await storedGroups()).toEqual({});
 
   usage = USAGE;
   expect(await context.run(["export"])).toMatchObject({ status: 0 });
-  expect(await stored()).toEqual(SERVED);
+  expect(await storedGroups()).toEqual(SERVED);
 });
 
-test("a filter that the probed dialect lacks fails alone", async ({ context }) => {
+test("a filter for which the dialect has no parameter fails alone", async ({ context }) => {
   const set = { name: "set", dimensions: { feature_set: "diarize" } };
   await setUp(context, { dialect: "2026" }, [{ name: "all" }, set]);
   expect(await context.run(["export"])).toMatchObject({ status: 1 });
-  expect(await statusBy(db)).toEqual({
+  expect(await statusBy(db, "filter")).toEqual({
     all: { status: "complete", error: null },
     set: { status: "failed", error: expect.stringMatching(/narrows by feature_set.*only groups by/) },
   });
 });
 
-test("if the probe for the dialect fails, only the total without a filter is stored", async ({ context }) => {
+test("if the probe fails, only the total without a filter is stored", async ({ context }) => {
   const emulator = await setUp(context, { dialect: "2026" });
   emulator.fault = ({ path }) => (path.includes("grouping=model") ? { kind: "answer", status: 404 } : undefined);
   expect(await context.run(["export"])).toMatchObject({ status: 1 });
-  expect(await stored()).toEqual({ "none / all": ["total 12"] });
+  expect(await storedGroups()).toEqual({ "none / all": ["total 12"] });
 });

@@ -16,14 +16,14 @@ const { test, db, read } = await databaseTest();
 
 const JOB = { window: { days: 1 }, checkFeatures: "off" };
 
-/** A service that counts its calls. It answers a call once `decide` resolves, except to false: then `decide` has answered the call itself. */
-async function openTally(decide: (projectId: string, response: ServerResponse) => Promise<unknown>) {
+/** A service that counts its calls. It answers a call when `decide` resolves. If that resolves to false, `decide` has answered the call itself. */
+async function openCountingService(decide: (projectId: string, response: ServerResponse) => Promise<unknown>) {
   const startsMs: number[] = [];
-  const tally = { atOnce: 0, atOnceMax: 0 };
+  const counts = { inFlight: 0, inFlightMax: 0 };
   const server = await scriptedServer(({ target }, response) => {
     startsMs.push(performance.now());
-    tally.atOnceMax = Math.max(tally.atOnceMax, ++tally.atOnce);
-    response.once("close", () => tally.atOnce--);
+    counts.inFlightMax = Math.max(counts.inFlightMax, ++counts.inFlight);
+    response.once("close", () => counts.inFlight--);
     const url = new URL(target, "http://service");
     if (!url.pathname.endsWith("/usage/breakdown")) return answerJson(response, 404, {});
     const window = { start: url.searchParams.get("start"), end: url.searchParams.get("end") };
@@ -32,7 +32,7 @@ async function openTally(decide: (projectId: string, response: ServerResponse) =
       if (isLeftToAnswer !== false) answerJson(response, 200, { ...window, results });
     });
   });
-  return Object.assign(tally, { startsMs, origin: server.origin, [Symbol.asyncDispose]: server[Symbol.asyncDispose] });
+  return Object.assign(counts, { startsMs, origin: server.origin, [Symbol.asyncDispose]: server[Symbol.asyncDispose] });
 }
 
 const CALLS_PER_SECOND = 20;
@@ -44,11 +44,11 @@ async function processes(): Promise<readonly string[]> {
   return rows.map(({ id }) => id);
 }
 
-test("programs that are suspended, resumed, killed or join never exceed the caps", async ({ context }) => {
-  await using tally = await openTally(() => sleep(100));
-  const { startsMs } = tally;
+test("suspended, resumed, killed and added programs together keep to the caps", async ({ context }) => {
+  await using server = await openCountingService(() => sleep(100));
+  const { startsMs } = server;
   const service = { requestsPerSecond: CALLS_PER_SECOND, maxConcurrent: SLOTS };
-  await context.configure(workerConfig(tally.origin, { service, exports: [{ ...JOB, filters: manyFilters(80) }] }));
+  await context.configure(workerConfig(server.origin, { service, exports: [{ ...JOB, filters: manyFilters(80) }] }));
   const begun = (count: number) => expect.poll(() => startsMs.length, { interval: 20 }).toBeGreaterThanOrEqual(count);
 
   const suspended = context.start(["export"]);
@@ -63,7 +63,8 @@ test("programs that are suspended, resumed, killed or join never exceed the caps
   suspended.kill("SIGCONT");
 
   for (const { ended } of [suspended, ...others]) expect(await ended).toMatchObject({ status: 0 });
-  expect(tally.atOnceMax).toBeLessThanOrEqual(SLOTS);
+  expect(server.inFlightMax).toBeLessThanOrEqual(SLOTS);
+  // A process makes up for calls that started late: fewer than it has slots.
   const inASecond = startsMs.map((from) => startsMs.filter((ms) => ms >= from && ms < from + 1_000).length);
   expect(Math.max(...inASecond)).toBeLessThanOrEqual(CALLS_PER_SECOND + SLOTS);
   // A program that ends signs off, and a killed one is forgotten.
@@ -71,22 +72,22 @@ test("programs that are suspended, resumed, killed or join never exceed the caps
 });
 
 const FILTER_COUNT = 30;
-/** More than the eight requests that a worker with the default `maxConcurrent` has ready at once. */
+/** More keys than the four slots of the default `maxConcurrent`: if paused calls kept their slots, none would be left. */
 const PAUSED = Array.from({ length: 9 }, (_, i) => `paused-${i}`);
-const PROJECTS = [...PAUSED, "quick", "slow", "swift"];
+const PROJECTS = [...PAUSED, "quick", "hanging", "swift"];
 
 test("paused keys and hanging calls do not hold back other projects", async ({ context }) => {
-  const slow = Promise.withResolvers<void>();
+  const hangsUntil = Promise.withResolvers<void>();
   const calls = new Map(PROJECTS.map((id) => [id, 0]));
   const total = (id: string) => calls.get(id) ?? 0;
   const hanging = new Set<ServerResponse>();
   let hangingMax = 0;
-  await using tally = await openTally(async (id, response) => {
+  await using server = await openCountingService(async (id, response) => {
     calls.set(id, total(id) + 1);
-    if (id === "slow" && total(id) > 1) {
+    if (id === "hanging" && total(id) > 1) {
       response.once("close", () => hanging.delete(response));
       hangingMax = Math.max(hangingMax, hanging.add(response).size);
-      return slow.promise;
+      return hangsUntil.promise;
     }
     if (!PAUSED.includes(id) || total(id) > 1) return undefined;
     answer(response, 429, "", { "retry-after": "20" });
@@ -97,26 +98,25 @@ test("paused keys and hanging calls do not hold back other projects", async ({ c
     await writeFile(path.join(context.folder, `${id}.key`), context.newSecret({ allowedIn: `${id}.key` }));
   }
   const exports = [{ ...JOB, filters: manyFilters(FILTER_COUNT), projects: ["*"] }];
-  await context.configure(workerConfig(tally.origin, { projects, exports }));
-  // The worker is ended before the tally, whose server waits for open calls when it closes.
+  await context.configure(workerConfig(server.origin, { projects, exports }));
+  // The worker is ended before the service, which waits for open calls when it closes.
   await using _worker = context.work({ USAGE_EXPORT_KEY: undefined });
 
   const status = async () => (await context.run(["status"], { USAGE_EXPORT_KEY: undefined })).stdout;
-  await expect
-    .poll(status)
-    .toMatch(/calls with the key of file .*paused-0\.key are paused until .* UTC, as the service/);
+  const paused = /calls with the key of file .*paused-0\.key are paused until .* UTC, as the service/;
+  await expect.poll(status).toMatch(paused);
   await expect.poll(() => Math.min(total("quick"), total("swift"))).toBe(FILTER_COUNT);
   // The quick projects are done before a pause has ended.
   expect(Math.max(...PAUSED.map(total))).toBeLessThan(FILTER_COUNT);
   // One of the four slots is left to the others.
   expect(hangingMax).toBe(3);
-  slow.resolve();
+  hangsUntil.resolve();
   expect(await waitForRuns(db, 1)).toMatchObject([{ status: "ok" }]);
   // Only the call that was answered with 429 is repeated.
   for (const id of PAUSED) expect(total(id)).toBe(FILTER_COUNT + 1);
 });
 
-test("a pause of hours is cut to an hour, and status shows its end", async ({ context }) => {
+test("status shows that a pause of hours is cut to an hour", async ({ context }) => {
   const emulator = await context.setUp({ worker: { drainSeconds: 1 } });
   emulator.fault = () =>
     breakdowns(emulator).length === 1

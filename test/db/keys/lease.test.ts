@@ -9,7 +9,7 @@ import type { LedgerChange } from "../../../src/db/keys/ledger.ts";
 import { testDatabase } from "../../support/database.ts";
 import { newIntent, newKey, newRotation, writer } from "./written-ledger.ts";
 
-const { db, url, read, waiting } = await testDatabase();
+const { db, url, read, waitingForLock } = await testDatabase();
 
 const secondsSince = (ms: number) => (performance.now() - ms) / 1000;
 const newName = () => `rotation-${randomUUID()}`;
@@ -109,7 +109,7 @@ test("nobody takes a lease while its owner writes, even after it has expired", a
   const writing = db.transaction().execute(async (tx) => {
     await requireLease(tx, lease);
     const taking = take(rotation).then(() => order.push("taken"));
-    await expect.poll(waiting).toHaveLength(1);
+    await expect.poll(waitingForLock).toHaveLength(1);
     order.push("written");
     return { taking };
   });

@@ -22,7 +22,7 @@ import {
 const ROUNDS = 40;
 const DAYS = ["2026-03-15", "2026-03-16", "2026-03-17"];
 
-const { db, url, waiting } = await testDatabase();
+const { db, url, waitingForLock } = await testDatabase();
 // Another replica: a pool of its own.
 const other = openPostgres(url);
 afterAll(() => other.destroy());
@@ -82,9 +82,9 @@ test("a failure and an answer that waited for the same day do not deadlock", asy
   const { done } = await db.transaction().execute(async (tx) => {
     await sql`select from usage_export.slice where series_id = ${seriesId} for update`.execute(tx);
     const failure = failOn(replica, seriesId, DAYS, { fetchNo });
-    await expect.poll(waiting).toHaveLength(1);
+    await expect.poll(waitingForLock).toHaveLength(1);
     const stored = store(replica, seriesId, answer(1));
-    await expect.poll(waiting).toHaveLength(2);
+    await expect.poll(waitingForLock).toHaveLength(2);
     return { done: Promise.all([failure, stored]) };
   });
   const startedMs = performance.now();
@@ -107,9 +107,9 @@ test("after a deadlock the repeated transaction locks the slices first", async (
     await sql`set local deadlock_timeout = '10s'`.execute(tx);
     await update("2026-03-17").execute(tx);
     const done = store(replica, seriesId, both);
-    await expect.poll(waiting).toHaveLength(1);
+    await expect.poll(waitingForLock).toHaveLength(1);
     await update("2026-03-16").execute(tx);
-    await expect.poll(waiting).toEqual([{ query: expect.stringContaining("insert into usage_export.slice") }]);
+    await expect.poll(waitingForLock).toEqual([{ query: expect.stringContaining("insert into usage_export.slice") }]);
     return { done };
   });
   expect(await done).toMatchObject({ slices: [{ decision: "unchanged" }, { decision: "unchanged" }], rowsChanged: 0 });
@@ -128,7 +128,7 @@ test.each([
       await sql`select from usage_export.slice where series_id = ${seriesId} for update`.execute(tx);
       const before = await nextFetchNo(db);
       const done = store(other, seriesId, { "2026-03-17": rows });
-      await expect.poll(waiting).toHaveLength(1);
+      await expect.poll(waitingForLock).toHaveLength(1);
       // Writes what another writer would: other numbers, their hash, and its own fetch number.
       const fetchNo = fetched === "before" ? before : await nextFetchNo(db);
       await sql`update usage_export.slice_row set requests = 2 where series_id = ${seriesId}`.execute(tx);

@@ -11,7 +11,7 @@ const { db } = await testDatabase();
 const DAY = "2026-03-17";
 const WINDOW = { start: DAY, end: DAY };
 
-test("a small project's values are seen beside a project with thousands of values that have more usage", async () => {
+test("a large project's values with more usage do not displace those of a small project", async () => {
   const [large, small] = [newProject(), newProject()];
   const filter = { ...ALL_USAGE, name: "sync", dimensions: { method: "sync" } };
   const filtered = configured(small, "accessor", { filter });
@@ -24,12 +24,13 @@ test("a small project's values are seen beside a project with thousands of value
   await store(db, filteredId, { [DAY]: { rarely: "2" } });
   const values = await storedValues(db, [large.id, small.id], { dimension: "accessor", atMost: 50 }, WINDOW);
   expect(values.find(({ projectId }) => projectId === large.id)).toMatchObject({ valueCount: 5_001 });
+  // For each project `atMost` values are read, and some spare ones.
   expect(values.length).toBeLessThan(1_000);
   const ofSmall = values.filter(({ projectId }) => projectId === small.id);
   expect(ofSmall.map(({ value }) => value)).toEqual(["often", "rarely"]);
 });
 
-test("each member of a set is a value, with the first day that has it and the last day that was read", async () => {
+test("each tag of a set is a value, with its first day in the window", async () => {
   const usage = {
     "2026-03-15": [[["earlier"], "99"]],
     "2026-03-16": [[["rare"], "1"]],
@@ -37,6 +38,7 @@ test("each member of a set is a value, with the first day that has it and the la
       [["prod", "eu"], "5"],
       [["eu"], "2"],
       [["eu", null], "1"],
+      // Neither of these can be a filter's value.
       [null, "50"],
       [["a\0b"], "50"],
     ],
@@ -58,26 +60,23 @@ test("each member of a set is a value, with the first day that has it and the la
   ]);
 });
 
-const SHAPES = [null, undefined, [], "", [""], [null], ["", null]];
+const FORMS_OF_NO_VALUE = [null, undefined, [], "", [""], [null], ["", null]];
 const CASES = SOURCES.flatMap((source) => DIMENSIONS_OF[source].map((dimension) => [source, dimension] as const));
 
-test.each(CASES)(
-  "%s by %s has one group, NULL, for all usage without a value, in whatever form the service answers no value",
-  async (source, dimension) => {
-    const { project, series, seriesId } = await newSeries(db, dimension, { source });
-    const name = source === "billing" ? "cost_by_group" : `usage_by_${dimension}`;
-    const decisions = [];
-    for (const shape of SHAPES) {
-      const row = (value: unknown, amount: number) =>
-        sampleRow(DAY, value === undefined ? {} : { [dimension]: value }, { requests: amount, dollars: amount });
-      const results = [row(shape, 3), row("hosted", 5)];
-      const answer = normalise({ series, window: WINDOW }, { ...WINDOW, results }, "2026-03-18");
-      const { slices } = await store(db, seriesId, answer.slices);
-      decisions.push(...slices.map(({ decision }) => decision));
-      const rows = (await view(db, name, project)).map((row) => [row[dimension], row.requests ?? row.amount]);
-      expect(rows).toHaveLength(2);
-      expect(rows).toContainEqual([null, "3"]);
-    }
-    expect(new Set(decisions.slice(1))).toEqual(new Set(["unchanged"]));
-  },
-);
+test.each(CASES)("in %s by %s, every form of no value becomes one group, NULL", async (source, dimension) => {
+  const { project, series, seriesId } = await newSeries(db, dimension, { source });
+  const name = source === "billing" ? "cost_by_group" : `usage_by_${dimension}`;
+  const decisions = [];
+  for (const form of FORMS_OF_NO_VALUE) {
+    const row = (value: unknown, amount: number) =>
+      sampleRow(DAY, value === undefined ? {} : { [dimension]: value }, { requests: amount, dollars: amount });
+    const results = [row(form, 3), row("hosted", 5)];
+    const answer = normalise({ series, window: WINDOW }, { ...WINDOW, results }, "2026-03-18");
+    const { slices } = await store(db, seriesId, answer.slices);
+    decisions.push(...slices.map(({ decision }) => decision));
+    const rows = (await view(db, name, project)).map((row) => [row[dimension], row.requests ?? row.amount]);
+    expect(rows).toHaveLength(2);
+    expect(rows).toContainEqual([null, "3"]);
+  }
+  expect(new Set(decisions.slice(1))).toEqual(new Set(["unchanged"]));
+});

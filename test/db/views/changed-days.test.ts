@@ -21,7 +21,7 @@ import {
   type Usage,
 } from "../stored-usage.ts";
 
-const { db, directUrl, read, waiting } = await testDatabase();
+const { db, directUrl, read, waitingForLock } = await testDatabase();
 const { db: warehouse, read: readWarehouse } = await testDatabase();
 const back = await daysBack(db);
 
@@ -126,7 +126,7 @@ test("a change that is committed after a newer one was loaded comes with the nex
   const held = await holder.transaction().execute(async (tx) => {
     await sql`select pg_advisory_xact_lock(4711)`.execute(tx);
     const storing = store(db, slow, { [back(3)]: { listen: "1" } });
-    await expect.poll(waiting).toHaveLength(1);
+    await expect.poll(waitingForLock).toHaveLength(1);
     await store(db, quick, { [back(2)]: { listen: "2" } });
     const { days, next } = await load(before);
     expect(days).toContain(`${wanted[1]?.series.project.id} endpoint all ${back(2)}`);

@@ -6,9 +6,9 @@ import { makeAnswer, makeCoverage, NOTHING_LACKING, PERIOD } from "../../facts/s
 import { makeBudget, makeJob, makeRotation, makeRun, NOW } from "../../health/sample-health-state.ts";
 import { keyLine, pageData, pageOf, rotationKeys, textOf } from "./sample-pages.ts";
 
-// PERIOD is 2026-02-10 to 2026-03-09, and NOW 06:00 on the day after it.
 const HOSTILE = `<script>alert("1")</script>'"><img src=x onerror=alert(2)>\u202Eevil 🦊 ${"x".repeat(500)}`;
 
+// PERIOD is 2026-02-10 to 2026-03-09, and NOW 06:00 on the day after it.
 const GAP = { grouping: "model", filter: "all", start: PERIOD.end, end: PERIOD.end, quality: "missing" as const };
 
 test.each<[keyof PageData, readonly string[]]>([
@@ -28,7 +28,7 @@ test.each<[keyof PageData, readonly string[]]>([
   expect(body.match(/aria-current="page"/g)).toHaveLength(1);
 });
 
-test("the pages show jobs, runs, keys and days in words", () => {
+test("Data health and the page of a run show jobs, runs, keys and days", () => {
   const text = textOf(pageOf("health"));
   expect(pageOf("health").body).toContain('<a href="./usage?project=project-0"><bdi title="production">');
   expect(text).toContain("nightly export, every day 02:15 (Europe/Vienna)");
@@ -47,17 +47,21 @@ test("the pages show jobs, runs, keys and days in words", () => {
   expect(textOf(pageOf("run", { run: makeRun({ complete: 0, failed: 60 }) }))).toContain(" all 60 failed ");
 });
 
-test("a run over many projects says an error that they share once, and folds the projects after the eighth", () => {
-  const one = pageData().run?.projects[0] ?? expect.fail("expected a project");
-  const projects = Array.from({ length: 9 }, (_, i) => ({ ...one, project: `project ${10 - i}` }));
-  const text = textOf(pageOf("run", { projects }));
+const FAILED_PROJECT = pageData().run?.projects[0] ?? expect.fail("expected a project");
+const NINE_PROJECTS = Array.from({ length: 9 }, (_, i) => ({ ...FAILED_PROJECT, project: `project ${10 - i}` }));
+
+test("the page of a run says once an error that all its projects have", () => {
+  const text = textOf(pageOf("run", { projects: NINE_PROJECTS }));
   expect(text).toMatch(/Run of nightly, Mar 10, 2026, 01:15 UTC .* Why they failed: the service answered 503 /);
   expect(text.split("the service answered 503")).toHaveLength(2);
-  expect(text).toMatch(/project 9 .* 1 more project .* project 10 /);
-  const long = projects.map(({ project }) => ({ ...one, project: `Customer Experience Analytics EU (${project})` }));
+  const other = { ...FAILED_PROJECT, error: "the service answered 400" };
+  expect(textOf(pageOf("run", { projects: [FAILED_PROJECT, other] }))).not.toContain("Why they failed");
+});
+
+test("the page of a run folds the projects after the eighth, in the order of their numbers", () => {
+  expect(textOf(pageOf("run", { projects: NINE_PROJECTS }))).toMatch(/project 9 .* 1 more project .* project 10 /);
+  const long = NINE_PROJECTS.map((one) => ({ ...one, project: `Customer Experience Analytics EU (${one.project})` }));
   expect(textOf(pageOf("run", { projects: long }))).toContain("Customer Experience … (project 10)");
-  const other = { ...one, error: "the service answered 400" };
-  expect(textOf(pageOf("run", { projects: [one, other] }))).not.toContain("Why they failed");
 });
 
 test.each([
@@ -67,13 +71,12 @@ test.each([
 ])("the schedule %s is read as %s", (schedule, text) => expect(scheduleText(schedule)).toBe(text));
 
 test("Data health has no section about what is not configured", () => {
-  const none = { rotations: [], hasMore: false, events: [] };
-  const data = { keys: none, runs: [] };
+  const data = { keys: { rotations: [], hasMore: false, events: [] }, runs: [] };
   const { body } = pageOf("health", data, { health: { jobs: [] } });
   expect([...body.matchAll(/<h2[^>]*>([^<]*)</g)].map(([, title]) => title)).toEqual(["Projects"]);
 });
 
-test("failures with one cause are one row, and older numbers look different from missing ones", () => {
+test("Data health shows failures by cause, and days with missing or older numbers", () => {
   const error = `GET /usage: the service answered 503 ${"and so on ".repeat(40)}the end`;
   const cause = { code: "unavailable", project: null, isBillingRefused: false, since: NOW, error };
   const causes = [{ ...cause, slices: 720, slicesWithNumbers: 4, days: 3, projects: 60, isRetried: false }];
@@ -94,7 +97,7 @@ test("failures with one cause are one row, and older numbers look different from
   expect(body).toMatch(/<details><summary><bdi>GET [^<]*…<\/bdi><\/summary><bdi>[^<]*the end<\/bdi>/);
 });
 
-test("the next rotation comes first, and a key over its maximum age is marked", () => {
+test("rotations are listed by when they are due, with a mark at the age of an overdue key", () => {
   const keys = [keyLine({ ageDays: 31 }), keyLine({ state: "draining", ageDays: 61 })];
   const old = rotationKeys({ rotation: "old", keys });
   const gone = rotationKeys({ rotation: "gone", maxAgeDays: null });
@@ -108,7 +111,7 @@ test("the next rotation comes first, and a key over its maximum age is marked", 
   );
 });
 
-test("a rotation is one row with its newest step, and its steps are folded", () => {
+test("each key has one row with its newest step and a folded list of all its steps", () => {
   const activated = { at: NOW, rotation: "exporter", key: "key-2", event: "activated", actor: "worker", reason: "a" };
   const verified = { ...activated, event: "key_verified", reason: "b" };
   const events = [activated, { ...activated, rotation: "other" }, { ...verified, key: "key-1" }, verified];
@@ -123,15 +126,17 @@ test("a rotation is one row with its newest step, and its steps are folded", () 
   expect(table).toContain("<details><summary>activated, 2 steps</summary>");
 });
 
-test("navigation and alerts keep the chosen days and the project", () => {
+test("links keep the chosen days and the project", () => {
   const period = { start: "2026-03-01", end: "2026-03-02", name: undefined };
   const view = { project: "a&b", period, pageParameters: { id: "run-1" } };
   const { body } = pageOf("run", {}, { view, health: { slices: { complete: 0, suspect: 0, failed: 0, missing: 1 } } });
   expect(body).toContain('href="./data-health?from=2026-03-01&amp;to=2026-03-02&amp;project=a%26b"');
   expect(body).toContain('href="./data-health?from=2026-03-01&amp;to=2026-03-02&amp;project=a%26b#gaps"');
+  const usage = pageOf("usage", { answer: makeAnswer({ groups: [{ group: "nova-3" }] }) }, { view });
+  expect(usage.body).toContain("/chargeback.csv?from=2026-03-01&amp;to=2026-03-02&amp;project=a%26b&amp;by=accessor");
 });
 
-test("the link to more groups raises the limit to 100, then to 1,000, and is left out after that", () => {
+test("the link to more groups raises the limit to 100, then to 1,000 at most", () => {
   const linkAt = (limit: number) => {
     const other = { groups: 12, amount: "3", before: "2", change: "1" };
     const answer = makeAnswer({ question: { limit }, groups: [{ group: "nova-3" }], other });
@@ -165,13 +170,11 @@ test("every anchor that a page links to exists once, on the page that the link l
   }
 });
 
-test("a comparison with a period of another length names both lengths, and the chargeback link keeps the days", () => {
+test("a comparison with a period of another length names both lengths", () => {
   const period = { start: "2026-02-07", end: PERIOD.end, name: undefined };
   const answer = makeAnswer({ groups: [{ group: "nova-3" }] });
-  const { body } = pageOf("usage", { answer }, { view: { period, project: "mine" } });
+  const { body } = pageOf("usage", { answer }, { view: { period } });
   expect(textOf({ body })).toMatch(/\(31 days\) .* compared with Jan 13 – Feb 9, 2026 \(28 days\)/);
-  const days = "from=2026-02-07&amp;to=2026-03-09";
-  expect(body).toContain(`api/v1/chargeback.csv?${days}&amp;project=mine&amp;by=accessor`);
 });
 
 test("a copied link names the days, so that it shows the same days tomorrow", () => {
@@ -187,10 +190,9 @@ test("the content security policy allows nothing from elsewhere", () => {
 test("names and errors from outside are shown unchanged and can't become markup", () => {
   const paused = makeJob({ job: HOSTILE, paused: { at: NOW, why: HOSTILE, by: HOSTILE } });
   const readiness = { live: true, reasons: [HOSTILE] };
-  const around = { health: { jobs: [paused] }, readiness, view: { project: HOSTILE } };
+  const frame = { health: { jobs: [paused] }, readiness, view: { project: HOSTILE } };
   const run = makeRun({ job: HOSTILE, status: "failed", error: HOSTILE });
-  const { projects: [project] = [] } = pageData().run ?? expect.fail("expected a run");
-  const hostile = { ...(project ?? expect.fail("expected a project")), project: HOSTILE, error: HOSTILE };
+  const hostile = { ...FAILED_PROJECT, project: HOSTILE, error: HOSTILE };
   const key = keyLine({ apiKeyId: HOSTILE, comment: HOSTILE, note: HOSTILE });
   const rotations = [rotationKeys({ rotation: HOSTILE, maxAgeDays: null, keys: [key] })];
   const known = makeCoverage().projects[0] ?? expect.fail("expected a project");
@@ -198,9 +200,9 @@ test("names and errors from outside are shown unchanged and can't become markup"
   const event = { at: NOW, rotation: HOSTILE, key: HOSTILE, event: HOSTILE, actor: HOSTILE, reason: HOSTILE };
   const keys = { rotations, hasMore: false, events: [event] };
   const pages = [
-    pageOf("overview", {}, around),
-    pageOf("run", { run, projects: [hostile] }, around),
-    pageOf("health", { runs: [run], coverage: makeCoverage({ projects: [coverage] }), keys }, around),
+    pageOf("overview", {}, frame),
+    pageOf("run", { run, projects: [hostile] }, frame),
+    pageOf("health", { runs: [run], coverage: makeCoverage({ projects: [coverage] }), keys }, frame),
     unavailablePage([HOSTILE]),
     invalidPage("overview", HOSTILE),
   ];
@@ -212,32 +214,34 @@ test("names and errors from outside are shown unchanged and can't become markup"
 
 const ENTITIES: Readonly<Record<string, string>> = { "<": "lt", ">": "gt", '"': "quot", "'": "#39" };
 
-test("a failed or interrupted run is shown even if others came after it, and a run has its usual time beside it", () => {
-  const { startedAt } = makeRun();
-  // Each run takes another number of seconds from 0 to 39, and the first 7.
-  const finishedAt = (i: number) => new Date(startedAt.getTime() + (((i + 1) * 7) % 40) * 1_000);
-  const runs = Array.from({ length: 40 }, (_, i) =>
-    makeRun({ status: i === 20 ? "interrupted" : i === 30 ? "failed" : "ok", finishedAt: finishedAt(i) }),
-  );
-  const { body } = pageOf("health", { runs });
+test("a failed or interrupted run is shown even if others came after it", () => {
+  const statuses = Array.from({ length: 40 }, (_, i) => (i === 20 ? "interrupted" : i === 30 ? "failed" : "ok"));
+  const { body } = pageOf("health", { runs: statuses.map((status) => makeRun({ status })) });
   const shown = /<section id="runs".*?<\/section>/s.exec(body)?.[0] ?? "";
   // The headings, the ten newest runs and the two that did not succeed.
   expect(shown.match(/<tr>/g)).toHaveLength(1 + 10 + 2);
   expect(shown).toContain('<span class="state bad">failed</span>');
-  expect(textOf({ body })).toContain("7 s, usually 20 s");
 });
 
-test("the reasons why this worker can't work come first, and reminders are notes", () => {
+test("the duration of a run has the usual one beside it", () => {
+  const { startedAt } = makeRun();
+  // The durations are 0 to 39 s, each once. The first run takes 7 s.
+  const finishedAt = (i: number) => new Date(startedAt.getTime() + (((i + 1) * 7) % 40) * 1_000);
+  const runs = Array.from({ length: 40 }, (_, i) => makeRun({ finishedAt: finishedAt(i) }));
+  expect(textOf(pageOf("health", { runs }))).toContain("7 s, usually 20 s");
+});
+
+test("the reasons why this worker can't work come first among the alerts", () => {
   const unusual = { metric: "requests", amount: "9", low: "1", high: "2", daysBefore: 0, isFinal: true } as const;
   const anomalies = [{ ...unusual, project: "production", filter: "all", unfiltered: true, day: "2026-03-06" }];
   const reminders = { rotations: [makeRotation({ keys: { orphan: 1 } })], budgets: [makeBudget()], anomalies };
   const health = { slices: { complete: 0, suspect: 0, failed: 0, missing: 1 }, ...reminders };
-  const around = { health, readiness: { live: true, reasons: ["the database is away"] } };
-  const text = textOf(pageOf("overview", {}, around));
+  const frame = { health, readiness: { live: true, reasons: ["the database is away"] } };
+  const text = textOf(pageOf("overview", {}, frame));
   expect(text).toContain("2 things to look at This worker can&#39;t work now: the database is away");
   expect(text).toContain("3 notes on API keys, budgets, unusual usage");
-  // On the page Usage & cost they are folded.
-  const isOpen = (page: PageName) => pageOf(page, {}, around).body.includes('<details class="notice bad" open>');
+  // On the page Usage & cost the alerts are folded.
+  const isOpen = (page: PageName) => pageOf(page, {}, frame).body.includes('<details class="notice bad" open>');
   expect([isOpen("overview"), isOpen("usage")]).toEqual([true, false]);
 });
 

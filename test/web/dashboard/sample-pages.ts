@@ -47,14 +47,14 @@ export function pageData(): PageData {
   };
 }
 
-type Around = { readonly health?: Partial<HealthState>; readonly view?: Partial<View>; readonly readiness?: Readiness };
+type Frame = { readonly health?: Partial<HealthState>; readonly view?: Partial<View>; readonly readiness?: Readiness };
 
-/** `data` replaces parts of pageData(). */
-export function pageOf<P extends keyof PageData>(page: P, data: Partial<PageData[P]> = {}, around: Around = {}): Page {
-  const health = healthState(around.health);
-  const view = { ...VIEW, ...around.view };
+/** `data` replaces parts of pageData(). `frame` has what is around them: alerts, the chosen period and the worker's state. */
+export function pageOf<P extends keyof PageData>(page: P, data: Partial<PageData[P]> = {}, frame: Frame = {}): Page {
+  const health = healthState(frame.health);
+  const view = { ...VIEW, ...frame.view };
   const content = PAGE_CONTENT[page]({ ...pageData()[page], ...data } as PageData[P], view, health);
-  return framePage({ page, view, health, readiness: around.readiness ?? WELL, ...content });
+  return framePage({ page, view, health, readiness: frame.readiness ?? WELL, ...content });
 }
 
 /** The visible text of a page, on one line. */
