@@ -33,8 +33,15 @@ export async function openMonitor(address: MonitorAddress, deps: MonitorDeps): P
   const load = async () => (await import("./routes.ts")).requestListener(deps, isLoopbackAddress(bound.address));
   let listener: ReturnType<typeof load> | undefined;
   server.on("request", async (request, response) => {
-    listener ??= load();
-    await (await listener)(request, response);
+    try {
+      listener ??= load();
+      await (await listener)(request, response);
+    } catch (error) {
+      // The file of the routes may be gone, for example while the program is upgraded in place.
+      listener = undefined;
+      deps.log.error({ reason: errorText(error) }, "the monitor can't answer");
+      response.writeHead(500).end();
+    }
   });
   // An error such as too many open files must not end the process.
   server.on("error", (error) => deps.log.warn({ reason: errorText(error) }, "the monitor can't accept a connection"));

@@ -94,8 +94,8 @@ function openAttempts(log: App["log"], stop: AbortSignal) {
     } catch (error) {
       if (stop.aborted) return false;
       // An outage of the database is logged by liveness.ts.
-      const isNews = !problems.has(problem) && !isConnectionError(error);
-      if (isNews) log.warn({ reason: errorText(error) }, PROBLEMS[problem]);
+      if (isConnectionError(error)) return false;
+      if (!problems.has(problem)) log.warn({ reason: errorText(error) }, PROBLEMS[problem]);
       problems.add(problem);
       return false;
     }

@@ -29,6 +29,23 @@ test.each([
   });
 });
 
+test("after a failure to load the routes, the next request loads them again", async () => {
+  let loads = 0;
+  const pages = new Proxy(
+    {},
+    {
+      ownKeys() {
+        if (++loads === 1) throw new Error("the file is gone");
+        return [];
+      },
+    },
+  );
+  await using monitor = await openTestMonitor({ pages });
+  expect(await monitor.ask("/livez")).toMatchObject({ status: 500 });
+  expect(monitor.logLines.join()).toContain("the file is gone");
+  expect(await monitor.ask("/livez")).toMatchObject({ status: 200 });
+});
+
 test("/metrics answers the metrics, with their content type", async () => {
   const page = { status: 200, contentType: "text/x", body: "up 1\n" };
   await using monitor = await openTestMonitor({ metrics: async () => page });
