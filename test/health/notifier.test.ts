@@ -3,15 +3,18 @@
 import os from "node:os";
 import { sql } from "kysely";
 import { beforeEach, expect, test } from "vitest";
+import { openPostgres } from "../../src/db/connection/database.ts";
 import { inTransaction } from "../../src/db/connection/transaction.ts";
 import { lockJob, markScheduled } from "../../src/db/jobs/jobs.ts";
 import { recordFailure } from "../../src/db/usage/failures.ts";
 import { farSchedule } from "../cli/small-config.ts";
 import { daysBack, nextFetchNo, setDue, store, total } from "../db/stored-usage.ts";
+import { startPostgresFront } from "../faults/postgres-front.ts";
 import { testDatabase } from "../support/database.ts";
 import { type NotifierFixture, openNotifierFixture, SECRET } from "./test-notifier.ts";
 
 const { db } = await testDatabase();
+const { db: broken, url: brokenUrl } = await testDatabase();
 
 // Otherwise each test would also send that the alerts of earlier tests are over.
 beforeEach(async () => {
@@ -193,4 +196,18 @@ test("the dead man's switch is pinged once a minute while all is well, and not w
   await store(db, seriesId, [total(day, { requests: "1" })], { grouping: "none" });
   await fixture.notifier("deadMan").tick();
   expect(fixture.requests).toHaveLength(pings + 1);
+});
+
+test("an error after an outage of the database is logged", async () => {
+  await using front = await startPostgresFront(brokenUrl);
+  await using behindFront = openPostgres(front.url);
+  await using fixture = await openNotifierFixture(behindFront);
+  const worker = fixture.notifier();
+  front.cut();
+  await worker.tick();
+  expect(worker.lines).toEqual([]);
+  front.restore();
+  await sql`alter table usage_export.notice rename to lost`.execute(broken);
+  for (let i = 0; i < 2; i++) await worker.tick();
+  expect(worker.lines).toEqual([expect.stringContaining("alerts not evaluated")]);
 });
