@@ -64,7 +64,7 @@ test("a batch that is not full also takes the items that arrive during beforeBat
   expect(batches).toEqual([[1, 2]]);
 });
 
-test("`concurrency` batches run at once, and no more", async () => {
+test("exactly `concurrency` batches run at once", async () => {
   let running = 0;
   let runningMax = 0;
   const run = batched<number, number>(

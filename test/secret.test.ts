@@ -79,7 +79,7 @@ test.each([false, true])("a secret in a log line is hidden (terminal: %s)", asyn
   expect(lines.join("")).not.toContain(WORD);
 });
 
-test("by default the log leaves out the level info on a terminal, and only there", async () => {
+test("by default only a log on a terminal leaves out the level info", async () => {
   const lines = captureErrorOutput();
   for (const terminal of [true, false]) (await openLog(undefined, terminal, new Scrubber())).info({ terminal });
   expect(lines.map((line) => JSON.parse(line).terminal)).toEqual([false]);
@@ -161,7 +161,7 @@ test.each(["http://me:hush%2Dhush%20now@proxy:1", "me:hush%2Dhush%20now@proxy:1"
 test.each([
   ["http://me%40us:hush%ff@proxy", "me@us:hush%ff"],
   ["http://me%ff:hush%40us@proxy", "me%ff:hush@us"],
-])("each half of the credentials in %j is decoded on its own, so %j is hidden", async (HTTPS_PROXY, form) => {
+])("the credentials in %j are hidden in the half-decoded form %j", async (HTTPS_PROXY, form) => {
   const { scrubber } = await openWith({ HTTPS_PROXY });
   expect(scrubber.scrub(`refused ${form} here`)).toBe("refused [secret] here");
 });

@@ -31,7 +31,7 @@ const pages = ["README.md", ...fs.globSync("docs/*.md", { cwd: ROOT }).sort()];
 const userPages = pages.filter((page) => !NOT_FOR_USERS.includes(page));
 const userText = userPages.map(read).join("\n");
 
-test("the README begins with the two commands that need nothing but Node: the demo, and the tests", () => {
+test("the README begins with the commands of the demo and of the tests", () => {
   const commands = (blocksOf("README.md", "sh")[0] ?? "").split("\n").map((line) => line.replace(/ *#.*/, ""));
   expect(commands.filter(Boolean)).toEqual(["npm ci && npm run demo", "npm cit"]);
 });
@@ -60,7 +60,7 @@ test.each([...pages, "CONTRIBUTING.md", "SECURITY.md"])("the links of %s lead so
 
 const commands = commandsBelow(defineCommands("0.0.0", () => {}));
 
-test("the table of commands has every command, and no other", () => {
+test("the table of commands has exactly the program's commands", () => {
   const named = firstCells(sectionOf("docs/operations.md", "Commands"));
   expect(named.sort()).toEqual(commands.map(({ name }) => name).sort());
 });
@@ -113,13 +113,13 @@ test.each(blocksOf("docs/configuration.md", "json"))("the program accepts this e
   parseConfig(text, "an example", ROOT);
 });
 
-test("the table of metrics has every metric, and no other", async () => {
+test("the table of metrics has exactly the program's metrics", async () => {
   const { body: text } = await testMetrics().scrape();
   const names = [...text.matchAll(/^# TYPE (usage_export_\w+)/gm)].map(([, name]) => name);
   expect(firstCells(sectionOf("docs/monitoring.md", "Metrics")).sort()).toEqual(names.sort());
 });
 
-test("the table of conditions has every condition, and no other", () => {
+test("the table of conditions has exactly the program's conditions", () => {
   const named = firstCells(sectionOf("docs/monitoring.md", "Conditions"));
   expect(named.sort()).toEqual(Object.keys(TRAITS).sort());
 });
@@ -153,7 +153,7 @@ test.each(queries)("a query of $page runs: $query", async ({ query }) => {
   await expect(run).rejects.toBe(rollBack);
 });
 
-test("the README's configuration and commands work, with a service and an empty project folder", async () => {
+test("the README's configuration and commands work in an empty project folder", async () => {
   const key = "0123456789abcdef0123456789abcdef01234567";
   const consoleKeys = [{ secret: key, projectId: "trial", scopes: ["project:read", "usage:read"] }];
   await using emulator = await startEmulator({ consoleKeys });

@@ -83,7 +83,7 @@ test("usage can be narrowed to each feature that the service knows", async () =>
 test.each([
   ["interface", "models"],
   ["2026", "model"],
-] as const)("dialect %s ignores the grouping '%s', which is the other dialect's", async (dialect, grouping) => {
+] as const)("dialect %s ignores the other dialect's grouping '%s'", async (dialect, grouping) => {
   await using emulator = await start({ dialect });
   expect(await breakdown(emulator, `${WEEK}&grouping=${grouping}`)).toEqual(await breakdown(emulator, WEEK));
 });
@@ -103,7 +103,7 @@ async function rowsAt(emulator: Emulator, instant: string, grouping = ""): Promi
   return results;
 }
 
-test("a day after its end, most numbers of a day have grown, and none ever falls", async () => {
+test("most numbers of a day grow a day after its end", async () => {
   await using emulator = await start();
   const early = await rowsAt(emulator, "2026-03-11T00:00:00Z", "accessor");
   expect(await rowsAt(emulator, "2026-03-11T23:59:59Z", "accessor")).toEqual(early);

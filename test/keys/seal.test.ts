@@ -33,14 +33,14 @@ test.each([
   expect((await open("key-1", masterKeys)).reveal()).toBe(KEY.reveal());
 });
 
-test("sealing a key twice gives two different texts, and neither contains the key", async () => {
+test("sealing a key hides it in a different text each time", async () => {
   const texts = [sealed, await sealKey(KEY, "key-1", OURS)];
   expect(new Set(texts).size).toBe(2);
   const parts = texts.flatMap((text) => text.split("."));
   for (const part of parts) expect(Buffer.from(part, "base64url").toString("latin1")).not.toContain(KEY.reveal());
 });
 
-test("without its master key a sealed key does not open, and the error has that master key's id", async () => {
+test("the error about a missing master key has its id", async () => {
   const message = `no master key ${OURS.current.id} is given`;
   await expect(open("key-1", masterKeysOf(SECOND))).rejects.toMatchObject({ code: "config", message });
 });
@@ -83,7 +83,7 @@ test.each([
   ["32 bytes after a quote", `"${newMasterKey()}`, /expected 32 bytes in base64, got other characters/],
   ["32 bytes before a quote", `${newMasterKey()}"`, /expected 32 bytes in base64, got other characters/],
   ["hexadecimal", randomBytes(32).toString("hex"), /expected 32 bytes in base64, got 48 bytes/],
-])("a master key that is %s is refused, and the error does not repeat it", (_, value, message) => {
+])("a master key that is %s is refused without being quoted", (_, value, message) => {
   const read = () => readMasterKeys({ USAGE_EXPORT_MASTER_KEY: value });
   expect(read).toThrow(message);
   if (value) expect(read).not.toThrow(value);

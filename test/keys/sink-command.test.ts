@@ -44,7 +44,7 @@ const OUTPUT_HIDDEN = "its output is not shown, as it may hold the key; run it b
 test.each([
   ["exits with 3", "cat; echo no room left >&2; exit 3", "ended with 3"],
   ["is ended by a signal", "echo first; kill -TERM $$", "ended with SIGTERM"],
-])("the error about a command that %s says so, and has nothing of the command's output", async (_, script, failure) => {
+])("the error about a command that %s hides the command's output", async (_, script, failure) => {
   const message = `the command "sh" ${failure}: ${OUTPUT_HIDDEN}`;
   await expect(run(script)).rejects.toMatchObject({ code: "delivery", message });
 });
@@ -56,7 +56,7 @@ test("at the time limit the command and the processes that it started are ended"
   expect(performance.now() - startedMs).toBeLessThan(30_000);
 });
 
-test("a missing program fails the test of the sink, and the delivery", async () => {
+test("a missing program fails the test of the sink and the delivery", async () => {
   const sink = sinkOf(["no-such-program"]);
   const failure = (what: string) => ({ code: "delivery", message: `the command "no-such-program" ${what}` });
   await expect(testSink(sink)).rejects.toMatchObject(failure("does not exist, or may not be run"));

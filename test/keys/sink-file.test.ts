@@ -24,20 +24,17 @@ test.each([
   ["of the first delivery", undefined],
   ["that others could read before", "exporter.key"],
   ["beside the temporary file that a crash left", "exporter.key.usage-export-next"],
-])(
-  "the file %s has the key on one line, only its user may read it, and the folder has no other file",
-  async (_, before) => {
-    const folder = newFolder();
-    if (before) await writeFile(path.join(folder, before), "half a k", { mode: 0o644 });
-    const file = path.join(folder, "exporter.key");
-    await writeKeyFile(file, NEW);
-    expect(await readFile(file, "utf8")).toBe(`${NEW.reveal()}\n`);
-    expect(await modeOf(file)).toBe("600");
-    expect(await readdir(folder)).toEqual(["exporter.key"]);
-  },
-);
+])("the file %s gives the new key to its user alone", async (_, before) => {
+  const folder = newFolder();
+  if (before) await writeFile(path.join(folder, before), "half a k", { mode: 0o644 });
+  const file = path.join(folder, "exporter.key");
+  await writeKeyFile(file, NEW);
+  expect(await readFile(file, "utf8")).toBe(`${NEW.reveal()}\n`);
+  expect(await modeOf(file)).toBe("600");
+  expect(await readdir(folder)).toEqual(["exporter.key"]);
+});
 
-test("missing folders are created, and only their user may open them", async () => {
+test("missing folders are created for their user alone", async () => {
   const folder = newFolder();
   await writeKeyFile(path.join(folder, "a/b/exporter.key"), NEW);
   expect([await modeOf(path.join(folder, "a")), await modeOf(path.join(folder, "a/b"))]).toEqual(["700", "700"]);
@@ -72,7 +69,7 @@ test("a reader always sees a whole key", async () => {
   expect([...(await reading)].sort()).toEqual(wholeKeys);
 });
 
-test("the file is synced before it is renamed, and the folder after that", async () => {
+test("a delivery syncs the file before its rename and the folder after it", async () => {
   const file = path.join(newFolder(), "exporter.key");
   const synced = await recordSyncs(file);
   await writeKeyFile(file, NEW);
@@ -96,7 +93,7 @@ async function recordSyncs(file: string): Promise<readonly string[]> {
   return synced;
 }
 
-test("if the key file is a link, the link stays and its target is replaced", async () => {
+test("if the key file is a link, only the link's target is replaced", async () => {
   const folder = newFolder();
   await fs.mkdir(path.join(folder, "real"));
   const real = path.join(folder, "real/key");
@@ -109,7 +106,7 @@ test("if the key file is a link, the link stays and its target is replaced", asy
   expect(await readFile(real, "utf8")).toBe(`${NEW.reveal()}\n`);
 });
 
-test("the test of a sink changes neither the key file nor another one, and leaves no file", async () => {
+test("the test of a sink leaves its folder as it was", async () => {
   const folder = newFolder();
   const file = path.join(folder, "exporter.key");
   await writeKeyFile(file, OLD);
@@ -126,7 +123,7 @@ test.each([
   ["in whose folder no file can be made", "/proc/exporter.key"],
   // Node's recursive mkdir never ends in /proc.
   ["whose folder can't be created", "/proc/x/y/exporter.key"],
-])("a sink %s fails its test, and the delivery", async (_, name) => {
+])("a sink %s fails its test and the delivery", async (_, name) => {
   const folder = newFolder();
   await writeFile(path.join(folder, "a"), "");
   const file = path.resolve(folder, name);
@@ -185,7 +182,7 @@ test("a file that this user may not read is not reported", async () => {
   expect(await staleTextsOf(unreadable)).toEqual([]);
 });
 
-test("a sink's id depends on its file or command, and not on its time limit", () => {
+test("a sink's id depends only on its file or command", () => {
   const sinks = [FILE, { file: "/run/other.key" }, COMMAND, { ...COMMAND, command: ["store-key", "other"] }];
   expect(new Set(sinks.map(sinkId)).size).toBe(sinks.length);
   expect(sinkId({ ...COMMAND, timeoutSeconds: 5 })).toBe(sinkId(COMMAND));

@@ -51,7 +51,7 @@ beforeAll(async () => {
 
 afterAll(() => rm(temporary, { recursive: true, force: true }));
 
-test("the tarball has what a user needs, and no source or test", () => {
+test("the tarball has only what a user needs", () => {
   const others = tarball.paths.filter(
     (file) => !/^dist\/(assets|chunks|migrations)\/|^compose\/grafana\/|^(docs|deploy)\//.test(file),
   );

@@ -48,7 +48,7 @@ async function chartOf(page: Page): Promise<ChartDescription> {
   return JSON.parse((await page.locator("#usage-by-day-chart script").textContent()) ?? "");
 }
 
-test("each choice changes the answer and the URL, and the back button leads back", async () => {
+test("each choice changes the answer and the URL", async () => {
   const projects = await storeAll();
   const { page, consoleMessages } = await open(PERIOD, {}, projects);
   const parameter = (name: string) => new URL(page.url()).searchParams.get(name);

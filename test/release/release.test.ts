@@ -64,7 +64,7 @@ test("if the checks pass, there are a tarball, its bill of materials and a tag",
   expect(git("tag", "--list")).toBe("v1.2.3");
 });
 
-test("with --tagged only the files are made, without checks, and only for the tag of the version", () => {
+test("--tagged makes the files of the version's tag without checks", () => {
   write(".ci/run", "#!/bin/sh\nexit 1\n", 0o755);
   commit();
   const output = temporaryFolder(onTestFinished);
@@ -73,7 +73,7 @@ test("with --tagged only the files are made, without checks, and only for the ta
   expect(fs.readdirSync(output).sort()).toEqual(MADE);
 });
 
-test("what is missing before publication is named, and docs/releasing.md says how to set it", () => {
+test("the error and docs/releasing.md name what is missing before publication", () => {
   const docs = fs.readFileSync(path.join(ROOT, "docs/releasing.md"), "utf8");
   const manifest = { name: "usage-export", version: "1.2.3", type: "module" };
   write("package.json", JSON.stringify({ ...manifest, private: true, license: "UNLICENSED" }));

@@ -52,7 +52,7 @@ test("a whole surrogate pair is accepted", () => {
   expect(parseExact('["\\ud83d\\ude00"]')).toEqual(["😀"]);
 });
 
-test("64 levels of nesting are accepted, 65 and 100,000 are refused", () => {
+test("more than 64 levels of nesting are refused", () => {
   const nested = (depth: number) => "[".repeat(depth) + "]".repeat(depth);
   expect(() => parseExact(nested(64))).not.toThrow();
   expect(() => parseExact(nested(65))).toThrow("nested more than 64 levels");

@@ -115,11 +115,12 @@ test.each<[string, string, ResponseHeaders, string]>([
   expect(textOf(body, headers)).toBe(expected);
 });
 
-test("nothing is shown of a body that was cut, because it could end within a key", () => {
+test("nothing is shown of a body that was cut", () => {
+  // The body may end within a key.
   expect(readError({}, undefined).text).toBe("(a body that was cut or too long)");
 });
 
-test("a long text is cut to 300 characters, and never within a character", () => {
+test("a long text is cut after 300 whole characters", () => {
   const text = textOf(JSON.stringify({ message: "😀".repeat(500) }));
   expect(text).toBe(`${"😀".repeat(300)}…`);
 });

@@ -139,20 +139,17 @@ test("a shorter pause that is asked for later does not end a longer one", async 
   expect(service.sleeps.at(-1)).toBe(60_000);
 });
 
-test.each([429, 503])(
-  "after a %i that asks for an hour the call fails at once, and later calls are not sent",
-  async (status) => {
-    const { server, service, read } = await serve(answering(status, "slow down", { "retry-after": "3600" }));
-    const code = "rate_limited";
-    const message = /slow down; it asks to be called again in 3600 s, and this program waits at most 300 s/;
-    await expect(read()).rejects.toMatchObject({ code, message: expect.stringMatching(message), details: { status } });
-    await expect(read()).rejects.toMatchObject({ code, details: { sent: "no" } });
-    expect(server.requests).toHaveLength(1);
-    expect(service.sleeps).toEqual([]);
-  },
-);
+test.each([429, 503])("a %i that asks for an hour fails the call and later ones at once", async (status) => {
+  const { server, service, read } = await serve(answering(status, "slow down", { "retry-after": "3600" }));
+  const code = "rate_limited";
+  const message = /slow down; it asks to be called again in 3600 s, and this program waits at most 300 s/;
+  await expect(read()).rejects.toMatchObject({ code, message: expect.stringMatching(message), details: { status } });
+  await expect(read()).rejects.toMatchObject({ code, details: { sent: "no" } });
+  expect(server.requests).toHaveLength(1);
+  expect(service.sleeps).toEqual([]);
+});
 
-test("after three calls in a row have failed with 500, a call is tried only once, until one has another status", async () => {
+test("while the last three calls have failed with 500, a call is tried only once", async () => {
   let status = 0;
   const { server, read } = await serve((_request, response) => answerJson(response, status, {}));
   const requests = [];
@@ -167,7 +164,7 @@ test("after three calls in a row have failed with 500, a call is tried only once
 test.each<[string, AppError]>([
   ["a refusal that is known already", new AppError("unauthorized", "not called again after a refusal")],
   ["a database that gives no fetch number", new AppError("database", "gone")],
-])("%s ends a call before it is sent, so the service still counts as down", async (_, error) => {
+])("a service that is down still counts as down after %s", async (_, error) => {
   const { server, read } = await serve(answeringJson(500));
   const attemptsOf = async (beforeAttempt: () => Promise<void>) => {
     const before = server.requests.length;

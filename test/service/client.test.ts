@@ -17,15 +17,12 @@ test.each([
   ["Token", `Token ${KEY_TEXT}`],
   ["Bearer", `Bearer ${KEY_TEXT}`],
   ["none", KEY_TEXT],
-] as const)(
-  "a call sends its key in the scheme %s, and returns the status and value of a success",
-  async (authScheme, authorization) => {
-    const { server, read } = await serve(answeringJson(201, { results: [1.5] }), { authScheme });
-    expect(await read()).toEqual({ status: 201, value: { results: [1.5] } });
-    const headers = { authorization, accept: "application/json", "accept-encoding": "identity" };
-    expect(server.requests).toMatchObject([{ headers }]);
-  },
-);
+] as const)("a call sends its key in the scheme %s", async (authScheme, authorization) => {
+  const { server, read } = await serve(answeringJson(201, { results: [1.5] }), { authScheme });
+  expect(await read()).toEqual({ status: 201, value: { results: [1.5] } });
+  const headers = { authorization, accept: "application/json", "accept-encoding": "identity" };
+  expect(server.requests).toMatchObject([{ headers }]);
+});
 
 test("a path in baseUrl is put before the path of the call", async () => {
   await using server = await scriptedServer(answeringJson(200));
@@ -87,7 +84,7 @@ test.each([400, 402, 404, 405, 409, 410, 422])("a request that is answered %i is
   expect(server.requests).toHaveLength(1);
 });
 
-test("a refused connection is tried again, and the error says that nothing was sent", async () => {
+test("the error after five refused connections says that nothing was sent", async () => {
   const { server, service, read } = await serve(() => undefined);
   await server[Symbol.asyncDispose]();
   const message = expect.stringContaining("ECONNREFUSED");
@@ -136,7 +133,7 @@ test.each([
   [301, "http://OTHER/x?key=1", "OTHER"],
   [302, "/login", "another path"],
   [307, "", "another path"],
-])("a %i to '%s' is never followed, and the error shows only the host of the target", async (status, target, named) => {
+])("a %i to '%s' is never followed", async (status, target, named) => {
   const { server: other } = await serve(answeringJson(200));
   const [location, shown] = [target, named].map((text) => text.replace("OTHER", new URL(other.origin).host));
   const { server, read } = await serve(answeringJson(status, {}, { location }));
@@ -166,7 +163,7 @@ test("what `scrub` replaces is not in the error", async () => {
   await expect(read()).rejects.toThrow("the other key ***");
 });
 
-test("beforeAttempt is awaited before each attempt, and its error ends the call", async () => {
+test("beforeAttempt is awaited before each attempt", async () => {
   const order: string[] = [];
   const { read } = await serve((_request, response) => {
     order.push("request");

@@ -81,7 +81,7 @@ test("an abort ends a call during the TLS handshake", async () => {
   await expect(read("GET", controller.signal)).rejects.toBe("enough");
 });
 
-test("HTTP/2 is not offered, because over it undici may send a request twice", async () => {
+test("HTTP/2 is not offered", async () => {
   let hello = "";
   const answer: Parameters<typeof rawServer>[0] = (socket, _number, request) => {
     hello = request;
@@ -89,7 +89,7 @@ test("HTTP/2 is not offered, because over it undici may send a request twice", a
   };
   const { read } = await open(answer, 30, "https:");
   await expect(read("POST")).rejects.toMatchObject({ code: "unavailable" });
-  // The names of protocols in a TLS hello, each after its length.
+  // Over HTTP/2 undici may send a request twice. In a TLS hello each protocol's name is after its length.
   expect(hello).toContain("\x08http/1.1");
   expect(hello).not.toContain("\x02h2");
 });
@@ -186,21 +186,18 @@ test.each([
   [403, "rejected", /the proxy \(HTTPS_PROXY\) refused the connection with status 403$/, 1],
   [502, "unavailable", /refused the connection with status 502/, 5],
   [429, "unavailable", /refused the connection with status 429/, 5],
-])(
-  "the error names a proxy that answers %i, and says that nothing was sent",
-  async (status, code, message, tunnels) => {
-    const { server, proxy, service } = await behindProxy(FINE, { refuse: () => status });
-    await expect(service.call(READ, KEY, hangSignal())).rejects.toMatchObject({
-      code,
-      message: expect.stringMatching(message),
-      details: { sent: "no" },
-    });
-    expect(proxy.tunnels).toHaveLength(tunnels);
-    expect(server.requests).toEqual([]);
-  },
-);
+])("the error names a proxy that answers %i", async (status, code, message, tunnels) => {
+  const { server, proxy, service } = await behindProxy(FINE, { refuse: () => status });
+  await expect(service.call(READ, KEY, hangSignal())).rejects.toMatchObject({
+    code,
+    message: expect.stringMatching(message),
+    details: { sent: "no" },
+  });
+  expect(proxy.tunnels).toHaveLength(tunnels);
+  expect(server.requests).toEqual([]);
+});
 
-test("the error names a proxy that can't be reached, and says that nothing was sent", async () => {
+test("the error about an unreachable proxy says that nothing was sent", async () => {
   const proxy = proxyOf({ HTTPS_PROXY: "http://127.0.0.1:1" });
   await using service = openTestService("https://127.0.0.1:2", {}, { proxy });
   await expect(service.call(CREATE, KEY, hangSignal())).rejects.toMatchObject({
@@ -218,7 +215,7 @@ test("there are at most as many tunnels as concurrent calls", async () => {
   expect(proxy.tunnels.length).toBeLessThanOrEqual(2);
 });
 
-test("each create has a tunnel of its own, and is sent only once even if the tunnel breaks", async () => {
+test("each create is sent once, through a tunnel of its own", async () => {
   const { server, proxy, service } = await behindProxy(({ number }, response) => {
     if (number === 3) response.destroy();
     else answerJson(response, 200, {});

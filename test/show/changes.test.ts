@@ -26,7 +26,7 @@ test.each([
   ["50", "100", "-50", `Hours fell by 50%, from 100 hours (${BEFORE}) to 50 hours (${PERIODS.now}).`],
   ["5", "0", "5", `Hours rose, from 0 hours (${BEFORE}) to 5 hours (${PERIODS.now}).`],
   ["5", "5.0", "0.0", `Hours did not change: 5 hours in ${PERIODS.now} as in ${BEFORE}.`],
-])("%s after %s: both amounts, their direction and their difference are said", (amount, before, change, text) => {
+])("the headline of %s after %s says both amounts and their change", (amount, before, change, text) => {
   expect(headline({ total: { amount, before, change } })).toBe(text);
 });
 
@@ -49,7 +49,7 @@ test.each<[string, Partial<Answer["lacking"]>, readonly RegExp[]]>([
   for (const one of [/7 hours/, /^(?!.*8 hours)/, ...texts]) expect(text).toMatch(one);
 });
 
-test("lackingSentences names what is lacking, and nothing else", () => {
+test("lackingSentences names only what is lacking", () => {
   expect(lackingSentences(NOTHING_LACKING)).toEqual([]);
   const all = { unpricedModels: 2, unpricedMetrics: ["tokens_in" as const], otherCurrencies: ["EUR", "CHF"] };
   const projects = { projectsLeftOut: ["a"], projectsLeftOutCount: 2, projectsEnded: ["b"], projectsEndedCount: 1 };
@@ -65,7 +65,7 @@ const part = (group: string | null, change: string, more: Partial<ChangePart> = 
   ...more,
 });
 
-test("the three largest parts of a change are named, but neither unchanged ones nor the sum of the others", () => {
+test("only the three largest groups that changed are named", () => {
   const parts = [
     part("a", "9", { label: "Anna", status: "new" }),
     part("0", "0.0"),
@@ -181,7 +181,7 @@ test.each([
   expect(spentText(makeBudget({ ...whole, ...use }))).toMatch(text);
 });
 
-test("a budget is named with its month or day, and the source of its cost", () => {
+test("a budget's title has its period and the source of its cost", () => {
   const use = { name: "b", start: "2026-11-01" };
   expect(budgetTitle(makeBudget({ ...use, period: "month", costSource: "billed" }))).toBe("b (2026-11, billed)");
   expect(budgetTitle(makeBudget({ ...use, period: "day", costSource: null }))).toBe("b (2026-11-01)");

@@ -14,7 +14,7 @@ function readBack(text: string): string | undefined {
   return readCsv(csvLine([{ name: "project", isText: true }], [text]))[0]?.[0]?.text;
 }
 
-test("the header begins with the byte order mark that Excel needs, and ends with CR LF (RFC 4180)", () => {
+test("the header has the byte order mark for Excel and the line end of RFC 4180", () => {
   expect(csvHeader(COLUMNS)).toBe('\uFEFF"project","said ""so""","hours"\r\n');
 });
 

@@ -103,12 +103,9 @@ test.each([
   ["-0.0012", "USD", "-$0.0012"],
   ["0.000", "USD", "$0.00"],
   ["10.001", "USD", "$10.00"],
-])(
-  "the amount of money %s %s is shown with cents below a thousand, and with more digits below a cent: %s",
-  (amount, currency, expected) => {
-    expect(moneyText(amount, currency)).toBe(expected);
-  },
-);
+])("the amount of money %s %s is shown as %s", (amount, currency, expected) => {
+  expect(moneyText(amount, currency)).toBe(expected);
+});
 
 test.each([
   ["239012.25", "cost", "USD", "$239,000"],
@@ -124,7 +121,7 @@ test.each([
   ["-46", { metric: "hours", currency: null }, "-46 hours", "-46 hours"],
   ["1", { metric: "tokens_in", currency: null }, "1 token in", "+1 token in"],
   ["0.0", { metric: "hours", currency: null }, "0 hours", "0 hours"],
-])("%s of %o is %s, and as a change %s", (amount, measure, quantity, signed) => {
+])("%s of %o is %s or, as a change, %s", (amount, measure, quantity, signed) => {
   expect([quantityText(amount, measure), signedText(amount, measure)]).toEqual([quantity, signed]);
 });
 
@@ -153,7 +150,7 @@ test.each([
   ["tokens_in", "Tokens in", "tokens in"],
   ["estimated_cost", "Estimated cost", "estimated cost"],
   ["New_metric", "New_metric", "new_metric"],
-])("the metric %s is called %s, and behind an amount %s", (column, name, unit) => {
+])("the metric %s is called %s or, behind an amount, %s", (column, name, unit) => {
   expect([metricName(column), metricUnit(column)]).toEqual([name, unit]);
 });
 

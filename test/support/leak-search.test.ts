@@ -10,7 +10,7 @@ test("a text without the secret has no leak", () => {
   expect(findSecrets(text, [SECRET])).toEqual([]);
 });
 
-test("sixteen characters of a secret are a leak wherever they start, fifteen are not", () => {
+test("at least sixteen characters of a secret are a leak, wherever they start", () => {
   for (let start = 0; start + 16 <= SECRET.length; start++) {
     expect(findSecrets(`..${SECRET.slice(start, start + 16)}..`, [SECRET])).toHaveLength(1);
     expect(findSecrets(`..${SECRET.slice(start, start + 15)}..`, [SECRET])).toEqual([]);

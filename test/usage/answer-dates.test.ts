@@ -75,7 +75,7 @@ test.each<[string, Record<string, unknown>]>([
   expect(dayOfRow(row, WINDOW, 0)).toBe(DAY);
 });
 
-test("a row without a day belongs to the answer's period if that is one day, and is undated if there is none", () => {
+test("a row without a day gets its answer's only day, if there is one", () => {
   expect(dayOfRow({}, ONE_DAY, 0)).toBe(DAY);
   expect(dayOfRow({ grouping: { start: null, end: null } }, ONE_DAY, 0)).toBe(DAY);
   expect(dayOfRow({ requests: 1 }, undefined, 0)).toBeUndefined();

@@ -70,7 +70,7 @@ test.each<[BackfillMode, string, typeof WEEK_DUE | undefined]>([
   expect(first?.plan).toMatchObject({ runDay: TODAY, due });
 });
 
-test("a job without a day to read is left out of the plan, and unknown slices count as missing", () => {
+test("a job without a day to read is left out of the plan", () => {
   const jobs = jobsWithSeries([sampleJob(), sampleJob({ name: "models", groupings: ["model"] })], {});
   const complete = known({ none: Object.fromEntries(daysOf(WEEK).map((day) => [day, "complete"])) });
   expect(planBackfill(jobs, WEEK, "missing", complete, TODAY).map(({ job }) => job.name)).toEqual(["models"]);

@@ -33,7 +33,7 @@ test.each([
   expect(dayCount({ start, end })).toBe(count);
 });
 
-test("the days of a window are in order, and include its first and its last day", () => {
+test("the days of a window are listed in order from its first to its last", () => {
   expect(daysOf({ start: "2024-02-28", end: "2024-03-01" })).toEqual(["2024-02-28", "2024-02-29", "2024-03-01"]);
   expect(daysOf({ start: "2026-12-31", end: "2027-01-01" })).toEqual(["2026-12-31", "2027-01-01"]);
 });

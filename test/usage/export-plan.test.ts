@@ -57,7 +57,7 @@ test("the requests of any window cover each of its days exactly once, newest fir
   );
 });
 
-test("the requests for any selected days cover each of them exactly once, and no other day", () => {
+test("the requests for any selected days cover exactly these days, each once", () => {
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 0, max: 120 }), { maxLength: 150 }), (offsets) => {
       const days = offsets.map((offset) => addDays("2023-12-01", offset));
@@ -209,7 +209,7 @@ test("a request reads a slice for each day of its window, or one without a windo
   expect(totalSliceCount([])).toBe(0);
 });
 
-test("a request is described by its series and its days, and by its source if that is billing", () => {
+test("a request is described by its series, its days and, for billing, its source", () => {
   const usage = { project: "production", grouping: "none", filter: "all", start: "2026-03-16", end: YESTERDAY };
   expect(describeRequest(sampleRequest("none"))).toEqual(usage);
   expect(describeRequest(sampleRequest("none", undefined, "billing"))).toEqual({ ...usage, source: "billing" });

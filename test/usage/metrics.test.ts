@@ -15,7 +15,7 @@ test("a metric that is absent or null is not 0", () => {
   expect(values).toEqual(["0", null, null, null, null, null, "2"]);
 });
 
-test("unknown numbers, and no other unknown values, are kept as exact extra metrics", () => {
+test("of unknown values, only numbers are kept as exact extra metrics", () => {
   const numbers = { credits: 1.5, balance: -2, zebra_minutes: new ExactNumber("9007199254740993") };
   const others = { note: "text", flag: true, nothing: null, list: [1], nested: { depth: 1 } };
   const known = { start: 20260317, end: 20260317, model: 3, models: 3, tags: 5, grouping: 7, method: 1 };

@@ -85,7 +85,7 @@ test("several rows for one day are refused if no grouping was requested", () => 
   expect(reason).toBe("more than one row for 2026-03-17, though no grouping was asked for");
 });
 
-test("a reason names the row and the field, and has only the beginning of a long value", () => {
+test("a reason names the row, the field and the beginning of a long value", () => {
   const results = [sampleRow(DAY), sampleRow("2026-03-16", {}, { hours: "9".repeat(500) })];
   const reason = refusal(sampleRequest("none"), sampleAnswer(results));
   expect(reason).toMatch(/^results\[1\]\.hours: expected a number, got the string "9{30,}$/);
@@ -113,7 +113,7 @@ test.each<[string, Record<string, unknown>, readonly unknown[], number]>([
   expect(rowCount(normalise(BILLED, sampleAnswer(results, part), RUN_DAY).slices)).toBe(rows);
 });
 
-test("usage may be in any currency, and may have no amounts in dollars", () => {
+test("usage without amounts in dollars may be in any currency", () => {
   const answer = sampleAnswer([sampleRow(DAY)], { currency: "EUR" });
   expect(normalise(sampleRequest("none"), answer, RUN_DAY).slices).toHaveLength(2);
 });

@@ -52,7 +52,7 @@ test("a series is identified by the project's id, not by its name", () => {
   expect(seriesKey({ ...series, source: "billing" })).not.toBe(seriesKey(series));
 });
 
-test("a series is named by its project, grouping and filter, and by its source if that is billing", () => {
+test("a series is named by its project, grouping, filter and, for billing, its source", () => {
   const name = { project: "production", grouping: "model", filter: "all" };
   expect(seriesText(name)).toBe("production / model / all");
   expect(seriesText({ ...name, source: "usage" })).toBe(seriesText(name));
@@ -76,7 +76,7 @@ test.each<[Dimension, "grouping" | "filter", string | null, boolean]>([
   expect(differsIn2026(name, use)).toBe(isOther);
 });
 
-test("groups of tags and of feature sets do not add up to the total, all others do", () => {
+test("only groups of tags and of feature sets do not add up to the total", () => {
   expect(["tags", "feature_set", "model", "none"].map(addsUp)).toEqual([false, false, true, true]);
   expect(TOTAL_GROUPINGS).not.toContain("tags");
 });

@@ -95,7 +95,7 @@ test("the headers of every page forbid framing, embedding, caching, referrers an
 });
 
 test.each(["/nothing", "/metrics/", "//", "/toString", "/__proto__"])(
-  "%s is not found, and the answer lists the existing paths",
+  "the answer to the unknown path %s lists the existing paths",
   async (path) => {
     await using monitor = await openTestMonitor();
     const paths = ["/", "/report.html", "/livez", "/readyz", "/metrics", "/api/v1/openapi.json", ""];
@@ -192,7 +192,7 @@ test.each([
   expect(await healthChecks(monitor.url, 20)).toEqual(Array.from({ length: 20 }, () => 200));
 });
 
-test("pages that hang do not block health checks, and end with the monitor", async () => {
+test("pages that hang block neither health checks nor the end of the monitor", async () => {
   let asked = 0;
   await using monitor = await openTestMonitor({
     metrics: () => {
@@ -251,7 +251,7 @@ test.each([
   expect([large.headers.get("content-encoding"), large.text]).toEqual([encoding, `${text}\n`]);
 });
 
-test("the script of the pages is compressed and may be kept by a browser for a year", async () => {
+test("the compressed script of the pages may be kept by a browser for a year", async () => {
   // From the sources the script is bundled first, which takes long on a busy machine.
   await scriptPage();
   await using monitor = await openTestMonitor();

@@ -20,7 +20,7 @@ test.each([
   expect(viewAt(query).period).toMatchObject({ start, end });
 });
 
-test("the current month has the whole days so far, and on its first day that day", () => {
+test("the current month has the whole days so far or, on its first day, that day", () => {
   for (const today of ["2026-03-01", "2026-03-02"])
     expect(viewAt("period=this-month", today).period).toMatchObject({ start: "2026-03-01", end: "2026-03-01" });
 });
@@ -38,7 +38,7 @@ test.each(["", "?period=7d", "?from=2026-03-01&to=2026-03-02&project=a+%26+b", "
   },
 );
 
-test("the query of a changed view has what was not changed, but no default", () => {
+test("the query of a changed view keeps what was not changed, except defaults", () => {
   const view = viewAt("period=28d&project=p");
   expect(viewQuery(view, { pageParameters: { id: "1" } })).toBe("?project=p&id=1");
   expect(viewQuery(view, { project: undefined })).toBe("");

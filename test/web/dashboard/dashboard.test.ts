@@ -54,7 +54,7 @@ function dashboard({ read, ...deps }: Changes = {}, limits?: Parameters<typeof o
 const never = () => new Promise<never>(() => {});
 
 test.each(["overview", "usage", "health", "run"] as const)(
-  "the page %s reads what it shows and the health state, and nothing else",
+  "the page %s reads only what it shows and the health state",
   async (page) => {
     const { reads, ask } = dashboard();
     const paths = { overview: "/", usage: "/usage", run: "/run?id=1", health: "/data-health" };
@@ -63,7 +63,7 @@ test.each(["overview", "usage", "health", "run"] as const)(
   },
 );
 
-test("one reading of the health state serves all pages for some seconds, and no longer", async () => {
+test("one reading of the health state serves all pages for only some seconds", async () => {
   vi.useFakeTimers({ toFake: ["performance"] });
   onTestFinished(() => void vi.useRealTimers());
   const { reads, ask } = dashboard();
@@ -75,7 +75,7 @@ test("one reading of the health state serves all pages for some seconds, and no 
   expect(reads.toSorted()).toEqual(["health state", "overview"]);
 });
 
-test("an invalid period is refused, and nothing is read", async () => {
+test("an invalid period is refused before anything is read", async () => {
   const { reads, ask } = dashboard();
   for (const path of ["/?period=1000", "/run?period=1000", "/report.html?from=2026-01-01"])
     expect(await ask(path), path).toMatchObject({ status: 400 });
@@ -124,7 +124,7 @@ test("a project name that is not unique or no longer used stays chosen in the fo
   expect((await dashboard(withProjects(["other"])).ask("/?project=prod")).body).toContain('value="prod" selected');
 });
 
-test("a project is chosen by its name or its identifier, and shown by its name", async () => {
+test("a project that is chosen by its name or its identifier is shown by its name", async () => {
   const { ask } = dashboard(withProjects(["prod", "prod-2"]));
   for (const project of ["prod-2", "1"]) {
     const { status, body } = await ask(`/?project=${project}`);
@@ -133,7 +133,7 @@ test("a project is chosen by its name or its identifier, and shown by its name",
   }
 });
 
-test("the report file has the requested days and project, and no links", async () => {
+test("the report file has the requested days and project", async () => {
   const { reads, ask } = dashboard();
   const file = await ask("/report.html?from=2026-01-01&to=2026-01-07&project=production");
   expect(file).toMatchObject({

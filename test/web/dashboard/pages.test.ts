@@ -177,7 +177,7 @@ test("a comparison with a period of another length names both lengths", () => {
   expect(textOf({ body })).toMatch(/\(31 days\) .* compared with Jan 13 – Feb 9, 2026 \(28 days\)/);
 });
 
-test("a copied link names the days, so that it shows the same days tomorrow", () => {
+test("a copied link names its days by date", () => {
   expect(pageOf("overview").body).toContain('data-copy-link="./?from=2026-02-10&amp;to=2026-03-09"');
 });
 
@@ -187,7 +187,7 @@ test("the content security policy allows nothing from elsewhere", () => {
   );
 });
 
-test("names and errors from outside are shown unchanged and can't become markup", () => {
+test("names and errors from outside are shown as mere text", () => {
   const paused = makeJob({ job: HOSTILE, paused: { at: NOW, why: HOSTILE, by: HOSTILE } });
   const readiness = { live: true, reasons: [HOSTILE] };
   const frame = { health: { jobs: [paused] }, readiness, view: { project: HOSTILE } };
@@ -245,7 +245,7 @@ test("the reasons why this worker can't work come first among the alerts", () =>
   expect([isOpen("overview"), isOpen("usage")]).toEqual([true, false]);
 });
 
-test("a link to another grouping keeps the metric, and asks for every group", () => {
+test("a link to another grouping asks for every group by the same metric", () => {
   const answer = makeAnswer({ question: { group: { value: "nova-3" } }, groups: [{ group: "nova-3" }] });
   const view = { pageParameters: { grouping: "model", group: "nova-3", metric: "hours" } };
   expect(pageOf("usage", { answer }, { view }).body).toContain('href="./usage?grouping=tags&amp;metric=hours"');

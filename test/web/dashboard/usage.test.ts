@@ -62,7 +62,7 @@ async function storeModels(models: Models, filters: readonly Filter[] = []) {
   return project;
 }
 
-test("the table has the exact amounts, and each row leads to its group alone", async () => {
+test("each row of exact amounts leads to its group alone", async () => {
   await storeModels({ "nova-3": ["1234567.8901", "1000000"], "aura-2": ["0.5", "1"], unused: ["0", "0"] });
   const page = await open(`${DAYS}&limit=100`);
   expect(rowsOf(page)).toEqual([
@@ -94,7 +94,7 @@ test("the links to files of this month so far name its first and last day", asyn
   expect(page).toMatch(/href="\.\/report\.html\?from=\d{4}-\d{2}-01&amp;to=[\d-]+"/);
 });
 
-test("links sort the table, open the others and change one choice, and keep the rest of the question", async () => {
+test("a link of the page changes only one part of the question", async () => {
   const models = Array.from({ length: 25 }, (_, i) => [`m${i + 10}`, [`${i + 1}`, `${50 - i}`] as const] as const);
   await storeModels(Object.fromEntries(models));
   const page = await open(DAYS);
@@ -113,7 +113,7 @@ test("links sort the table, open the others and change one choice, and keep the 
   expect(sorted).toContain('<input type="hidden" name="sort" value="change">');
 });
 
-test("reasons name the group that changed the most, and are those of all usage", async () => {
+test("reasons for a change of all usage name the group that changed the most", async () => {
   const steady = Array.from({ length: 6 }, (_, i) => [`steady-${i}`, ["100", "100"] as const] as const);
   await storeModels({ ...Object.fromEntries(steady), small: ["1", "50"] }, [DIARIZED]);
   expect(await open(DAYS)).toContain("<li>By model: small -49 hours.</li>");
@@ -121,7 +121,7 @@ test("reasons name the group that changed the most, and are those of all usage",
     expect(await open(`${DAYS}&${part}`)).not.toContain("What changed");
 });
 
-test("missing days are named above the numbers, and marked where they are shown", async () => {
+test("missing days are marked above the numbers, in the table and in the chart", async () => {
   await forgetAll(db);
   const [one, other] = [newProject(), newProject()];
   const usage = { [back(1)]: [["nova-3", { hours: "1" }] as const] };
@@ -178,7 +178,7 @@ test("a group of keys stays the same under a filter", async () => {
   expect(rowsOf(await open(filtered))).toEqual([["nightly", "2"]]);
 });
 
-test("API keys are shown by their comments, also in the chart, while links and SQL have their ids", async () => {
+test("API keys are shown by their comments in the table and the chart", async () => {
   await forgetAll(db);
   const project = newProject();
   const rows = ["key-1", "key-2", "key-3", "key-4"].map((key, i) => [key, { hours: String(9 - i) }] as const);
@@ -198,7 +198,7 @@ test("API keys are shown by their comments, also in the chart, while links and S
   expect(narrowed).toContain("Only API key <bdi>billing &lt;b&gt;</bdi> (<bdi>key-1</bdi>)");
 });
 
-test("API keys with one comment are told apart by their projects, whose long names lack their middle", async () => {
+test("API keys with one comment are told apart by their projects", async () => {
   for (const [name, shown] of [
     ["production", "batch (production"],
     ["Customer Experience Analytics, region", "batch (Customer Experience … region"],
