@@ -48,7 +48,7 @@ export function testAnomalies(db: Database): void {
     return (await inTransaction(db, openAnomalies)).filter((one) => one.project === project.name);
   }
 
-  test("at first only the newest final day is judged, and each day once", async () => {
+  test("at first only the newest final day is judged", async () => {
     const { project, seriesId } = await seriesWith({ 4: "5000", 9: "5000", 20: "5000" });
     expect(await judge()).toEqual([
       { project: project.name, filter: "all", day: back(4), verdict: "high", metric: "requests", isFinal: true },
@@ -68,7 +68,7 @@ export function testAnomalies(db: Database): void {
     expect(await anomaliesOf(project)).toMatchObject([{ expected: "740.740741" }]);
   });
 
-  test("a day that is not final is never called low, and called high only beyond a wider band", async () => {
+  test("a day that is not final is called high only beyond a wider band", async () => {
     const { project, seriesId } = await seriesWith({}, 70, 4);
     expect(await judge()).toHaveLength(1);
     for (const [i, verdict] of ["normal", "not judged", "high"].entries()) {
@@ -79,7 +79,7 @@ export function testAnomalies(db: Database): void {
     expect(await anomaliesOf(project)).toMatchObject([{ usage_date: back(1), is_open: true, finality: "settling" }]);
   });
 
-  test("a day that has become final is judged once more, and the same verdict is not a new one", async () => {
+  test("a day that has become final is judged once more", async () => {
     const { project, seriesId } = await seriesWith({}, 70, 4);
     await judge();
     for (const n of [3, 2]) {
@@ -114,14 +114,14 @@ export function testAnomalies(db: Database): void {
   test.each([
     ["tier=gold", 1],
     ["accessor=gold", 0],
-  ])("a filter named like a filter of a fan-out is not judged: of %j, %j days are judged", async (name, count) => {
+  ])("a filter named like a filter of a fan-out is not judged (%j: %j days)", async (name, count) => {
     const filter = { name, features: { diarize: "true" }, dimensions: {} };
     const { seriesId } = await newSeries(db, "none", { windowDays: WINDOW_DAYS, filter });
     await storeDays(seriesId, {}, 70, 4);
     expect(await judge()).toHaveLength(count);
   });
 
-  test("all days that have become final are judged together, and days before the first judged day never", async () => {
+  test("all days that have become final are judged together", async () => {
     const { project, seriesId } = await seriesWith({}, 70, 9);
     await judge();
     await storeDays(seriesId, { 6: "10" }, 8, 4);
@@ -132,7 +132,7 @@ export function testAnomalies(db: Database): void {
     expect(await anomaliesOf(project)).toHaveLength(1);
   });
 
-  test("a restated day is not judged again, and shows the amount that was judged", async () => {
+  test("a restated day is not judged again", async () => {
     const { project, seriesId } = await seriesWith({ 4: "5000" });
     await judge();
     await storeDays(seriesId, { 4: "1000" }, 4, 4);
@@ -168,7 +168,7 @@ export function testAnomalies(db: Database): void {
     expect(await judge()).toMatchObject([{ verdict: "high" }]);
   });
 
-  test("a day without any usage is unusual, and a series without usage is not", async () => {
+  test("a day without usage is unusual only in a series with usage", async () => {
     const { seriesId } = await seriesWith({}, 70, 5);
     await store(db, seriesId, { [back(4)]: {} });
     expect(await judge()).toMatchObject([{ verdict: "low", metric: "requests" }]);
@@ -176,7 +176,7 @@ export function testAnomalies(db: Database): void {
     expect(await judge()).toMatchObject([{ verdict: "not judged", metric: null }]);
   });
 
-  test("nothing is judged while anomalies are off, and after that only the newest final day", async () => {
+  test("once anomalies are on again, only the newest final day is judged", async () => {
     const { seriesId } = await seriesWith({}, 70, 16);
     await judge();
     await sql`update usage_export.judged_day set usage_date = usage_date - 10`.execute(db);
@@ -199,7 +199,7 @@ export function testAnomalies(db: Database): void {
     expect(await anomaliesOf(project)).toMatchObject([{ is_open: false }]);
   });
 
-  test("the verdicts on usual days are removed after two months, those on unusual days never", async () => {
+  test("only the verdicts on usual days are removed after two months", async () => {
     const { project, seriesId } = await seriesWith({ 4: "5000" });
     await judge();
     await letPass(24 * 100);

@@ -51,7 +51,7 @@ test("another amount, unit or purchase order is another row", async () => {
   expect(await shown(project)).toEqual(["prepaid 5", "prepaid 4", "prepaid 4", "prepaid 4 now"]);
 });
 
-test("a balance ends when the service no longer lists it, and begins anew when it is listed again", async () => {
+test("a balance ends when the service no longer lists it", async () => {
   const project = newProject();
   const promotion = balance("1", { balanceId: "promotion" });
   await storeBalances(db, project, [balance("5"), promotion]);

@@ -29,7 +29,7 @@ export function testNotificationClaims(db: Database): void {
     return claim;
   }
 
-  test("a sent notification is stored, and one replica can claim the subject again", async () => {
+  test("of eight replicas one can claim the subject of a sent notification", async () => {
     const subject = newSubject();
     await markSent(db, { subject, state: "wrong" }, await claimAlone(subject));
     expect(await lastSentOf(subject)).toMatchObject({ state: "wrong" });
@@ -49,7 +49,7 @@ export function testNotificationClaims(db: Database): void {
     expect(await lastSentOf(subject)).toMatchObject({ state: "wrong" });
   });
 
-  test("a claim that ends a day later than it can, because the clock was set back, does not block others", async () => {
+  test("a claim from before the clock was set back by a day does not block others", async () => {
     const subject = newSubject();
     await claimAlone(subject);
     await sql`

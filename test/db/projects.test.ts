@@ -125,7 +125,7 @@ test("a list that one key reads does not change the projects of another key", as
   expect(await hasVanished(db, "b")).toBe(false);
 });
 
-test("a failure to read a list leaves its projects and ends with the next list", async () => {
+test("a list that can't be read keeps its projects", async () => {
   await readList(0, "ab");
   await recordListFailure(db, KEY_NAME, "the first reason");
   const [first] = await storedProjectLists(db);

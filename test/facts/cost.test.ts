@@ -203,7 +203,7 @@ test("a line item is shown with the newest name that the service gave it", async
   ]);
 });
 
-test("a billed day is incomplete if a charge lacks its amount or the day was read before its end, and the page warns", async () => {
+test("a billed day of which a charge lacks its amount is incomplete", async () => {
   const charges = [1, 2, 3, 8, 9, 10].flatMap((day) => [
     { day: back(day), accessor: "key-1", dollars: "10" },
     { day: back(day), accessor: "key-2", dollars: "90" },

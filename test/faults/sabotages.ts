@@ -17,7 +17,7 @@ export const SABOTAGES: readonly Sabotage[] = [
     file: "src/db/usage/writer.ts",
     replace: 'slice.undated && slice.answer.rules.undated === "snapshot"',
     by: 'slice.undated && slice.answer.rules.undated !== "snapshot"',
-    noticedBy: ["test/db/behaviour.test.ts", "an answer without any date is a snapshot, and no slice"],
+    noticedBy: ["test/db/behaviour.test.ts", "an answer without any date is a snapshot"],
   },
   {
     name: "each statement is committed by itself",
@@ -95,7 +95,7 @@ export const SABOTAGES: readonly Sabotage[] = [
     replace:
       "return case\n  when seen_from < (usage_date + 1)::timestamp at time zone 'UTC' then 'open'\n  when closed_at is null or closed_at > seen_from then 'open'\n  when usage_date + window_days >= (seen_from at time zone 'UTC')::date then 'settling'\n  else 'final'\nend;",
     by: "as $$ select case\n  when seen_from < (usage_date + 1)::timestamp at time zone 'UTC' then 'open'\n  when closed_at is null or closed_at > seen_from then 'open'\n  when usage_date + window_days >= (seen_from at time zone 'UTC')::date then 'settling'\n  else 'final'\nend $$;",
-    noticedBy: ["test/db/views/catalogue.test.ts", "change nothing that bi shows"],
+    noticedBy: ["test/db/views/catalogue.test.ts", "the functions of both schemas are stored parsed"],
   },
   {
     name: "a failed day is shown as complete",
@@ -165,10 +165,7 @@ export const SABOTAGES: readonly Sabotage[] = [
     file: "migrations/views/budget_use.sql",
     replace: "case when max(d.fetched_at) is not null then coalesce(sum(d.amount), 0) end as used",
     by: "coalesce(sum(d.amount), 0) as used",
-    noticedBy: [
-      "test/db/views/budgets.test.ts",
-      "days that were not read are counted, and keep the period from being final",
-    ],
+    noticedBy: ["test/db/views/budgets.test.ts", "days that were not read are counted as missing"],
   },
   {
     name: "an unusual day is over before anybody could be notified",
@@ -210,7 +207,7 @@ export const SABOTAGES: readonly Sabotage[] = [
     file: "migrations/views/budget_use.sql",
     replace: "usage_date = day.usage_date and fetched_at is not null offset 0",
     by: "usage_date = day.usage_date offset 0",
-    noticedBy: ["test/db/views/budgets.test.ts", "a day without billing is estimated, also while billing is"],
+    noticedBy: ["test/db/views/budgets.test.ts", "a day whose billing was not read yet is estimated"],
   },
   {
     name: "a day with an amount that is not known is compared",

@@ -60,7 +60,7 @@ test.each<[string, Part]>([
   expect(conditionsOf(part).map(({ since }) => since)).toEqual([MONDAY]);
 });
 
-test("a condition says how many projects the rotation has, also if some have no key yet", () => {
+test("a condition counts projects of the rotation that have no key yet", () => {
   const jobs = [makeJob({ job: "fleet" }), makeJob({ kind: "rotation", job: "keys", projects: 7 })];
   const fleet = makeJob({ kind: "rotation", job: "fleet", projects: 300 });
   const rotations = ["a", "b"].map((project) => makeRotation({ rotation: "fleet", project, keys: { orphan: 1 } }));
@@ -69,7 +69,7 @@ test("a condition says how many projects the rotation has, also if some have no 
   expect(conditionsOf({ jobs, rotations })[0]?.text).toMatch(/; in 2 of 2 projects \(a, b\)$/);
 });
 
-test("a rotation of many projects shows the worst of its projects, and counts the keys of all", () => {
+test("a rotation of many projects shows the worst of its projects", () => {
   const ages = [3, 40, null].map((days) => ({ ageDays: days, ageSeconds: days === null ? null : days * DAY_SECONDS }));
   const failures = [1, 4, 2].map((failedAttempts) => ({ failedAttempts, lastError: `error ${failedAttempts}` }));
   const refusals = [null, MONDAY, TUESDAY].map((at) => ({ fallbackAt: at, fallback: at && `${at}` }));
@@ -109,7 +109,7 @@ test.each<[string, readonly string[], Part]>([
 test.each<[string, isHeldBack: boolean, Part]>([
   ["an export may read them", true, { jobs: [makeJob(), makeJob({ mayReadMissing: true })] }],
   ["a rotation runs", false, { jobs: [makeJob({ kind: "rotation", mayReadMissing: true })] }],
-])("while %s, missing days have isQuiet %s, and failed days false", (_, isHeldBack, part) => {
+])("while %s, missing days have isQuiet %s", (_, isHeldBack, part) => {
   const projects = [projectLacking("a", { missing: 1 }), projectLacking("b", {})];
   const shown = conditionsOf({ ...part, projects, slices: { ...SLICES, missing: 1, failed: 1 } });
   expect(shown.map(({ isQuiet }) => isQuiet)).toEqual([isHeldBack, false]);
@@ -332,7 +332,7 @@ test.each<[string, number, Partial<FailureCause>, boolean]>([
   expect(conditionsOf({ causes, slices: { ...SLICES, failed: 12 } })).toMatchObject([{ isQuiet }]);
 });
 
-test("only the first five causes are listed, and the slices of the others are counted", () => {
+test("causes after the first five are counted in one condition", () => {
   const causes = Array.from({ length: 8 }, (_, i) => ({ ...CAUSE, code: "bad_answer", error: `no ${i}` }));
   const texts = conditionsOf({ causes, slices: { ...SLICES, failed: 8 * 12 } }).map(({ text }) => text);
   expect(texts).toHaveLength(6);

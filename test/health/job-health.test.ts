@@ -59,7 +59,7 @@ test.each<[string, Run]>([
   expect(await healthAfter([["manual", "failed"], run])).toMatchObject({ failedRun: { trigger: "manual" } });
 });
 
-test("a run ends the failures of its own projects, and a scheduled run those of all", async () => {
+test("a manual run ends only the failures of its own projects", async () => {
   const rotation = { name: "fleet", schedule: "0 4 * * *", projects: ["*"], comment: "c", scopes: ["keys:write"] };
   const projects = ["p", "q"].map((id) => ({ id, name: id, key: { env: "KEY" } }));
   const config = parse({ ...smallConfig("http://127.0.0.1:1", { projects, exports: [] }), rotations: [rotation] });
@@ -89,7 +89,7 @@ test("a run ends the failures of its own projects, and a scheduled run those of 
   expect(await failureAfter("schedule", { q: null }, "2026-03-03T04:00:00Z")).toBeUndefined();
 });
 
-test("a failed run is explained by failed slices of its projects, and by suspect ones if it has no error", async () => {
+test("suspect slices explain a failed run only if it has no error", async () => {
   const isExplained = async (part: NonNullable<Run[2]>, failed?: number) =>
     (await healthAfter([["schedule", "failed", part]], failed))?.failedRun?.isExplained;
   expect(await isExplained({ error: "no" }, 1)).toBe(true);

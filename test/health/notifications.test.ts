@@ -54,7 +54,7 @@ test.each<[name: string, part: Part, lastSent: Sent, sent: readonly string[]]>([
   expect(notified(part, lastSent).map(({ subject, state }) => `${subject}: ${state}`)).toEqual(sent);
 });
 
-test("more than five jobs of one kind that fail at once are one notification, which covers each of them", () => {
+test("more than five jobs of one kind that fail at once are one notification", () => {
   const jobs = ["a", "b", "c", "d", "e", "f"].map((name) => failed(name));
   const covers = jobs.map(({ job }) => `export ${job}`);
   expect(notified({ jobs: jobs.slice(1) })).toHaveLength(5);
@@ -87,12 +87,15 @@ test.each([
   expect(senderSuffix(publicUrl, "node-1")).toBe(expected);
 });
 
-test("a name can't call everybody in a chat, and a text begins with a capital", () => {
+test("a name can't call everybody in a chat", () => {
   expect(sanitizeText("the @channel > @here", (text) => text)).toBe("The @\u200bchannel &gt; @\u200bhere");
+});
+
+test("a text begins with a capital", () => {
   expect(sanitizeText("abcdef", (text) => text, 4)).toBe("Abc…");
 });
 
-test("new causes with one code are one notification, and none is sent while all of them are retried soon", () => {
+test("new causes with one code are one notification", () => {
   const cause = { project: null, isBillingRefused: false, slices: 1, slicesWithNumbers: 0, days: 1, projects: 1 };
   const failure = { code: "unavailable", error: "no", since: NOW };
   const causes = [true, false].map((isRetried) => ({ ...cause, ...failure, isRetried }));
@@ -115,13 +118,13 @@ function textOf(error: string, scrub?: (text: string) => string): string {
   return notified({ jobs: [failed("nightly", error)] }, {}, scrub)[0]?.text ?? "";
 }
 
-test("characters that Slack interprets are escaped, and an error of several lines is sent on one", () => {
+test("characters that Slack interprets are escaped", () => {
   expect(textOf("<!channel> &\n\t<https://evil.example|click>")).toMatch(
     /: &lt;!channel&gt; &amp; &lt;https:\/\/evil\.example\|click&gt;$/,
   );
 });
 
-test("a long text is cut to 500 characters, but never inside an escape or a character", () => {
+test("a long text is never cut inside an escape or a character", () => {
   const plain = textOf("&😀".repeat(400)).replaceAll("&amp;", "&");
   expect([...plain]).toHaveLength(500);
   expect(plain).toMatch(/(&😀)+&?…$/u);

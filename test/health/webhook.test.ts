@@ -60,7 +60,7 @@ test("a TLS handshake without an answer ends with the time limit", async () => {
   );
 });
 
-test("calls go through the proxy, which learns only the host of the address", async () => {
+test("the proxy learns only the host of the address", async () => {
   tls.setDefaultCACertificates([AUTHORITY.cert]);
   await using server = await scriptedServer(answering(200, "ok"));
   await using front = await tlsFront(server.origin);

@@ -17,7 +17,7 @@ function startLocker(folder: string, options: { readonly pidNamespace?: boolean 
   return startScript(LOCKER, ["export", folder], { env: {}, ...options });
 }
 
-test("a missing folder is created for its owner only, and keeps the lock's files after the unlock", async () => {
+test("a missing folder is created for its owner only", async () => {
   const folder = newFolder();
   const unlock = await lockFolder(folder);
   expect((await stat(folder)).mode & 0o777).toBe(0o700);

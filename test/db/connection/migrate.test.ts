@@ -30,7 +30,7 @@ function migrateProcess(url: string): Program {
   return startProgram(["migrate", "--json"], { env: { DATABASE_URL: url, LOG_LEVEL: "warn" } });
 }
 
-test("three processes that migrate at the same time all succeed, and one applies migrations", async ({ empty }) => {
+test("of three processes that migrate at the same time, one applies migrations", async ({ empty }) => {
   const processes = [migrateProcess(empty.url), migrateProcess(empty.url), migrateProcess(empty.url)];
   const results = await Promise.all(processes.map(({ ended }) => ended));
   expect(results.map(({ status, stderr }) => [status, stderr])).toEqual([
@@ -43,7 +43,7 @@ test("three processes that migrate at the same time all succeed, and one applies
   expect(await schemasOf(empty.url)).toEqual(BOTH_SCHEMAS);
 });
 
-test("a second migrate changes nothing, and no lock is left behind in the session", async ({ db }) => {
+test("a second migrate changes nothing", async ({ db }) => {
   await migrateToLatest(db);
   expect(await migrateToLatest(db)).toMatchObject({ migrations: [], views: 0 });
   const { rows } = await sql`
@@ -55,7 +55,7 @@ test("a second migrate changes nothing, and no lock is left behind in the sessio
 
 // The process is killed at its first table, view or grant.
 test.each(["CREATE TABLE", "CREATE VIEW", "GRANT"])(
-  "a process that is killed at %s leaves nothing behind, and the next one applies every migration",
+  "a process that is killed at %s leaves nothing behind",
   async (tag) => {
     await using empty = await emptyDatabase();
     // The migration waits there for a lock that the test holds, so the test knows when the migration has come that far.
@@ -115,7 +115,7 @@ async function blockedDatabase() {
   };
 }
 
-test("a migration behind a reader's open transaction lets other readers pass, and says what it waits for", async () => {
+test("a migration behind a reader's open transaction lets other readers pass", async () => {
   await using blocked = await blockedDatabase();
   const waits: string[] = [];
   const migrated = migrateToLatest(blocked.db, { onWait: (text) => waits.push(text), lockMs: 400, pauseMs: 200 });
@@ -131,7 +131,7 @@ test("a migration behind a reader's open transaction lets other readers pass, an
   expect((await migrated).views).toBeGreaterThan(0);
 });
 
-test("a migration that stays blocked gives up, changes nothing, and says what to do", async () => {
+test("a migration that stays blocked gives up without a change", async () => {
   await using blocked = await blockedDatabase();
   await expect(migrateToLatest(blocked.db, { lockMs: 200, pauseMs: 100, giveUpMs: 500 })).rejects.toMatchObject({
     code: "database",
@@ -141,7 +141,7 @@ test("a migration that stays blocked gives up, changes nothing, and says what to
   expect(rows).toEqual([{ views_hash: "of other texts" }]);
 });
 
-test("the error names the migration that failed, and no migration is applied", async ({ empty, db }) => {
+test("the error names the migration that failed", async ({ empty, db }) => {
   await runStatement(
     empty.directUrl,
     `create function public.refuse() returns event_trigger language plpgsql as $$ begin raise exception 'no sequence here'; end $$;
@@ -176,7 +176,7 @@ test.each([
 });
 
 test.for(["no rights", "nosuperuser", "superuser"])(
-  "a user who lacks a right is told how to get it, but never to take a superuser's role (%s)",
+  "a user who lacks a right is told how to get it (%s)",
   async (kind, { empty }) => {
     const role = `${empty.name}_role`;
     const urlOf = (username: string) =>
@@ -219,7 +219,7 @@ test("a database that is not in UTF8 is refused", async () => {
   await expect(migrateToLatest(db)).rejects.toThrow(/expected a database in UTF8 .*, got one in LATIN1 in Postgres \d/);
 });
 
-test("an older or newer schema is refused, and the error says what to run", async ({ db }) => {
+test("the error about an older or newer schema says what to run", async ({ db }) => {
   const older = { code: "database", message: "the database is not up to date; run: usage-export migrate" };
   await expect(requireCurrentSchema(db)).rejects.toMatchObject(older);
   await migrateToLatest(db);

@@ -63,7 +63,7 @@ test("while a run is live, the projects that it has not reached yet are held bac
   expect(await found()).toEqual(new Set());
 });
 
-test("a run has the sums of its projects, and ends with its last project", async () => {
+test("a run has the sums of its projects", async () => {
   const runId = randomUUID();
   const queued = { runId, kind: "export", job: "nightly", trigger: "schedule", scheduledFor: new Date() } as const;
   const projects = ["a", "b", "c"].map((projectId) => ({ projectId, planned: 28 }));
@@ -92,7 +92,7 @@ test("a run has the sums of its projects, and ends with its last project", async
   expect(await open()).toEqual([undefined, undefined, undefined]);
 });
 
-test("a run that may read a project makes due again the days that were refused before the run began, and no later ones", async () => {
+test("a run that may read a project makes due again only the days that were refused before it began", async () => {
   const { project, seriesId } = await newSeries(db, "model", { windowDays: 7 });
   const refuse = (day: string) => failOn(db, seriesId, [day], { code: "unauthorized" });
   await refuse("2026-03-14");
@@ -110,7 +110,7 @@ test("a run that may read a project makes due again the days that were refused b
   ]);
 });
 
-test("an error text with a null character is stored without it, and cut to 1,000 characters", async () => {
+test("an error text with a null character is stored without it", async () => {
   const runId = await startExport();
   await finishRun(db, runId, "failed", `a\u0000b ${"x".repeat(5_000)}`);
   const error = String((await readRow(runId))?.error);
@@ -176,14 +176,14 @@ test("the projects of a run are listed with the failed ones first, then those th
   ]);
 });
 
-test("100 projects of a run are listed, and how many there are", async () => {
+test("a run of 101 projects lists 100 of them", async () => {
   const runId = randomUUID();
   const projects = Array.from({ length: 101 }, (_, i) => ({ projectId: `project ${i}`, planned: 1 }));
   await inTransaction(db, (tx) => insertRun(tx, { runId, ...MANUAL }, projects));
   expect(await readRun(db, runId)).toMatchObject({ projectCount: 101, projects: { length: 100 } });
 });
 
-test("runs are kept for keepDays (400), the newest of each job, outcome and trigger for ever, and workers for a week", async () => {
+test("runs older than keepDays (400) are deleted except the newest of each job, outcome and trigger", async () => {
   const job = `job-${randomUUID()}`;
   const old = await Promise.all([
     insertRunDaysAgo(500, { job }),
@@ -214,7 +214,7 @@ test("runs are kept for keepDays (400), the newest of each job, outcome and trig
   expect(await deleteOldRecords(db, 400)).toEqual({ runs: 0, keyEvents: 0 });
 });
 
-test("the events of a retired key are kept for keepDays (400), and those of other keys for ever", async () => {
+test("only the events of retired keys are deleted after keepDays (400)", async () => {
   const rotation = await newRotation(db);
   for (const intentId of ["gone", "rested", "used"])
     await rotation.recordKey(`${rotation.job.name}-${intentId}`, "draining");
@@ -239,7 +239,7 @@ test("the events of a retired key are kept for keepDays (400), and those of othe
   expect(await read(sql`select from usage_export.api_key where rotation = ${rotation.job.name}`)).toHaveLength(6); // 3 with their successors
 });
 
-test("pausing a paused job keeps its time and takes the new reason, and resuming it twice changes nothing", async () => {
+test("pausing a paused job again keeps the time of its pause", async () => {
   const job = { kind: "export", name: `job-${randomUUID()}` } as const;
   await pauseJob(db, job, { why: "moving", by: "me" });
   const paused = sql`update usage_export.job set paused_at = '2026-03-16T01:00:00Z' where name = ${job.name}`;

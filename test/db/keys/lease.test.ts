@@ -35,7 +35,7 @@ async function takenLease(rotation = newName()) {
   return lease;
 }
 
-test("a taken lease has an end, and can't be taken again", async () => {
+test("a taken lease can't be taken again", async () => {
   const rotation = newName();
   const sinceMs = performance.now();
   await takenLease(rotation);
@@ -57,7 +57,7 @@ test("of many processes that take a lease at the same moment one gets it", async
   }
 });
 
-test("an expired lease can be taken, and its old owner can neither renew nor release it", async () => {
+test("the old owner of a lease that was taken over can neither renew nor release it", async () => {
   const old = await takenLease();
   const { rotation } = old;
   await expireLease(rotation);

@@ -121,7 +121,7 @@ test.each([
   { seemed: "unchanged", rows: { listen: "1" }, fetched: "after", decision: "stale", rowsChanged: 0, requests: "2" },
   { seemed: "doubtful", rows: {}, fetched: "after", decision: "stale", rowsChanged: 0, requests: "2" },
 ])(
-  "an answer that seems $seemed waits for a transaction with numbers fetched $fetched it, and then its decision is $decision",
+  "an answer that seems $seemed waits for a transaction with numbers fetched $fetched it ($decision)",
   async ({ rows, fetched, decision, rowsChanged, requests }) => {
     const { project, seriesId } = await newSeries(db, "endpoint", { usage: { "2026-03-17": { listen: "1" } } });
     const { done } = await db.transaction().execute(async (tx) => {

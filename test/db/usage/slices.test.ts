@@ -50,7 +50,7 @@ test("a suspect day before the window is due until it is confirmed, unless the s
   expect(await dueOf(seriesId)).toEqual([]);
 });
 
-test("without a window, a suspect day is not due, because no day can be requested again", async () => {
+test("a suspect day that no window can request again is not due", async () => {
   const { seriesId } = await seriesOfFourDays({});
   await store(db, seriesId, { [back(4)]: {} });
   expect(await dueOf(seriesId)).toEqual([]);
@@ -138,7 +138,7 @@ test("an outage is one cause, whatever its error texts, with the number of its d
   expect(await causes()).toMatchObject([{ ...counts, code: "unavailable", error: "did not answer within 30 s" }]);
 });
 
-test("refused keys are grouped by project, and other failures by their text without the request's id", async () => {
+test("only refused keys are grouped by project", async () => {
   const { one, other, oneId, otherId } = await twoProjects();
   for (const [seriesId, day, code, reason] of [
     [oneId, "2026-03-15", "unauthorized", "the service answered 401: no (request id a)"],
@@ -159,7 +159,7 @@ test("refused keys are grouped by project, and other failures by their text with
   expect(grouped.sort()).toEqual(expected.sort());
 });
 
-test("a refusal of billing alone is a cause of its own, and a refused key is one cause for usage and billing", async () => {
+test("a refusal of billing alone is a cause of its own", async () => {
   const project = newProject();
   const series = (["usage", "billing"] as const).map((source) => configured(project, "none", { source }));
   const [usage = 0, billing = 0] = await register(db, ...series);

@@ -38,7 +38,7 @@ export function testUndated(db: Database): void {
   const snapshots = async (project: Project) =>
     textsOf(await view(db, "usage_snapshot", project), "snapshot group_value requests requests_change fell gone");
 
-  test("an answer without any date is a snapshot, and no slice", async () => {
+  test("an answer without any date is a snapshot", async () => {
     const { project, seriesId } = await newSeries(db);
     expect(await storeSummary(seriesId, { listen: "1", speak: "2" })).toEqual({
       slices: [{ day: RUN_DAY, decision: "replace", undated: true }],
@@ -49,7 +49,7 @@ export function testUndated(db: Database): void {
     expect(await snapshots(project)).toEqual(["1 listen 1 null false false", "1 speak 2 null false false"]);
   });
 
-  test("a snapshot has the change of each group since the one before, and marks groups that fell or are gone", async () => {
+  test("a snapshot has the change of each group since the one before", async () => {
     const { project, seriesId } = await newSeries(db);
     await storeSummary(seriesId, { grows: "1", falls: "9", goes: "3", stays: "5" });
     await storeSummary(seriesId, { grows: "4", falls: "2", stays: "5", appears: "7" });
@@ -68,7 +68,7 @@ export function testUndated(db: Database): void {
     ]);
   });
 
-  test("the numbers and changes of a snapshot are exact, and a metric that the service did not send has neither", async () => {
+  test("the numbers and changes of a snapshot are exact", async () => {
     const { project, seriesId } = await newSeries(db);
     const [first, second] = ["123456789012345678.000000000001", "123456789012345678.000000000003"];
     for (const hours of [first, second]) await store(db, seriesId, [undated([rowOf("listen", { hours })])], NO_WINDOW);
@@ -78,7 +78,7 @@ export function testUndated(db: Database): void {
     ]);
   });
 
-  test("a reading with the same numbers is a snapshot, and its rows are not stored again", async () => {
+  test("a snapshot with the same numbers stores no rows again", async () => {
     const { project, seriesId } = await newSeries(db);
     await storeSummary(seriesId, { listen: "1", speak: "2" });
     const again = await storeSummary(seriesId, { speak: "2", listen: "1" });
@@ -90,7 +90,7 @@ export function testUndated(db: Database): void {
     expect(rows).toHaveLength(2);
   });
 
-  test("an answer stored twice makes one snapshot, and an older one is stale, however late it comes", async () => {
+  test("an answer stored twice makes one snapshot", async () => {
     const { project, seriesId } = await newSeries(db);
     const early = await nextFetchNo(db);
     const fetchNo = await nextFetchNo(db);
@@ -104,7 +104,7 @@ export function testUndated(db: Database): void {
     expect(await snapshots(project)).toEqual(["1 listen 2 null false false"]);
   });
 
-  test("of answers that are stored at once, each is a snapshot or stale, and the newest fetch makes the newest snapshot", async () => {
+  test("of answers that are stored at once, the newest fetch makes the newest snapshot", async () => {
     const { project, seriesId } = await newSeries(db);
     const fetches = [];
     for (let i = 0; i < 6; i++) fetches.push(await nextFetchNo(db));
@@ -139,7 +139,7 @@ export function testUndated(db: Database): void {
     expect(await statuses()).toEqual(["undated"]);
   });
 
-  test("stored days stay when answers stop naming days, and new days become due only when answers name days again", async () => {
+  test("new days become due only while answers name days", async () => {
     const { project, seriesId } = await newSeries(db);
     const due = async () => (await view(db, "freshness", project)).map(({ due_through }) => due_through);
     await store(db, seriesId, { "2026-03-16": { listen: "1" } }, NO_WINDOW);

@@ -160,7 +160,7 @@ test("the SQL of the cookbook keeps a copy equal, even if one or all groups of a
   expect(await read(sql`select sum(requests) as requests from usage_copy`)).toEqual([{ requests: "15" }]);
 });
 
-test("a day comes again when it is no longer open, and when it is final", async () => {
+test("a day comes again when its finality has changed", async () => {
   const { project, seriesId } = await newSeries(db, "endpoint", { windowDays: 3 });
   const days = [7, 6, 4, 3].map(back);
   for (const day of days) await store(db, seriesId, { [day]: { listen: "1" } });

@@ -61,7 +61,7 @@ test("the total comes from a series that is still read, even if another series w
   expect(new Set(textsOf(await change("usage_change"), "total_from"))).toEqual(new Set(["model"]));
 });
 
-test("a charge is new, vanished or changed, a credit is below zero, and the keys of a rotation are one group", async () => {
+test("a charge is new, vanished or changed", async () => {
   const project = newProject();
   const { rotation, keys } = await usedKeys(db, project);
   const [first = null, second = null] = keys;
@@ -85,7 +85,7 @@ test("a charge is new, vanished or changed, a credit is below zero, and the keys
   );
 });
 
-test("more at the same price is a volume effect, and the same at another price a price effect", async () => {
+test("a change of cost is split into a volume effect and a price effect", async () => {
   await storePriceBook(
     db,
     { ...NOVA, until: back(2) },
@@ -137,7 +137,7 @@ test("a cost is compared only if the series with the conditions of a price was r
   expect(await change("cost_change", 1)).toMatchObject([{ part: "group", status: "unpriced", days_compared: 1 }]);
 });
 
-test("a day that was read, failed later and kept its rows is compared, and is not final", async () => {
+test("a day whose later reading failed is compared without being final", async () => {
   await storePriceBook(db, NOVA);
   const project = newProject();
   const seriesIds = await storeSeries(db, [{ project, grouping: "model", windowDays: 1, usage: hours("1", "2", "3") }]);
@@ -150,7 +150,7 @@ test("a day that was read, failed later and kept its rows is compared, and is no
   expect(new Set(await finality())).toEqual(new Set(["1 false"]));
 });
 
-test("each function can be limited to projects, metrics and groupings, and leaves out filtered usage", async () => {
+test("each function can be limited to projects, metrics and groupings", async () => {
   await storePriceBook(db, NOVA);
   const [one, other] = [newProject(), newProject()];
   const groupings = ["none", "model", "endpoint"] as const;

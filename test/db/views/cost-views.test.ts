@@ -134,7 +134,7 @@ const EXAMPLES: [Used[], ConfiguredPrice[]][] = [
 
 const inOrder = (costs: readonly Cost[]) => costs.map((cost) => JSON.stringify(Object.entries(cost).sort())).sort();
 
-test("for any usage and prices, the view has exactly the calculated rows, so nothing is charged twice", async () => {
+test("for any usage and prices, the view has exactly the calculated rows", async () => {
   await fc.assert(
     fc.asyncProperty(usage, prices, async (used, all) => {
       await forgetAll(db);
@@ -148,7 +148,7 @@ test("for any usage and prices, the view has exactly the calculated rows, so not
   );
 });
 
-test("a price of null ends the price before it, and storing a new price book replaces the old one", async () => {
+test("a price of null ends the price before it", async () => {
   await storePriceBook(db, { ...NOVA_PRICE, price: "5", from: "2026-02-01" });
   await storePriceBook(db, NOVA_PRICE, { ...NOVA_PRICE, price: null, from: "2026-03-02" });
   await storeUsage([hours("03-01", "2"), hours("03-02", "3")]);
@@ -156,7 +156,7 @@ test("a price of null ends the price before it, and storing a new price book rep
   expect(amounts).toEqual(["2026-03-01 2", "2026-03-02 null"]);
 });
 
-test("all keys of a rotation share its lineage; any other key is its own", async () => {
+test("all keys of a rotation share its lineage", async () => {
   const project = newProject();
   const { rotation, keys } = await usedKeys(db, project);
   const accessors = [...keys, "made in the console", null];
@@ -173,7 +173,7 @@ test("all keys of a rotation share its lineage; any other key is its own", async
   expect(named).toMatchObject({ rotation, key_comment: expect.any(String) });
 });
 
-test("is_final is true once a day has left the window of 7 days, but not if its newest reading failed", async () => {
+test("a day that has left the window of 7 days is final unless its newest reading failed", async () => {
   const project = newProject();
   const back = await daysBack(db);
   const window = { start: back(9), end: back(1) };

@@ -66,7 +66,7 @@ test("a series that no run has planned yet has no missing days", async () => {
   expect(await view(db, "freshness", project)).toEqual([]);
 });
 
-test("a missing or failed day is settling while it is in the window, and final afterwards", async () => {
+test("a missing or failed day is settling while it is in the window", async () => {
   const { project, seriesId } = await dueSeries(4, 1, FUTURE, 2);
   await failOn(db, seriesId, [back(3), back(1)]);
   const rows = await view(db, "coverage", project);
@@ -110,7 +110,7 @@ test("a day whose reading began before it ended is due again, however late the a
   expect(await statuses(project)).toEqual({ [back(3)]: "complete", [back(2)]: "complete", [back(1)]: "complete" });
 });
 
-test("without a window, days read before they ended are due again; yesterday only from the next scheduled time", async () => {
+test("without a window, a day that was read before it ended is due again", async () => {
   const { project, seriesId } = await newSeries(db, "endpoint");
   const askedMs = performance.now() - 2 * DAY_MS;
   // Without a window the service chooses the days.

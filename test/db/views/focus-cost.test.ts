@@ -134,7 +134,7 @@ test("a charge is of one day in UTC, within its billing period, in every time zo
 
 const shown = async () => textsOf(await focus(), "x_UsageDate x_CostSource x_Grouping BilledCost ChargeDescription");
 
-test("of several billing groupings the one with the most dimensions counts, and among equal ones that by line item", async () => {
+test("bills by line item count before bills by key or in total", async () => {
   await storeAll(newProject(), [
     [DAY, "none", ["1"]],
     [DAY, "accessor", ["1", { accessor: "k1" }]],

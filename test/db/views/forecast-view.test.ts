@@ -48,7 +48,7 @@ test("steady usage is forecast to go on, with no interval", async () => {
   expect(forecast).toEqual({ amount: 70, forecast: 217, low: 217, high: 217, ahead: 21 });
 });
 
-test("a day that may lack usage is estimated, but not below what is stored", async () => {
+test("a day that may lack usage is estimated at no less than what is stored", async () => {
   const amounts = new Map([...constant(before("2026-03-11", 60), "100"), ["2026-03-10", "80"], ["2026-03-11", "150"]]);
   const forecast = await forecastOf("2026-03-11", amounts, ["2026-03-10", "2026-03-11"]);
   expect(forecast).toMatchObject({ amount: 1130, forecast: 3150, ahead: 22 });
@@ -59,7 +59,7 @@ test("a day of the month that was not read is estimated, too", async () => {
   expect(await forecastOf("2026-03-11", constant(days, "7"))).toMatchObject({ amount: 63, forecast: 217, ahead: 22 });
 });
 
-test("an amount of many digits stays exact, and on the last day of a month only that day is estimated", async () => {
+test("an amount of many digits stays exact", async () => {
   const exact = "9007199254740993.000000001";
   const days = daysOf({ start: "2026-03-01", end: "2026-03-30" });
   const rows = await read(sql`
@@ -69,7 +69,7 @@ test("an amount of many digits stays exact, and on the last day of a month only 
   expect(rows).toEqual([{ amount: "270215977642229790.000000030", addsOneDay: true }]);
 });
 
-test("with less than 14 known days there is an amount, but no forecast", async () => {
+test("a forecast needs 14 known days", async () => {
   const none = { forecast: null, low: null, high: null };
   expect(await forecastOf("2026-03-14", constant(before("2026-03-14", 13), "1"))).toEqual({
     amount: 13,
@@ -225,7 +225,7 @@ async function judge(amounts: ReadonlyMap<Day, number>) {
   return new Map(rows.map(({ day, verdict }) => [day, verdict]));
 }
 
-test("days with none, a fifth or four times of their usage are found, and few usual days are called unusual", async () => {
+test("days with none, a fifth or four times of their usage are found", async () => {
   const window = { start: "2025-01-01", end: JUDGED.end };
   const series = (["flat", "weekday pattern"] as const).map((shape, n) => madeUpDays(shape, 900 + n, window));
   for (const amounts of [...series, emulatorDays(7007, window)]) {

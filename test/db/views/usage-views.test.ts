@@ -125,17 +125,20 @@ test.each<[string, number | null, string | null, string, string]>([
   ["the only day of a window of one day, a day later", 1, END_OF_DAY, "2026-03-19T00:00:00Z", "final"],
   ["a day that no window reads again", null, END_OF_DAY, END_OF_DAY, "final"],
   ["a day that no window reads again, not read since it ended", null, null, END_OF_DAY, "open"],
-])("%s: window of %s days, read after its end at %s, at %s it is %s", async (_, windowDays, closedAt, at, finality) => {
-  for (const zone of ["UTC", "Asia/Tokyo", "America/Los_Angeles"]) {
-    const { rows } = await db.transaction().execute(async (tx) => {
-      await sql`select set_config('timezone', ${zone}, true)`.execute(tx);
-      return await sql`
+])(
+  "%s (window of %s days, read after its end at %s, seen at %s) is %s",
+  async (_, windowDays, closedAt, at, finality) => {
+    for (const zone of ["UTC", "Asia/Tokyo", "America/Los_Angeles"]) {
+      const { rows } = await db.transaction().execute(async (tx) => {
+        await sql`select set_config('timezone', ${zone}, true)`.execute(tx);
+        return await sql`
         select usage_export.finality('2026-03-17', ${windowDays}::integer, ${closedAt}::timestamptz, ${at}::timestamptz)
       `.execute(tx);
-    });
-    expect(rows).toEqual([{ finality }]);
-  }
-});
+      });
+      expect(rows).toEqual([{ finality }]);
+    }
+  },
+);
 
 // The views bi.*_by_single_*: a set is counted under each of its values.
 
