@@ -40,7 +40,7 @@ test("sealing a key hides it in a different text each time", async () => {
   for (const part of parts) expect(Buffer.from(part, "base64url").toString("latin1")).not.toContain(KEY.reveal());
 });
 
-test("the error about a missing master key has its id", async () => {
+test("the error about a missing master key names the id of that key", async () => {
   const message = `no master key ${OURS.current.id} is given`;
   await expect(open("key-1", masterKeysOf(SECOND))).rejects.toMatchObject({ code: "config", message });
 });

@@ -95,7 +95,7 @@ describe.each([
     expect(await readFile(path.join(folder, "usage-report-demo.html"), "utf8")).toContain("<svg");
   });
 
-  testOnOldest("check, migrate, export, rotate, dump and report, on the embedded database", async () => {
+  testOnOldest("the commands from init to report work on the embedded database", async () => {
     const key = randomBytes(20).toString("hex");
     await using emulator = await startEmulator({
       consoleKeys: [{ secret: key, projectId: PROJECT_ID, scopes: ["member"] }],

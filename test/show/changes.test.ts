@@ -43,7 +43,7 @@ test.each<[string, Partial<Answer["lacking"]>, readonly RegExp[]]>([
   ],
   ["days of the period before", { unreadDaysBefore: ["2026-01-20"] }, [/1 day of the period before was/, /Jan 20/]],
   ["projects that ended", { projectsEnded: ["old"], projectsEndedCount: 3 }, [/old and 2 more/]],
-])("if a change is not known, the sentence has the amount of the period and names %s", (_, part, texts) => {
+])("if a change is not known, the sentence has the amount of the period beside %s", (_, part, texts) => {
   const lacking = { ...NOTHING_LACKING, ...part };
   const text = headline({ total: { amount: "7", before: "8", change: null }, lacking });
   for (const one of [/7 hours/, /^(?!.*8 hours)/, ...texts]) expect(text).toMatch(one);
@@ -162,7 +162,7 @@ test("after a cost, sentences name its projects and the days that may still chan
   expect(said[1]).toMatch(/1 day is .*Mar 8/);
 });
 
-test("names are on one line, short, and never empty", () => {
+test("names are on one line, short and never empty", () => {
   expect(namesText(["a\nb", "", "x".repeat(60)], 4)).toMatch(/^a b, \(blank\), x{26}…x{13} and 1 more$/);
 });
 
