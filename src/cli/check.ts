@@ -122,7 +122,7 @@ function listFindings(read: ListOutcome): SubjectFindings {
   if (leftOut.length > 0) findings.push(warning("left out", firstNames(leftOut, NAMES_SHOWN_MAX)));
   const names = change?.waiting.map(({ name }) => name) ?? [];
   if (names.length > 0) {
-    const missing = `${names.length} are missing, more than half (${firstNames(names, NAMES_SHOWN_MAX)}): they are still read until another list, an hour or more later, lacks them, too; if they are really gone, run check --confirm-projects`;
+    const missing = `${names.length} are missing, more than half (${firstNames(names, NAMES_SHOWN_MAX)}): they are still read until a list that is read an hour or more later lacks them, too; if they are really gone, run check --confirm-projects`;
     findings.push(warning("missing", missing));
   }
   return { subject, findings };

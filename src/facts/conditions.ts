@@ -174,7 +174,7 @@ function listCondition(list: StoredList): Found | undefined {
     return condition("projects", wordInSubject(keyName), text, { since: failingSince });
   }
   if (missing === 0 || missingSince === null) return undefined;
-  const text = `${missing} of ${projects} projects of ${keyName} have been missing from the list since ${instantText(missingSince)}, more than half, so the list is in doubt: they are exported until another list, an hour or more later, lacks them, too, or until a person runs check --confirm-projects`;
+  const text = `${missing} of ${projects} projects of ${keyName} have been missing from the list since ${instantText(missingSince)}, more than half, so the list is in doubt: they are exported until a list that is read an hour or more later lacks them, too, or until a person runs check --confirm-projects`;
   return condition("projects", wordInSubject(keyName), text, { since: missingSince });
 }
 

@@ -108,7 +108,7 @@ function logChange(log: Logger, name: string, { added, vanished, waiting }: List
   const counts = { list: name, added: added.length, vanished: vanished.length };
   if (added.length + vanished.length > 0) log.info(counts, "the list of projects has changed");
   if (waiting.length === 0) return;
-  const hint = "they are exported until another list, an hour or more later, lacks them, too";
+  const hint = "they are exported until a list that is read an hour or more later lacks them, too";
   const facts = { list: name, missing: waiting.length };
   log.warn(facts, `more than half of the projects are missing from the list: ${hint}`);
 }
