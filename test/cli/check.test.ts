@@ -111,7 +111,7 @@ test.for(CASES)("check reports %s", async ([, status, found, config, service], {
   expect(result).toEqual({ status });
 });
 
-test("findings with the same cause are one line of text but several findings in JSON", async ({ context }) => {
+test("findings with the same cause share one line of text", async ({ context }) => {
   const exports = [{ groupings: ["none", "model", "tags"], filters: [{ name: "all" }, DIARIZED] }];
   const emulator = await context.setUp({ exports });
   let answers = 0;
@@ -128,7 +128,7 @@ test("findings with the same cause are one line of text but several findings in 
   expect(lines.filter((line) => line.includes("no such project"))).toHaveLength(5);
 });
 
-test("an unreachable database is one finding, and the projects are still checked", async ({ context }) => {
+test("check checks the projects even if the database is unreachable", async ({ context }) => {
   await context.setUp();
   const { status, lines } = await findings(context, NO_DATABASE);
   expect(lines[1]).toMatch(/^fail database at DATABASE_URL: connection: .* can't be used: connect ECONNREFUSED/);

@@ -24,7 +24,7 @@ test("--help lists every command and the environment variables", async ({ contex
   });
 });
 
-test("help COMMAND prints the same as COMMAND --help: what it does, its options and examples", async ({ context }) => {
+test("help COMMAND prints the same as COMMAND --help", async ({ context }) => {
   const [byCommand, byOption] = [await context.run(["help", "export"]), await context.run(["export", "--help"])];
   expect(byCommand).toMatchObject({ status: 0, stdout: byOption.stdout });
   expect(byOption).toMatchObject({ status: 0, stderr: "" });
@@ -141,7 +141,7 @@ test.for<[args: readonly string[]]>([[[]], [["help", "exprot"]]])(
 );
 
 // `.ci/run` and the test of the package run the demo without --serve.
-testInCi("demo --serve uses nothing that is configured, and leaves only a report", async ({ context }) => {
+testInCi("demo --serve uses nothing that is configured", async ({ context }) => {
   // A key, a service and a database are configured, so that the test would notice if the demo used them.
   const emulator = await context.setUp();
   const temporary = path.join(context.folder, "tmp");

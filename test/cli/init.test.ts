@@ -14,7 +14,7 @@ const { test } = await databaseTest();
 
 const EXISTS = { status: 2, stderr: expect.stringContaining("jobs.config.json exists") };
 
-test("init --yes writes a configuration of the key's only project, which export can use", async ({ context }) => {
+test("init --yes writes a configuration of the key's only project", async ({ context }) => {
   const { url } = await context.serve({ dialect: "2026" });
   const made = await context.run(["init", "--yes", "--base-url", url, "--grouping", "none", "model", "--days", "2"]);
   expect(made).toMatchObject({ status: 0, stdout: expect.stringContaining(`${COMMAND} export\n`) });

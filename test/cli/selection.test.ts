@@ -50,7 +50,7 @@ test.each(["2016-03-10", YESTERDAY])("a backfill can begin on %s", (from) => {
   expect(backfill({ from }).range).toEqual({ start: from, end: YESTERDAY });
 });
 
-test("a backfill names the exports without a window, which it leaves out", () => {
+test("a backfill names the exports without a window", () => {
   const { jobs, windowless } = backfill({});
   const chosen = jobs.map(({ job, series }) => [job.name, ...series.map(({ grouping }) => grouping)]);
   expect({ chosen, windowless }).toEqual({

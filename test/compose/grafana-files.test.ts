@@ -31,7 +31,7 @@ test("panels, variables and annotations read the provisioned data source", () =>
   }
 });
 
-test("compose mounts the files where Grafana looks for them, and sets every variable that the data source uses", () => {
+test("compose mounts the dashboards where Grafana looks for them", () => {
   const compose = read("../docker-compose.yml");
   const [, folder] = /\n +path: (\S+)\n/.exec(read("grafana/provisioning/dashboards/usage-export.yml")) ?? [];
   expect(compose).toContain(`- ./compose/grafana/dashboards:${folder}:ro\n`);
@@ -40,7 +40,7 @@ test("compose mounts the files where Grafana looks for them, and sets every vari
   }
 });
 
-test.each(DASHBOARDS)("in $title each panel has its own id and place, and a description", ({ panels }) => {
+test.each(DASHBOARDS)("in $title each panel has an id, a place and a description of its own", ({ panels }) => {
   expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
   const overlapping = panels.flatMap((one, i) => panels.slice(i + 1).filter((other) => overlap(one, other)));
   expect(overlapping).toEqual([]);
@@ -55,7 +55,7 @@ function overlap({ gridPos: a }: Panel, { gridPos: b }: Panel): boolean {
   return a.x < b.x + b.w && b.x < a.x + a.w && a.y < b.y + b.h && b.y < a.y + a.h;
 }
 
-test.each(QUERIES)("$name reads one view, and adds up no amounts of several series", ({ rawSql }) => {
+test.each(QUERIES)("$name adds up no amounts of several series", ({ rawSql }) => {
   const ownTables = [...rawSql.matchAll(/(\w+) as \(/g)].map(([, name]) => name);
   const tables = [...rawSql.replaceAll(/extract\(\w+ from/g, "").matchAll(/\b(?:from|join) ([\w.]+)/g)];
   const others = tables.map(([, name = ""]) => name).filter((name) => !ownTables.includes(name));

@@ -51,7 +51,7 @@ const UNITS: ReadonlyMap<string, string> = new Map([
 
 const queriesOfUsageViews = QUERIES.filter(({ rawSql }) => viewsOf(rawSql).some((view) => view.startsWith("usage_")));
 
-test.each(QUERIES)("$name returns rows, and on a database without usage only nulls and zeros", async (query) => {
+test.each(QUERIES)("$name returns rows", async (query) => {
   expect((await onStored.askAsOpened(query)).rows.length).toBeGreaterThan(0);
   const { rows } = await onEmpty.askAsOpened(query);
   expect(rows.flatMap((row) => Object.values(row)).filter((value) => value !== null && value !== "0")).toEqual([]);
@@ -63,15 +63,16 @@ test("billing changes nothing that is shown about usage", async () => {
   }
 });
 
-test("billing has lines of its own in the chart of coverage, and Freshness and Gaps name the source", async () => {
+test("billing has lines of its own in the chart of coverage", async () => {
   const { rows } = await onStored.askAsOpened(queryOf("Coverage by series and day"));
   const ofProject = rows.filter(({ metric }) => metric === `${sample.projects[0]?.name} / billing / none / all`);
   // The oldest day comes first: 4 is missing, 0 complete, 3 failed.
   expect(ofProject.map(({ status }) => status)).toEqual(["4", "4", "0", "0", "3", "0"]);
-  for (const title of ["Freshness", "Gaps"]) {
-    const sources = (await onStored.askAsOpened(queryOf(title))).rows.map(({ source }) => source);
-    expect([title, new Set(sources)]).toEqual([title, new Set(["usage", "billing"])]);
-  }
+});
+
+test.each(["Freshness", "Gaps"])("%s names the source of each row", async (title) => {
+  const sources = (await onStored.askAsOpened(queryOf(title))).rows.map(({ source }) => source);
+  expect(new Set(sources)).toEqual(new Set(["usage", "billing"]));
 });
 
 test("the changed numbers of a series are those of its source", async () => {

@@ -123,7 +123,7 @@ test("a configuration with every field is parsed into the form that the program 
   });
 });
 
-test("a service and a project are enough, and all other fields have defaults", () => {
+test("a configuration needs only a service and a project", () => {
   const { file: _, ...config } = parse(MINIMAL);
   expect(config).toEqual({
     ...{ service: PARSED_SERVICE, projects: MINIMAL.projects, discovery: [] },
@@ -183,7 +183,7 @@ test("each project of a rotation of many has its own key", () => {
   });
 });
 
-test("all wrong fields are named at once in the order of the file, and wrong references once all fields are right", () => {
+test("all wrong fields are named at once in the order of the file", () => {
   const placesOf = (value: unknown) => errorsFor(JSON.stringify(value)).map((line) => line.split(" ")[1]);
   const job = { name: "x", schedule: "0 2 * * *", projects: ["tow"], groupings: ["none", "none"] };
 
@@ -196,7 +196,7 @@ test("all wrong fields are named at once in the order of the file, and wrong ref
   ]);
 });
 
-test("the message opens with the file and the number of errors, and each error has its line", () => {
+test("the message names the file, the number of errors and the line of each", () => {
   expect(messageFor(sampleWith("monitor.port", -1)).split("\n")).toEqual([
     "jobs.config.json has 1 error:",
     expect.stringMatching(/^- monitor\.port \(line \d+\): expected a whole number from 0 to 65535; got -1$/),

@@ -128,7 +128,7 @@ test("a budget without a project goes on counting a project that has vanished", 
   expect(namesOf(expanded.budgets[0]?.projects)).toEqual(["prod-a", "prod-b"]);
 });
 
-test("the key of an entry is needed once, and named by its path in the file", () => {
+test("the key of an entry is needed once for all its projects", () => {
   const config = withDiscovered(configOf([DISCOVERY, ONE], ["*"]), [known("a", "a"), known("b", "b")]);
   expect(neededKeys(config, new Set())).toEqual([
     { path: ["projects", 0, "key"], kind: "key", reference: { env: "ACCOUNT_KEY" } },

@@ -51,7 +51,7 @@ test.each<[string, (count: number) => string, (job?: ExportJob) => readonly unkn
   expect(manyTime / fewTime).toBeLessThan(30);
 });
 
-test("a message lists only the first of thousands of known names, and of hundreds of mistakes", () => {
+test("a message lists only the first of thousands of known names or hundreds of mistakes", () => {
   const misspelt = messageFor(configOf(2_000, (name) => (name === "customer-0042" ? "custmer-0042" : name)));
   expect(misspelt).toContain('did you mean "customer-0042"?');
   expect(misspelt).toContain("and 1970 more");

@@ -54,7 +54,7 @@ test.each([
   ["address", "https://[open-sesame", "expected an https address alone"],
   ["address", `http://127.0.0.1.example.com/${WORD}`, "expected https"],
   ["address", `${ADDRESS}/${"x".repeat(4096)}`, "characters: expected at most 4096"],
-] as const)("the %s %j is refused, and the message does not quote it", (kind, content, says) => {
+] as const)("the %s %j is refused without being quoted", (kind, content, says) => {
   const read = () => secretOf(kind, content, "environment variable SECRET");
   expect(read).toThrow(says);
   expect(read).toThrow(/^environment variable SECRET /);
@@ -93,7 +93,7 @@ test("a secret of the monitor that can't be read is named with its place", async
   );
 });
 
-test("a key file that fails with EIO makes the secret unavailable, and does not end the process", async ({ skip }) => {
+test("a key file that fails with EIO makes the secret unavailable", async ({ skip }) => {
   skip(process.platform !== "linux", "needs /proc");
   const broken = { file: "/proc/self/mem" } as const;
   const message = "key file /proc/self/mem could not be read (EIO)";

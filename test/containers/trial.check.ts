@@ -29,7 +29,7 @@ test("the first numbers are stored within half a minute, without any configurati
   await expect.poll(() => count("bi.usage_total"), { timeout: 30_000 }).toBeGreaterThan(0);
 });
 
-test("the worker answers on this machine that it is ready, and the engine calls it healthy", async () => {
+test("the worker answers on this machine that it is ready", async () => {
   const address = (await compose("port", "emulator", "9464")).trim();
   await expect.poll(() => statusOf(`http://${address}/readyz`), { timeout: 30_000 }).toBe(200);
 
@@ -43,7 +43,7 @@ test("init calls the service from the container", async () => {
   await expect(asked).rejects.toThrow("ECONNREFUSED");
 });
 
-test("nothing in the worker's container is root, or can write to its files", async () => {
+test("nothing in the worker's container is root or can write to its files", async () => {
   const worker = await containerOf(WORKER);
 
   const [, ...processes] = (await docker("top", worker, "-eo", "pid,uid")).trim().split("\n");
@@ -53,7 +53,7 @@ test("nothing in the worker's container is root, or can write to its files", asy
   }
 });
 
-test("the program's role owns what it made and is no superuser, also after a time in which it was one", async () => {
+test("the program's role owns its tables and views without being a superuser", async () => {
   const wrong = `
     select 'superuser' from pg_roles where rolname = 'usage_exporter' and rolsuper
     union all select oid::regclass::text from pg_class
@@ -77,14 +77,14 @@ test("the key and the database's password are in no log", async () => {
   for (const secret of [KEY, password, programPassword]) expect(log).not.toContain(secret);
 });
 
-test("stopped, the worker drains and ends well before it would be killed", async () => {
+test("a stopped worker ends before it would be killed", async () => {
   await compose("stop", WORKER);
 
   expect(await inspect("{{.State.ExitCode}} {{.State.OOMKilled}}")).toBe("0 false");
   expect(await compose("logs", "--no-color", WORKER)).toContain("worker stopped");
 });
 
-test("after down and up the numbers are still there, and the worker goes on", async () => {
+test("after down and up the numbers are still there", async () => {
   const [rows, runs] = [await count("bi.usage_total"), await count("bi.runs")];
 
   await compose("down");

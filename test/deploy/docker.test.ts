@@ -56,7 +56,7 @@ function copiedByBuildStage(dockerfile: string): { readonly source: string; read
 const TEXT = await fs.readFile(path.join(ROOT, "docker-compose.yml"), "utf8");
 const { services }: { services: Record<string, Record<string, unknown>> } = parse(TEXT, { merge: true });
 
-test("every service has a memory limit and keeps little of its log", () => {
+test("every service limits its memory and its log", () => {
   for (const [name, service] of Object.entries(services)) {
     expect([name, service]).toEqual([
       name,
@@ -68,7 +68,8 @@ test("every service has a memory limit and keeps little of its log", () => {
   }
 });
 
-test("a default password is a word that the file uses nowhere else, because logs hide it wherever it occurs", () => {
+// Logs hide a password wherever its text occurs.
+test("a default password is a word that the file uses nowhere else", () => {
   const defaults = [...TEXT.matchAll(/\$\{(\w+_PASSWORD):-(\w+)\}/g)].map(([, name, value]) => [name, value] as const);
   const values = new Map(defaults);
   // Each variable has the same default wherever it is used.

@@ -29,21 +29,27 @@ const manifestOf = (kind: string) => manifests.find((manifest: { kind: string })
 const deployment = manifestOf("Deployment");
 const pod = deployment.spec.template.spec;
 
-test("every file is part of the base or its component, and is of a known kind and version", () => {
+test("every file is part of the base or its component", () => {
   const others = fs
     .globSync("**/*.{yaml,json}", { cwd: FOLDER })
     .filter((file) => !/kustomization|config\.json$/.test(file));
   expect(resources.toSorted()).toEqual(others.sort());
+});
+
+test("every manifest is of a known kind and version", () => {
   for (const { apiVersion, kind } of manifests)
     expect({ kind, apiVersion }).toEqual({ kind, apiVersion: API_VERSIONS[kind] });
 });
 
-test("the pod migrates before it starts, and its containers have no privileges and a memory limit", () => {
-  const { initContainers, containers, securityContext, serviceAccountName } = pod;
-  const args = [...initContainers, ...containers].map((container) => container.args);
+test("the pod migrates before it starts", () => {
+  const args = [...pod.initContainers, ...pod.containers].map((container) => container.args);
   expect(args).toEqual([["migrate"], ["start"]]);
   const commands = defineCommands("0.0.0", () => {}).commands.map((command) => command.name());
   expect(commands).toEqual(expect.arrayContaining(args.flat()));
+});
+
+test("the pod's containers have a memory limit and no privileges", () => {
+  const { initContainers, containers, securityContext, serviceAccountName } = pod;
   expect(serviceAccountName).toBe(manifestOf("ServiceAccount").metadata.name);
   expect(securityContext).toMatchObject({ runAsNonRoot: true, seccompProfile: { type: "RuntimeDefault" } });
   for (const { securityContext: own, resources } of [...initContainers, ...containers]) {
@@ -52,15 +58,14 @@ test("the pod migrates before it starts, and its containers have no privileges a
   }
 });
 
-test("the program accepts the configuration once its project is filled in, and the pod sets the variables it names", async () => {
+test("the pod sets the variables that the configuration names", async () => {
   const file = path.join(FOLDER, "jobs.config.json");
   await expect(loadConfig(file)).rejects.toThrow("PROJECT_ID");
-  const config = exampleConfig();
   const [{ env }] = pod.containers;
   const given = env.map(({ name }: { name: string }) => name);
   const needed = read("jobs.config.json").match(/(?<="env": ")\w+/g);
   expect(given).toEqual(expect.arrayContaining([...(needed ?? []), "DATABASE_URL"]));
-  expect(config.monitor.host).toBe("0.0.0.0");
+  expect(exampleConfig().monitor.host).toBe("0.0.0.0");
 });
 
 test("the ports, probes, labels and periods of the manifests fit together", async () => {

@@ -35,13 +35,16 @@ test("every action is pinned to a commit, the same one in all files, with its ve
   expect(pins.size).toBeGreaterThan(5);
 });
 
-test("the scripts that workflows run exist, and so do the tests that workflows and scripts name", () => {
+test("the scripts that workflows run exist", () => {
   for (const file of FILES) {
     for (const { run = "" } of stepsOf(file)) {
       const scripts = [...run.matchAll(/npm run ([\w:]+)/g)].map(([, script]) => script);
       expect(SCRIPTS, `${file}: ${run}`).toEqual(expect.arrayContaining(scripts));
     }
   }
+});
+
+test("the tests that workflows and scripts name exist", () => {
   const named = [...FILES, "package.json", ".ci/run"].flatMap(
     (file) => read(file).match(/(?<=[ "])test\/[\w./-]+/g) ?? [],
   );
@@ -49,9 +52,12 @@ test("the scripts that workflows run exist, and so do the tests that workflows a
   expect(named.filter((part) => fs.globSync(`${part}{,*}`, { cwd: ROOT }).length === 0)).toEqual([]);
 });
 
-test("every job has a time limit, can only read the repository, and waits for jobs that exist", () => {
+test("every workflow can only read the repository", () => {
+  for (const file of WORKFLOWS) expect(parse(read(file)).permissions).toEqual({ contents: "read" });
+});
+
+test("every job has a time limit", () => {
   for (const file of WORKFLOWS) {
-    expect(parse(read(file)).permissions).toEqual({ contents: "read" });
     const jobs = jobsOf(file);
     for (const [name, { uses, needs, "timeout-minutes": minutes }] of jobs) {
       expect([name, uses !== undefined || minutes !== undefined]).toEqual([name, true]);

@@ -85,7 +85,7 @@ test("if the intent can't be recorded, no create is sent", async () => {
   expect(done).toEqual(["token"]);
 });
 
-test("a create of a process that died is a failed attempt, so that a process that always dies makes few keys", async () => {
+test("a create of a process that died counts as a failed attempt", async () => {
   const { done, take } = openRotation();
   await take({ kind: "mark-orphan", key: pending("intent"), reason: "it may have been created" });
   expect(done).toEqual(["write orphan", "write failed"]);

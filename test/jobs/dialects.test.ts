@@ -34,7 +34,7 @@ async function open(dialect: Dialect | "auto", spoken: () => Dialect | undefined
   return { server, dialects: new Dialects({ app, db, service, keyRing: KEY_RING }) };
 }
 
-test("the probe requests recent days first, because an old window may have no usage", async () => {
+test("the probe requests recent days first", async () => {
   const windowed = await open("auto", () => "2026");
   await windowed.dialects.forRequest(BY_MODEL);
   expect(windowed.server.requests[0]?.target).not.toContain("2026-03-17");

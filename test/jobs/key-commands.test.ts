@@ -37,7 +37,7 @@ function openVault({ script = 'echo x >> "$1.runs"; cat "$1"', timeoutSeconds = 
 
 const failureOf = (reading: Promise<unknown>) => reading.then(() => "no error", errorText);
 
-test("the text that a command prints is the key, and is scrubbed from then on", async () => {
+test("the key that a command prints is scrubbed from then on", async () => {
   const vault = openVault();
   writeFileSync(vault.file, `  ${KEY}\n\n`);
   expect(await vault.read()).toBe(KEY);
@@ -54,7 +54,7 @@ test("a command runs once for all projects that share it, even if they read the 
   expect(vault.runs()).toBe(2);
 });
 
-test("a command whose key the service refuses runs again, but at most once a minute", async () => {
+test("a command whose key the service refuses runs again at most once a minute", async () => {
   const vault = openVault();
   await vault.read();
   writeFileSync(vault.file, NEW_KEY);
@@ -80,7 +80,7 @@ test("a refusal of an older key does not run the command again", async () => {
   expect(vault.runs()).toBe(2);
 });
 
-test("a command that failed is run again after a minute, and none of its output is shown", async () => {
+test("a command that failed is run again after a minute", async () => {
   const vault = openVault({ script: 'echo x >> "$1.runs"; cat "$1"; cat "$1" >&2; exit 3' });
   const reading = failureOf(vault.read());
   // The minute begins when the command has ended.

@@ -79,7 +79,7 @@ async function callFailingWith(failures: readonly Error[]) {
   return { calls, forgotten, error };
 }
 
-test("after a 401 the client forgets that the key was refused, and the call is repeated", async () => {
+test("a call is repeated after a 401", async () => {
   expect(await callFailingWith([refusal(401)])).toEqual({ calls: 2, forgotten: 1, error: undefined });
 });
 
@@ -95,7 +95,7 @@ test.each([refusal(403), new AppError("unavailable", "no answer"), new TypeError
   },
 );
 
-test("a key that the service does not describe, and that may not read usage, is verified by listing projects", async () => {
+test("an undescribed key without the right to usage is verified by listing projects", async () => {
   const script: Script = ({ target }, response) => answerJson(response, target.includes("token") ? 404 : 403, {});
   const context = { app: silentApp(), service: (await serve(script)).service } as unknown as RotationContext;
   const opened = { apiKeyId: "new", key: KEY, scopesGranted: [] };

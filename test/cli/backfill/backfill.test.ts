@@ -67,7 +67,7 @@ test("a backfill stopped by Ctrl-C prints the command that continues it", async 
   expect(new Set(slicesByRequest(emulator).slice(7).flat()).size).toBeLessThanOrEqual(300 - stored.length);
 });
 
-test("--dry-run prints what would be read, calls nothing and writes nothing", async ({ context }) => {
+test("--dry-run only prints what would be read", async ({ context }) => {
   const emulator = await serveSeries(context);
   const range = lastDays(32);
 
@@ -122,7 +122,7 @@ test("--only failed reads what failed and nothing else", async ({ context }) => 
   expect(breakdowns(emulator)).toHaveLength(asked + 1);
 });
 
-test("a backfill whose answers are in doubt fails and keeps the stored numbers", async ({ context }) => {
+test("a backfill whose answers are in doubt keeps the stored numbers", async ({ context }) => {
   let isEmpty = false;
   const usage = () => (isEmpty ? [] : [{ endpoint: "listen", requests: 5 }]);
   await context.setUp({}, { usage });

@@ -39,7 +39,7 @@ const FILTER_QUERIES = {
   "not punctuated": "punctuate=false",
 };
 
-test("every view shows the service's numbers, and a run of unchanged days writes nothing", async ({ context }) => {
+test("every view of every grouping and filter shows the service's numbers", async ({ context }) => {
   const exports = [{ groupings: ALL_GROUPINGS, filters: FILTERS, window: { days: 3 } }];
   const emulator = await context.setUp({ exports });
   expect(await context.run(["export"])).toMatchObject(OK);
@@ -55,7 +55,7 @@ test("every view shows the service's numbers, and a run of unchanged days writes
   expect(await written()).toEqual(before);
 });
 
-test("each run stores the newest numbers of today, and their finality is open", async ({ context }) => {
+test("each run stores the newest numbers of today", async ({ context }) => {
   const emulator = await context.setUp({ exports: [{ window: { days: 1, today: true } }] });
   const reading = { groupings: ["none"], window: { start: yesterday, end: today } };
   for (const hour of [12, 13]) {
@@ -70,7 +70,7 @@ test("each run stores the newest numbers of today, and their finality is open", 
   ]);
 });
 
-test("an export without a window sends no dates and stores the days that the answer names", async ({ context }) => {
+test("an export without a window stores the days that the answer names", async ({ context }) => {
   const emulator = await context.setUp({ exports: [{ groupings: ["none", "tags"], window: undefined }] });
   expect(await context.run(["export"])).toMatchObject(OK);
   expect(breakdowns(emulator)).toHaveLength(2);

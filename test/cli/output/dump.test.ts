@@ -50,7 +50,7 @@ test("every text and digit is written as stored, with an apostrophe before a for
   expect(cells("tokens_in")[0]).toEqual({ text: "", quoted: false });
 });
 
-test("if --out is a link, its target is replaced, and the number of rows is printed", async ({ context }) => {
+test("if --out is a link, the dump replaces its target", async ({ context }) => {
   await storeDays(2_500);
   const file = path.join(context.folder, "coverage.csv");
   await writeFile(file, "the one of yesterday");
@@ -63,7 +63,7 @@ test("if --out is a link, its target is replaced, and the number of rows is prin
   expect((await readdir(context.folder)).sort()).toEqual(["coverage.csv", "link.csv"]);
 });
 
-test("on a signal the dump stops while the database hangs, and the old file stays", async ({ context }) => {
+test("a signal ends a dump whose database hangs", async ({ context }) => {
   await storeDays(3);
   await writeFile(path.join(context.folder, "coverage.csv"), "the one of yesterday");
   await db.transaction().execute(async (tx) => {
@@ -118,7 +118,7 @@ test.for([
   expect(await readdir(context.folder)).toEqual([]);
 });
 
-test("--changed-since writes the days that changed, and the moment for the next time", async ({ context }) => {
+test("--changed-since writes the days that changed since the previous dump", async ({ context }) => {
   const { seriesId } = await newSeries(db, "endpoint", { project: { id: "p1", name: "production" } });
   const dump = async (since: string) => {
     const args = ["dump", "--view", "usage_by_endpoint", "--out", "copies/usage.jsonl", "--changed-since", since];

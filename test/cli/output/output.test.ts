@@ -11,7 +11,7 @@ import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const NEVER = new AbortController().signal;
 
-test("if the source fails in the middle, the old file stays and no temporary file is left", async () => {
+test("a source that fails in the middle leaves only the old file", async () => {
   const folder = temporaryFolder(onTestFinished);
   const file = path.join(folder, "report.html");
   await writeFile(file, "the old one");
@@ -43,7 +43,7 @@ test.each([
   expect(await readdir(folder)).toEqual(["folder"]);
 });
 
-test("after a stop the reason of the stop is thrown, and no file is left", async () => {
+test("a stopped write leaves no file", async () => {
   const folder = temporaryFolder(onTestFinished);
   const stop = new AbortController();
   const reason = new Error("stopped by SIGTERM");
@@ -96,7 +96,7 @@ test.each<[string, readonly Partial<RunCounts>[], string]>([
   expect(await draw(states)).toContain(shown);
 });
 
-test("on a narrow terminal the bar is cut to one line, and it is removed at the end", async () => {
+test("on a narrow terminal the bar is cut to one line", async () => {
   const lines = (await draw([{ complete: 12 }], { isTTY: true, columns: 20 })).split("\r\x1b[K");
   expect(lines).toEqual(["", "nightly [---------…", "nightly [=========…", ""]);
   // A container's terminal may have no size.

@@ -29,7 +29,7 @@ async function expectStopsInTime(worker: Program): Promise<void> {
   expect(performance.now() - signalledMs).toBeLessThan(DRAIN_SECONDS * 1000 + BUSY_MS);
 }
 
-test("on a signal a worker finishes the jobs it has claimed and leaves the rest to others", async ({ context }) => {
+test("on a signal a worker finishes only the jobs it has claimed", async ({ context }) => {
   const emulator = await context.setUp({ ...LONG_DRAIN, exports: [{ groupings: GROUPINGS }] });
   const worker = context.work();
   const releaseAnswers = await holdAnswersFrom(emulator, 1);
@@ -48,7 +48,7 @@ test("on a signal a worker finishes the jobs it has claimed and leaves the rest 
   expect(breakdowns(emulator)).toHaveLength(3);
 });
 
-test("jobs that can't be finished in time are released, and nothing is marked as failed", async ({ context }) => {
+test("jobs that can't be finished in time are released", async ({ context }) => {
   const emulator = await context.setUp(SHORT_DRAIN);
   const worker = context.work();
   await holdAnswersFrom(emulator, 1);
@@ -100,7 +100,7 @@ test("a stopping worker waits for a busy database for as long as drainSeconds al
   expect(await coverage(db)).toEqual({ complete: 2 });
 });
 
-test("a second signal ends the worker at once, and others do its jobs", async ({ context }) => {
+test("a second signal ends the worker at once", async ({ context }) => {
   const emulator = await context.setUp({ exports: [{ groupings: GROUPINGS }] });
   const worker = context.start(["start"]);
   const releaseAnswers = await holdAnswersFrom(emulator, 1);
@@ -116,7 +116,7 @@ test("a second signal ends the worker at once, and others do its jobs", async ({
   await expectWholeRun();
 });
 
-test("a worker reports and waits for a database that can't be reached", async ({ context }) => {
+test("a worker waits for a database that can't be reached", async ({ context }) => {
   await context.setUp();
   await using proxy = await startPostgresFront(url);
   proxy.cut();

@@ -20,7 +20,7 @@ const { test, db, url } = await databaseTest();
 /** Eight series of two days each. */
 const READING = { groupings: ALL_GROUPINGS, window: lastDays(2) };
 
-test("on a signal an export stops soon, and keeps what it has stored", async ({ context }) => {
+test("an export that a signal stops keeps what it has stored", async ({ context }) => {
   const emulator = await serveMany(context);
   const program = context.start(["export"]);
   await holdAnswersFrom(emulator, 5);
@@ -171,7 +171,7 @@ test("a worker goes on with other projects if the file system of a key does not 
   expect(performance.now() - stoppedMs).toBeLessThan(DRAIN_SECONDS * 1000 + BUSY_MS);
 });
 
-test("a key file that exists but can't be read, such as a pipe, fails only its own project", async ({ context }) => {
+test("a key file that is a pipe fails only its own project", async ({ context }) => {
   await serveBoth(context);
   const file = path.join(context.folder, "share/staging.key");
   await rm(file);

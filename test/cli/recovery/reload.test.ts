@@ -20,7 +20,7 @@ async function replaceConfig({ folder }: ProgramContext, config: object): Promis
   await rename(path.join(folder, "new"), path.join(folder, "jobs.config.json"));
 }
 
-test(`over ${RELOADS} reloads under load no request is lost and none is made twice`, async ({ context }) => {
+test(`over ${RELOADS} reloads under load no request is lost or made twice`, async ({ context }) => {
   const exports = [{ groupings: ["none", "endpoint"], checkFeatures: "off", filters: manyFilters(FILTER_COUNT) }];
   const emulator = await context.setUp({ service: { requestsPerSecond: 30 }, exports });
   const worker = context.start(["start"]);

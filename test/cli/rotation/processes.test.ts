@@ -59,7 +59,7 @@ test("the key of a process that is suspended during its create becomes an orphan
   expect((await context.events()).at(-1)).toBe("retired");
 });
 
-test("a signal does not interrupt a create, and the next rotation continues with its key", async ({ context }) => {
+test("a signal does not interrupt a create", async ({ context }) => {
   const { begun, release } = hold(context.emulator, isCreate);
   const program = context.start(["rotate"]);
   await begun;
@@ -73,7 +73,7 @@ test("a signal does not interrupt a create, and the next rotation continues with
   expect(await context.events()).toEqual(["intent", "stored", "verified", "delivered", "active"]);
 });
 
-test("a signal does not interrupt a delivery, and the next rotation continues", async ({ context }) => {
+test("a signal does not interrupt a delivery", async ({ context }) => {
   const script = `cd '${context.folder}'; while [ ! -e go ]; do sleep 0.05; done; cat > exporter.key`;
   await context.configure({ deliver: [{ command: ["sh", "-c", script] }] });
   const program = context.start(["rotate"]);
@@ -101,16 +101,13 @@ const testWithCuts = await rotationTest({
     }),
 });
 
-testWithCuts(
-  "a key that is made while the database is unavailable is stored as soon as the database is back",
-  async ({ context }) => {
-    const { status, stderr } = await context.run(["rotate"]);
-    expect(status).toBe(0);
-    expect(stderr).toContain("new key not stored yet");
-    expect(await context.states()).toEqual(["active"]);
-    expect(context.createdKeys()).toHaveLength(1);
-  },
-);
+testWithCuts("a key that is made while the database is away is stored afterwards", async ({ context }) => {
+  const { status, stderr } = await context.run(["rotate"]);
+  expect(status).toBe(0);
+  expect(stderr).toContain("new key not stored yet");
+  expect(await context.states()).toEqual(["active"]);
+  expect(context.createdKeys()).toHaveLength(1);
+});
 
 function failCreates({ emulator }: RotationContext, fault: Fault): void {
   emulator.fault = ({ method }) => (method === "POST" ? fault : undefined);
@@ -122,7 +119,7 @@ async function prepareDue(context: RotationContext): Promise<void> {
   await context.ageKeys(30);
 }
 
-test("an orphan is found by its comment in the same run, and kept if retire is keep", async ({ context }) => {
+test("an orphan is found by its comment in the same run", async ({ context }) => {
   await prepareDue(context);
   failCreates(context, { kind: "lose" });
   expect(await context.run(["rotate"])).toMatchObject({ status: 1 });

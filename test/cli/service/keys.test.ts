@@ -11,7 +11,7 @@ import { PRODUCTION, PROJECT_ID } from "../small-config.ts";
 
 const { test, db } = await databaseTest();
 
-test("after a 401 the key file is read again, so that a run can use a replaced key", async ({ context }) => {
+test("after a 401 the key file is read again", async ({ context }) => {
   const renewed = context.newSecret({ allowedIn: "exporter.key" });
   const file = path.join(context.folder, "exporter.key");
   await writeFile(file, context.newSecret({ allowedIn: "exporter.key" }));
@@ -102,7 +102,7 @@ async function setUpVault(context: ProgramContext, key?: object) {
   return { emulator, storeKey: () => writeFile(path.join(context.folder, KEY_FILE), `${secret}\n`) };
 }
 
-test("an export calls with the key that the command prints, and check says that it works", async ({ context }) => {
+test("an export calls with the key that the command prints", async ({ context }) => {
   const { emulator, storeKey } = await setUpVault(context);
   await storeKey();
   const env = { USAGE_EXPORT_KEY: undefined, VAULT_USER: "ann" };

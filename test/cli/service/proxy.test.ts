@@ -21,7 +21,7 @@ async function httpsContext(context: ProgramContext) {
   return { emulator, front, env: { NODE_EXTRA_CA_CERTS: authority, LOG_LEVEL: "trace" } };
 }
 
-test("an export and a check go through the proxy, which sees neither key nor path", async ({ context }) => {
+test("the proxy sees neither the key nor the path of a call", async ({ context }) => {
   const { emulator, front, env } = await httpsContext(context);
   await using _front = front;
   const password = context.newSecret();

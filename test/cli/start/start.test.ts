@@ -38,7 +38,7 @@ test("after three days without a worker, one tick reads all missing days", async
   expect(await coverage(db)).toEqual({ complete: 4 });
 });
 
-test("without a window the days of missed runs stay missing, and the next run stores one day", async ({ context }) => {
+test("without a window the days of missed runs stay missing", async ({ context }) => {
   await context.setUp({ exports: [{ window: undefined, undated: "day" }] }, { window: "undated" });
   await workOnce(context, db);
   await ageStoredData(db, 3);
@@ -63,7 +63,7 @@ test.for([["start"], ["export"]])("%s deletes runs that are older than keepDays"
   expect(rows).toHaveLength(1);
 });
 
-test("a paused job does not run, and after it is resumed its missed days are read", async ({ context }) => {
+test("a paused job does not run until it is resumed", async ({ context }) => {
   const emulator = await context.setUp({ exports: [{ window: { days: 1 } }] });
   await workOnce(context, db);
   await ageStoredData(db, 2);
@@ -164,7 +164,7 @@ test("the line of a rotation lists its actions", () => {
   expect(line).toBe("2026-03-17 04:00 UTC rotation exporter (schedule) ok, created, activated");
 });
 
-test("a worker refuses an old schema, and names the command that fixes it", async ({ context }) => {
+test("a worker that refuses an old schema says to run migrate", async ({ context }) => {
   await context.setUp();
   // The stored hash is hexadecimal, so with an x it differs from every hash.
   const setHashSuffix = (suffix: string) =>

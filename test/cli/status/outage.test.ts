@@ -61,7 +61,7 @@ test("without a worker, status does not say that an unreachable service is tried
   );
 });
 
-test("a failed run is shown on the dashboard until it has recovered, and notified once", async ({ context }) => {
+test("a failed run is shown on the dashboard until it has recovered", async ({ context }) => {
   const texts: string[] = [];
   let pings = 0;
   await using receiver = await scriptedServer(({ method, body }, response) => {
@@ -120,7 +120,7 @@ test("a failed run is shown on the dashboard until it has recovered, and notifie
   await expect.poll(async () => visibleText(await fetch(url))).toContain("All data up to");
 });
 
-test("the dashboard needs the configured password, and health checks do not", async ({ context }) => {
+test("the dashboard needs the configured password", async ({ context }) => {
   const access = { basic: { username: "ops", password: { env: "MONITOR_PASSWORD" } } };
   // `health` calls the configured port, so that can't be 0.
   await context.setUp({ monitor: { host: "0.0.0.0", port: await freePort(), access } });
