@@ -13,6 +13,7 @@ const MANY_SERIES = ["usage_filtered", "restatements"];
 const ABOUT_SERIES = ["coverage", "coverage_gaps", "freshness", "reconciliation", "runs", "api_keys"];
 
 const read = (file: string) => fs.readFileSync(path.join(COMPOSE, file), "utf8");
+const compose = read("../docker-compose.yml");
 
 test("the dashboards keep their uids", () => {
   expect(DASHBOARDS.map(({ uid }) => uid)).toEqual(["usage-export-trust", "usage-export-usage"]);
@@ -32,9 +33,11 @@ test("panels, variables and annotations read the provisioned data source", () =>
 });
 
 test("compose mounts the dashboards where Grafana looks for them", () => {
-  const compose = read("../docker-compose.yml");
   const [, folder] = /\n +path: (\S+)\n/.exec(read("grafana/provisioning/dashboards/usage-export.yml")) ?? [];
   expect(compose).toContain(`- ./compose/grafana/dashboards:${folder}:ro\n`);
+});
+
+test("compose sets every variable that the data source uses", () => {
   for (const [, name] of read("grafana/provisioning/datasources/usage-export.yml").matchAll(/: \$(\w+)/g)) {
     expect(compose).toMatch(new RegExp(`^ +${name}: `, "m"));
   }

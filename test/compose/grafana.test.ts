@@ -53,6 +53,9 @@ const queriesOfUsageViews = QUERIES.filter(({ rawSql }) => viewsOf(rawSql).some(
 
 test.each(QUERIES)("$name returns rows", async (query) => {
   expect((await onStored.askAsOpened(query)).rows.length).toBeGreaterThan(0);
+});
+
+test.each(QUERIES)("$name returns only nulls and zeros from a database without usage", async (query) => {
   const { rows } = await onEmpty.askAsOpened(query);
   expect(rows.flatMap((row) => Object.values(row)).filter((value) => value !== null && value !== "0")).toEqual([]);
 });

@@ -55,18 +55,15 @@ test.each<[string, Error, number]>([
   ["lease", LOST, 1],
   ["lease", LOST, 2],
   ["database", new Error("Connection terminated unexpectedly"), 1],
-])(
-  "a process that loses its %s while the create waits for a permit takes its intent back",
-  async (_, error, permits) => {
-    let left = permits;
-    const confirmLease = async () => {
-      if (--left === 0) throw error;
-    };
-    const { done, take } = openRotation(undefined, { confirmLease }, permits);
-    await expect(take()).rejects.toThrow(error.message);
-    expect(done).toEqual(["token", "write intent", "write not-created"]);
-  },
-);
+])("a process that loses its %s while it waits for a permit takes its intent back", async (_, error, permits) => {
+  let left = permits;
+  const confirmLease = async () => {
+    if (--left === 0) throw error;
+  };
+  const { done, take } = openRotation(undefined, { confirmLease }, permits);
+  await expect(take()).rejects.toThrow(error.message);
+  expect(done).toEqual(["token", "write intent", "write not-created"]);
+});
 
 test("a create that a signal stops while it waits for another permit takes its intent back", async () => {
   // A POST under way is never aborted, so the client throws an abort's reason only while the create waits.
