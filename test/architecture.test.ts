@@ -17,7 +17,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | "all">> = {
     ...["config", "db", "db/connection", "db/jobs", "db/keys", "db/usage", "keys", "schedule", "service", "usage"],
   ],
   usage: [],
-  keys: ["config/rotations.ts", "usage/days.ts"],
+  keys: ["config/rotations.ts", "show/format.ts", "usage/days.ts"],
   service: ["proxy-agent.ts", "usage"],
   config: ["keys/scopes.ts", "service/client-types.ts", "usage"],
   "db/connection": ["db/jobs/queue.ts", "db/schema.ts", "usage/dimensions.ts", "usage/metrics.ts"],

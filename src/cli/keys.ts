@@ -11,7 +11,6 @@ import { openSealedKey, sealKey } from "../keys/seal.ts";
 import { withDatabase } from "../open-database.ts";
 import { counted } from "../show/format.ts";
 import { present } from "../text.ts";
-import { dayCountText } from "../usage/days.ts";
 
 export async function runKeys(app: App, { json }: { readonly json?: boolean }): Promise<number> {
   const { keys, rotations } = await withDatabase(app, (db) =>
@@ -41,7 +40,7 @@ function keyText(key: KeyStatus): string {
   const { apiKeyId, intentId, state, ageDays, lastSeenInUse, dueForRemovalAt, comment, note } = key;
   return present([
     `${state.padEnd(8)} ${apiKeyId ?? `(id unknown; look for the key whose comment contains ${intentId})`}`,
-    `${dayCountText(ageDays)} old, last seen in use ${lastSeenInUse ?? "unknown"}`,
+    `${counted(ageDays, "day")} old, last seen in use ${lastSeenInUse ?? "unknown"}`,
     dueForRemovalAt !== null && `due for removal since ${dueForRemovalAt.toISOString().slice(0, 10)}`,
     JSON.stringify(comment),
     note ?? undefined,

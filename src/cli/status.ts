@@ -15,7 +15,6 @@ import { withKnownProjects } from "../jobs/discovery.ts";
 import { withDatabase } from "../open-database.ts";
 import { budgetTitle, counted, instantText, spentText, windowText } from "../show/format.ts";
 import { firstOf, present } from "../text.ts";
-import { dayCountText } from "../usage/days.ts";
 import { type SeriesName, seriesText } from "../usage/series.ts";
 import { jobTitle, renderPause } from "./jobs.ts";
 import { writeAnswer } from "./output.ts";
@@ -185,9 +184,9 @@ function undatedText(series: SeriesName): string {
 }
 
 function rotationLines({ rotation, projects, apiKeyId, ageDays, keys }: HealthState["rotations"][number]): string[] {
-  if (apiKeyId !== null) return [`rotation ${rotation}: key ${apiKeyId}, ${dayCountText(ageDays ?? 0)} old`];
+  if (apiKeyId !== null) return [`rotation ${rotation}: key ${apiKeyId}, ${counted(ageDays ?? 0, "day")} old`];
   const count = `${counted(keys.active, "key")} of ${projects} projects`;
   return projects && keys.active > 0
-    ? [`rotation ${rotation}: ${count}, ${dayCountText(ageDays ?? 0)} old at most`]
+    ? [`rotation ${rotation}: ${count}, ${counted(ageDays ?? 0, "day")} old at most`]
     : [];
 }

@@ -10,7 +10,6 @@ import { attemptsText, needsAttention } from "../keys/rotation-plan.ts";
 import { budgetPeriod, budgetTitle, counted, instantText, metricName, roundedText, spentText } from "../show/format.ts";
 import { firstNames, present, shellQuoted, truncate } from "../text.ts";
 import type { BudgetUse } from "../usage/budgets.ts";
-import { dayCountText } from "../usage/days.ts";
 import { RETRIED_CODES } from "../usage/export-plan.ts";
 import type { ProjectHealth, SliceCounts } from "./coverage.ts";
 import type { JobHealth } from "./jobs.ts";
@@ -255,7 +254,7 @@ function rotationConditions(row: RotationHealth): readonly Found[] {
   const { maxAgeDays, retire } = configured;
   const ofRotation = (name: ConditionName, text: string, since: Date | null = null) =>
     condition(name, rotation, `rotation ${rotation}: ${text}`, { project, since });
-  const late = `the key in use is ${dayCountText(ageDays ?? 0)} old and should have been replaced after ${maxAgeDays}: rotate --dry-run says what is in the way`;
+  const late = `the key in use is ${counted(ageDays ?? 0, "day")} old and should have been replaced after ${maxAgeDays}: rotate --dry-run says what is in the way`;
   const orphans = `${counted(keys.orphan, "key")} whose secret is lost may exist at the service: "keys" shows the comment to find and remove it by`;
   const removal =
     retire === "keep"

@@ -1,7 +1,8 @@
 // Decides what a rotation does: the next step towards an active key, and the cleanup of replaced and lost keys. Pure.
 
 import type { RotationConfig, Sink } from "../config/rotations.ts";
-import { DAY_MS, dayCountText, HOUR_MS } from "../usage/days.ts";
+import { counted } from "../show/format.ts";
+import { DAY_MS, HOUR_MS } from "../usage/days.ts";
 
 export type LedgerKey = {
   /** Recorded before the request that creates the key, and a part of the key's comment. */
@@ -96,7 +97,7 @@ export function planRotation(
   const active = activeKey(ledger);
   const ageDays = active ? ageInDays(active, now) : 0;
   const dueInDays = Math.ceil(job.maxAgeDays - ageDays);
-  return { idle: `the active key is ${dayCountText(Math.floor(ageDays))} old; due in ${dayCountText(dueInDays)}` };
+  return { idle: `the active key is ${counted(Math.floor(ageDays), "day")} old; due in ${counted(dueInDays, "day")}` };
 }
 
 export function needsAttention(failedAttempts: number): boolean {
@@ -106,7 +107,7 @@ export function needsAttention(failedAttempts: number): boolean {
 export function attemptsText(state: Pick<RotationState, "failedAttempts" | "lastError">): string {
   const { failedAttempts, lastError } = state;
   const attention = needsAttention(failedAttempts) ? "needs attention: nothing is created until rotate --now; " : "";
-  return `${attention}${failedAttempts} failed ${failedAttempts === 1 ? "attempt" : "attempts"}, the last: ${lastError}`;
+  return `${attention}${counted(failedAttempts, "failed attempt")}, the last: ${lastError}`;
 }
 
 export function nextStep(
@@ -179,10 +180,10 @@ function dueReason(job: RotationConfig, now: Date, active?: LedgerKey, request?:
   if (request?.wants === "fresh" && active.activeSince < request.at) return "a fresh key was asked for";
   const ageDays = ageInDays(active, now);
   if (ageDays >= job.maxAgeDays)
-    return `the active key is ${dayCountText(Math.floor(ageDays))} old, of at most ${job.maxAgeDays}`;
+    return `the active key is ${counted(Math.floor(ageDays), "day")} old, of at most ${job.maxAgeDays}`;
   // The grace period is the time that programs have to change over to the next key.
   const leftDays = active.expiresAt ? daysBetween(now, active.expiresAt) : Number.POSITIVE_INFINITY;
-  return leftDays <= job.graceDays ? `the active key expires in ${dayCountText(Math.floor(leftDays))}` : undefined;
+  return leftDays <= job.graceDays ? `the active key expires in ${counted(Math.floor(leftDays), "day")}` : undefined;
 }
 
 /** The age starts again at a rollback: otherwise the old key would be due for replacement at once. */
@@ -225,7 +226,7 @@ export function cleanupSteps(job: RotationConfig, ledger: RotationState, now: Da
     if (key.dueForRemovalAt) return [removalStep(job, key, "it is due for removal")];
     const replacedDays = key.drainingSince ? daysBetween(key.drainingSince, now) : 0;
     if (replacedDays < job.graceDays) return [];
-    const reason = `it was replaced ${dayCountText(Math.floor(replacedDays))} ago, and its grace is ${dayCountText(job.graceDays)}`;
+    const reason = `it was replaced ${counted(Math.floor(replacedDays), "day")} ago, and its grace is ${counted(job.graceDays, "day")}`;
     return [{ kind: "mark-due", key, reason }];
   });
 }

@@ -85,8 +85,3 @@ export function periodError(
   if (dayCount({ start, end }) <= daysMax) return undefined;
   return `from: expected ${addDays(end, 1 - daysMax)} or after, as there are at most ${daysMax} days; got ${start}`;
 }
-
-/** "1 day", "30 days" */
-export function dayCountText(count: number): string {
-  return `${count} ${count === 1 ? "day" : "days"}`;
-}
