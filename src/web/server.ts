@@ -3,6 +3,7 @@
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import { memoizeAsync } from "../async.ts";
 import { AppError, errorText, systemCode } from "../errors.ts";
 import { isLoopbackAddress, type MonitorAddress, monitorUrl } from "./access.ts";
 import type { MonitorDeps } from "./routes.ts";
@@ -31,16 +32,16 @@ export async function openMonitor(address: MonitorAddress, deps: MonitorDeps): P
   const bound = server.address() as AddressInfo;
   // The first request loads the routes: Hono takes 40 ms, which a worker's start need not wait for.
   const load = async () => (await import("./routes.ts")).requestListener(deps, isLoopbackAddress(bound.address));
-  let listener: ReturnType<typeof load> | undefined;
+  const loadOnce = memoizeAsync<Awaited<ReturnType<typeof load>>>();
   server.on("request", async (request, response) => {
     try {
-      listener ??= load();
-      await (await listener)(request, response);
+      const listener = await loadOnce("routes", load);
+      await listener(request, response);
     } catch (error) {
-      // The file of the routes may be gone, for example while the program is upgraded in place.
-      listener = undefined;
+      // The file of the routes may be gone, for example while the program is upgraded in place. An error that is not caught ends the worker.
       deps.log.error({ reason: errorText(error) }, "the monitor can't answer");
-      response.writeHead(500).end();
+      if (response.headersSent) response.destroy();
+      else response.writeHead(500).end();
     }
   });
   // An error such as too many open files must not end the process.

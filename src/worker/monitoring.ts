@@ -1,7 +1,7 @@
 // Opens the monitor of a worker: the dashboard, and the health checks and metrics, which answer even while the database can't be reached.
 
 import type { App } from "../app.ts";
-import { oneAtATime } from "../async.ts";
+import { memoizeAsync, oneAtATime } from "../async.ts";
 import type { Config } from "../config/config.ts";
 import type { Database } from "../db/connection/database.ts";
 import { newestMigration } from "../db/connection/migrate.ts";
@@ -40,7 +40,7 @@ export async function openMonitoring(
       version,
       queryAtOneMoment: (work, signal) => queryAtOneMoment(db, work, { signal, cache }),
     });
-  let api: ReturnType<typeof loadApi> | undefined;
+  const loadOnce = memoizeAsync<Awaited<ReturnType<typeof loadApi>>>();
   const reads = dashboardReads(db, () => current().config, cache);
   const pages = openDashboard({ log: app.log, readiness, ...reads });
   const monitor = await openMonitor(current().config.monitor, {
@@ -50,7 +50,7 @@ export async function openMonitoring(
     readiness,
     metrics: openScrape(app.log, metrics, reads.readHealth),
     pages,
-    api: () => (api ??= loadApi()),
+    api: () => loadOnce("api", loadApi),
   });
   app.log.info({ url: monitor.url }, "monitor listens");
   const makePagesAhead = async () => {
