@@ -197,9 +197,8 @@ function checkRotation(context: CheckContext, job: RotationInFile, at: Path): vo
     report([...at, "scopes"], message);
   }
   if (createWith && "rotation" in createWith) {
-    const matches = (one: string) =>
-      one === project || (projects ?? []).some((pattern) => matchesPattern(pattern, one));
-    const rotated = [...context.projectNames].filter(matches);
+    const names = projects ?? [project ?? ""];
+    const rotated = [...context.projectNames].filter((one) => names.some((name) => matchesPattern(name, one)));
     checkRotationName(context, createWith.rotation, rotated, [...at, "createWith", "rotation"]);
   }
 }
@@ -214,12 +213,11 @@ function checkRotationName(context: CheckContext, name: string, projects: readon
     return;
   }
   // A rotation whose project is not configured is reported elsewhere.
-  const isElsewhere = projects.some((project) =>
-    rotation.projects
-      ? !rotation.projects.some((one) => matchesPattern(one, project))
-      : rotation.project !== project && projectNames.has(rotation.project ?? ""),
-  );
-  if (isElsewhere) report(path, "expected a rotation of this project; this one makes the keys of another project");
+  const isRotated = (project: string) =>
+    rotation.projects?.some((one) => matchesPattern(one, project)) ??
+    (rotation.project === project || !projectNames.has(rotation.project ?? ""));
+  if (!projects.every(isRotated))
+    report(path, "expected a rotation of this project; this one makes the keys of another project");
 }
 
 /** Without discovery, a pattern must match a project of the file. */
