@@ -158,10 +158,9 @@ async function startHttpProxy(targetUrl: string, decideFault: DecideFault, secre
       return {
         answered: (answer) => {
           if (method !== "POST") return answer;
-          const [, newSecret] = /"key":"([^"]+)"/.exec(answer.body.toString()) ?? [];
-          if (newSecret === undefined) return answer;
-          secrets.push(newSecret);
-          const quoted = proxy.quote?.(newSecret);
+          const newSecrets = [...answer.body.toString().matchAll(/"key":"([^"]+)"/g)].map(([, secret = ""]) => secret);
+          secrets.push(...newSecrets);
+          const quoted = newSecrets.map((secret) => proxy.quote?.(secret)).at(0);
           if (quoted === undefined) return answer;
           return { ...answer, status: 502, body: Buffer.from(JSON.stringify({ error: quoted, message: quoted })) };
         },
