@@ -6,7 +6,9 @@ import path from "node:path";
 import { sql } from "kysely";
 import { pino } from "pino";
 import { expect, test } from "vitest";
-import { loadConfig } from "../../src/config/config.ts";
+import type { App } from "../../src/app.ts";
+import { type Config, loadConfig } from "../../src/config/config.ts";
+import type { Database } from "../../src/db/connection/database.ts";
 import { inTransaction } from "../../src/db/connection/transaction.ts";
 import { openQueue } from "../../src/db/jobs/queue.ts";
 import { endProjects, insertRun } from "../../src/db/jobs/runs.ts";
@@ -19,7 +21,7 @@ import { withKnownProjects } from "../../src/jobs/discovery.ts";
 import { NO_COUNTS } from "../../src/usage/counts.ts";
 import { configuredSeries } from "../../src/usage/export-plan.ts";
 import { handleProject } from "../../src/worker/handle-project.ts";
-import { openLiveness } from "../../src/worker/liveness.ts";
+import { type Liveness, openLiveness } from "../../src/worker/liveness.ts";
 import { watchProjects } from "../../src/worker/project-watch.ts";
 import { tick } from "../../src/worker/tick.ts";
 import { newWorker, runWorker } from "../../src/worker/worker.ts";
@@ -151,6 +153,27 @@ test("a list of projects that hangs delays planning only briefly", async () => {
   expect(emulator.requests).toHaveLength(asked + 1);
 });
 
+type WorkerOptions = {
+  readonly liveness?: Liveness;
+  readonly onReload?: () => void;
+  readonly onReady?: () => Promise<void>;
+};
+
+/** Runs a worker until the app's signal is aborted. By default it ignores requests for a reload. */
+async function workWith(
+  config: Config,
+  stoppable: App,
+  on: Database,
+  { liveness = openLiveness(app.log, () => 0), onReload = () => {}, onReady = async () => {} }: WorkerOptions,
+): Promise<void> {
+  const receivers = { webhook: undefined, deadMan: undefined };
+  const current = { config, receivers, access: undefined, superseded: new AbortController().signal };
+  await runWorker(stoppable, on, {
+    ...{ worker: await newWorker(), liveness, metrics: { attemptEnded() {} }, onReady },
+    reloader: { current: () => current, refusal: () => undefined, request: onReload },
+  });
+}
+
 test("a worker that reads a changed list of projects asks for a reload before it plans", async () => {
   const stop = new AbortController();
   const env = { OTHER_KEY: KEY, DATABASE_URL: "postgres://127.0.0.1/usage" };
@@ -168,14 +191,7 @@ test("a worker that reads a changed list of projects asks for a reload before it
   const config = await withKnownProjects(parse(written), db);
   // A queue job of a project that the worker does not know would also make it read the configuration.
   await sql`delete from usage_export_queue.job`.execute(db);
-  const receivers = { webhook: undefined, deadMan: undefined };
-  const current = { config, receivers, access: undefined, superseded: new AbortController().signal };
-  const working = runWorker(stoppable, db, {
-    ...{ worker: await newWorker(), liveness: openLiveness(app.log, () => 0) },
-    metrics: { attemptEnded() {} },
-    reloader: { current: () => current, refusal: () => undefined, request: () => changes++ },
-    onReady: async () => {},
-  });
+  const working = workWith(config, stoppable, db, { onReload: () => changes++ });
   // The first tick after the answer may have begun before it, and the next before the list was stored, but not the third.
   await expect.poll(() => changes > 0 || ticksSinceAnswer > 2).toBe(true);
   stop.abort();
@@ -247,15 +263,10 @@ test("a tick that fails without an outage makes the worker unready until a tick 
   const liveness = openLiveness(logged, () => 0);
   liveness.reportDatabase();
   const env = { USAGE_EXPORT_KEY: KEY, DATABASE_URL: "postgres://127.0.0.1/usage" };
-  const written = smallConfig("https://api.example.com", { exports: [{ schedule: farSchedule() }] });
-  const receivers = { webhook: undefined, deadMan: undefined };
-  const current = { config: parse(written), receivers, access: undefined, superseded: new AbortController().signal };
-  const working = runWorker({ ...silentApp({ env }), log: logged, signal: stop.signal }, dbToDamage, {
-    ...{ worker: await newWorker(), liveness },
-    metrics: { attemptEnded() {} },
-    reloader: { current: () => current, refusal: () => undefined, request() {} },
-    onReady: () => sql`alter table usage_export.worker rename to lost_worker`.execute(dbToDamage).then(() => {}),
-  });
+  const config = parse(smallConfig("https://api.example.com", { exports: [{ schedule: farSchedule() }] }));
+  const onReady = () => sql`alter table usage_export.worker rename to lost_worker`.execute(dbToDamage).then(() => {});
+  const stoppable = { ...silentApp({ env }), log: logged, signal: stop.signal };
+  const working = workWith(config, stoppable, dbToDamage, { liveness, onReady });
   const error = 'relation "usage_export.worker" does not exist';
   await expect.poll(liveness.reasons).toEqual([`the newest tick failed: ${error}`]);
   stop.abort();
